@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from rewards.environment import State
 from rewards.environments.ants import Ants, greedy_policy, oracle, random_policy
 from rewards.episodes import texts_of
@@ -143,7 +143,7 @@ def picture(nights: dict[int, dict[str, Any]]) -> Figure:
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     axes = figure.subplots(1, 2)
     for seed, found in nights.items():
-        metrics = round_metrics(found["folder"])
+        metrics = read_round_metrics(found["folder"])
         for axis, name in zip(axes, ("reward/value", "reward/valid"), strict=True):
             axis.plot(range(1, len(metrics) + 1), [each[name] for each in metrics], label=f"seed {seed}")
     axes[0].set(xlabel="round", ylabel="food, share of the oracle's", title="Practice: what is delivered")

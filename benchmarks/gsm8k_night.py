@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from tasks.tables import EVALUATIONS, read_table
 
 CONFIG, DATE = "conf/gsm8k.yaml", "2026-01-01"
@@ -33,7 +33,7 @@ def main() -> None:
     environment = {"NIGHTSCHOOL_HOME": str(make(HOME).resolve())}
     json_of("flows", "night", "--json", "--config", CONFIG, "--date", DATE, *options, environment=environment)
     folder = HOME / "nights" / DATE
-    rounds = round_metrics(folder)
+    rounds = read_round_metrics(folder)
     picture(rounds).savefig(PICTURE, dpi=110)
     print(tables(folder, rounds))
 

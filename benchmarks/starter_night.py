@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from conf.storage.home import SUMMARY
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
 from tasks.layout import MANIFEST
 from tasks.tables import EVALUATIONS, read_table
@@ -92,7 +92,7 @@ def picture(nights: dict[int, dict[str, Any]]) -> Figure:
     axes = figure.subplots(1, 2)
     for seed, found in nights.items():
         folder = found["home"] / "nights" / found["night"]
-        rewards = [metrics["reward"] for metrics in round_metrics(folder)]
+        rewards = [metrics["reward"] for metrics in read_round_metrics(folder)]
         line = axes[0].plot(range(1, len(rewards) + 1), rewards, label=f"seed {seed}", alpha=0.8)
         quizzes = {
             int(file.parts[-3].removeprefix("round-")): read_table(file, EVALUATIONS).correct.mean()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.storage.durable import make_folder, sync, sync_folder, write_atomically
+from conf.storage.durable import make_folder, read_json, sync, sync_folder, write_atomically
 from conf.storage.home import NightError, inside
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> 
 
 def learned(checkpoint: Path) -> frozenset[str]:
     """Return the lessons of the journal (`tasks/journal/read.py`) that a checkpoint has learned."""
-    file = checkpoint / LEARNED
-    return frozenset(json.loads(file.read_text())) if file.exists() else frozenset()
+    return frozenset(read_json(checkpoint / LEARNED, ()))
 
 
 def write_learned(folder: Path, lessons: Iterable[str]) -> None:
@@ -76,7 +75,7 @@ def write_learned(folder: Path, lessons: Iterable[str]) -> None:
 
 def parent_of(checkpoint: Path) -> str | None:
     """Return the digest of the checkpoint that this one was made from; None for a first one."""
-    return _read_json(checkpoint / LINEAGE).get("parent")
+    return read_json(checkpoint / LINEAGE, {}).get("parent")
 
 
 def base_of(checkpoint: Path) -> Path:
@@ -84,7 +83,7 @@ def base_of(checkpoint: Path) -> Path:
 
     Raises DamagedCheckpointError if the base is missing, NightError if its name is not that of a checkpoint.
     """
-    name = _read_json(checkpoint / LINEAGE).get("base")
+    name = read_json(checkpoint / LINEAGE, {}).get("base")
     base = checkpoint if name is None else inside(checkpoint.parent, name)
     if not base.is_dir():
         raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: start the night again with --fresh")
@@ -112,7 +111,7 @@ def wrong_precisions(checkpoint: Path) -> list[str]:
     """Return the tensors whose precision is not the one in config.json, as `name (precision)`."""
     from safetensors import safe_open
 
-    config = _read_json(checkpoint / "config.json")
+    config = read_json(checkpoint / "config.json", {})
     stated = config.get("dtype") or config.get("torch_dtype")
     wrong = []
     for file in sorted(checkpoint.glob("*.safetensors")):
@@ -128,17 +127,13 @@ def wrong_precisions(checkpoint: Path) -> list[str]:
 def incompatibility(first: Path, second: Path) -> str | None:
     """Return why two checkpoints cannot be of one student (another architecture or tokenizer), None if they can."""
     first, second = base_of(first), base_of(second)
-    configs = [_read_json(folder / "config.json") for folder in (first, second)]
+    configs = [read_json(folder / "config.json", {}) for folder in (first, second)]
     for key in ARCHITECTURE:
         values = [config.get(key) for config in configs]
         if values[0] != values[1]:
             return f"another architecture ({key}: {values[0]}, not {values[1]})"
     tokenizers = [digest_file(file) if file.exists() else None for file in (first / TOKENIZER, second / TOKENIZER)]
     return None if tokenizers[0] == tokenizers[1] else f"another tokenizer ({TOKENIZER} differs)"
-
-
-def _read_json(file: Path) -> dict[str, str | None]:
-    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def same_weights(first: Path, second: Path) -> bool:

@@ -13,7 +13,8 @@ from itertools import takewhile
 import torch
 from torch import Tensor
 
-from models.lessons.day_copy import Credit, DayCopy, Taught
+from models.lessons.day_copy import Credit, DayCopy
+from models.lessons.outcome import LessonOutcome
 from models.td import gae, trace_weights
 
 HUMAN_RATE = 1e-6  # of the literal rule: on the owner's own words
@@ -23,12 +24,12 @@ ALIKE = 1e-4  # nats; preferences that differ by less say nothing
 Tokens = Sequence[int]
 
 
-def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> Taught:
+def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> LessonOutcome:
     """Learn to write the owner's words: supervised, on every token of theirs."""
     return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE)
 
 
-def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> Taught:
+def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> LessonOutcome:
     """Learn to prefer the owner's correction to the answer, from the first token in which they differ.
 
     The share is 2σ(−h), at most 1, h being how much further than the champion the copy prefers it: the derivative of
@@ -36,11 +37,11 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
-    whole = [-torch.ones(len(answer)), torch.ones(len(correction))]
-    return _learn(day, prompt, [answer, correction], weights, RATE, literal=whole)
+    every = [-torch.ones(len(answer)), torch.ones(len(correction))]
+    return _learn(day, prompt, [answer, correction], weights, RATE, literal=every)
 
 
-def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> Taught:
+def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> LessonOutcome:
     """Learn to prefer the chosen answer to the others: a gradient bandit over the answers shown.
 
     An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion; the credit is the
@@ -70,13 +71,13 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
             credit(now, champion)
             return plain, 1.0
 
-        taught = day.literal_step(prompt, answers, literal, RATE)
+        outcome = day.literal_step(prompt, answers, literal, RATE)
     else:
-        taught = day.step(prompt, answers, credit)
-    return replace(taught, guessed=guessed)
+        outcome = day.step(prompt, answers, credit)
+    return replace(outcome, guessed=guessed)
 
 
-def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> Taught:
+def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> LessonOutcome:
     """Learn from rewards at the answer's tokens [T], each of which credits the tokens before it by (γλ)^distance.
 
     The credit is the advantage with values of 0: an owner's praise and blame are advantages already (COACH, MacGlashan
@@ -88,7 +89,7 @@ def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Seq
 
 def learn_from_conversation(
     day: DayCopy, tokens: Tokens, turns: Sequence[tuple[int, int]], values: Sequence[float]
-) -> Taught:
+) -> LessonOutcome:
     """Learn that the assistant's turns of a conversation are good or bad, by their values from −1 to 1.
 
     `tokens`: of the whole conversation. `turns`: from which token to which each of them goes; others have no credit.
@@ -100,18 +101,18 @@ def learn_from_conversation(
     return _learn(day, tokens[:first], [tokens[first:]], [weights], RATE)
 
 
-def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> Taught:
+def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> LessonOutcome:
     """Learn that the answer is good. `size`: of the step, 1 for a whole one."""
     return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE, size=size)
 
 
-def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> Taught:
+def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> LessonOutcome:
     """Learn that the answer is bad, or that all of several are: one step of this size, which they share equally."""
     weights = [-_fading(day, len(answer)) / len(answers) for answer in answers]
     return _learn(day, prompt, answers, weights, RATE, size=size)
 
 
-def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> Taught:
+def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> LessonOutcome:
     """Learn that the answer goes wrong at this token: what follows is blamed, what comes before it is not.
 
     With traces the blame is a reward of −1 at the token, which fades backwards. Raises ValueError for a token that the
@@ -133,7 +134,7 @@ def _learn(
     *,
     literal: Sequence[Tensor] | None = None,
     size: float = 1.0,
-) -> Taught:
+) -> LessonOutcome:
     """Take a step of this size on fixed weights, unless the copy has come far in their direction already."""
     if day.config.method == "literal":
         return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)

@@ -1,4 +1,4 @@
-"""Low-rank adapters through peft: attach them, save them in peft's format, merge them into the base."""
+"""Low-rank adapters through peft: attach them, save them in peft's format, merge them into their base's weights."""
 
 import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 import json
@@ -18,10 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from conf.schema import LoraConfig
-from models.checkpoint import MergeError, copy_companions, digest_folder
-from models.engine.sync_probe import TOLERANCE, Probe, file_logprobs, read_probe, write_probe
-from models.hf.hardware import compute_dtype
-from models.hf.loading import load_model
+from models.checkpoint import MergeError, digest_folder
 from models.optim.master_weights import stochastic_bf16
 from models.optim.trainer_state import StateError
 
@@ -100,7 +97,7 @@ def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
 
 @torch.no_grad()
 def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
-    """Merge a saved adapter into its base, as `merge` does on the disk: with the same rounding."""
+    """Merge a saved adapter into its base, as `models.hf.merging.merge` does on the disk: with the same rounding."""
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     merged = merged_weights(model, rounding_of(adapter))
     adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
@@ -157,31 +154,3 @@ def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[s
 
 def _sum(values: Tensor) -> float:
     return float(torch.sum(values, dtype=torch.float64))
-
-
-def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
-    """Write an adapter merged into its base as a full checkpoint, checked by `prove_merge`."""
-    precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
-    model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
-    PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
-    copy_companions(base, target)
-    model.save_pretrained(target, state_dict=merged_weights(model, rounding_of(adapter)))
-    adapted = read_probe(adapter)
-    assert adapted is not None, f"{adapter} was not written by this trainer"
-    prove_merge(target, adapted, trust_remote_code)
-
-
-def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = False) -> None:
-    """Check that a merged checkpoint computes what the model with its adapters does, and write its sync probe.
-
-    The probe's log-probabilities are computed by transformers from the merged files. Raises MergeError if they differ
-    from those `adapted`, of the model with its adapters.
-    """
-    merged = file_logprobs(checkpoint, adapted.token_ids, trust_remote_code)
-    difference = adapted.difference(merged)
-    if not difference <= TOLERANCE:
-        raise MergeError(
-            f"the merged model's log-probabilities differ from the adapters' by {difference:.3f} nats a token, more "
-            f"than {TOLERANCE}: the merge is wrong; leave `lora` out of the configuration, and report this"
-        )
-    write_probe(checkpoint, Probe(adapted.token_ids, merged))

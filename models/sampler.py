@@ -5,18 +5,17 @@ import logging
 import random
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 import torch
-from safetensors import safe_open
 from vllm import LLM, SamplingParams
-from vllm.config.lora import MaxLoRARanks
 from vllm.lora.request import LoRARequest
 
-from conf.schema import EngineConfig, LoraConfig
+from conf.schema import EngineConfig
 from conf.storage.home import NightError
 from models.checkpoint import base_of, same_weights, wrong_precisions
 from models.engine import cpu_lora, token_ranks, weight_sync
+from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, kv_cache_bytes
 from models.engine.streaming import Piece, stream
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
@@ -253,31 +252,6 @@ def _check_room(prompts: Sequence[list[int]], context: int) -> None:
                 f"prompt {index} has {len(prompt)} tokens, and the engine takes 1 to {context - 1}: "
                 "raise engine.max_model_len, or leave the problem out"
             )
-
-
-def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
-    """Return vLLM's arguments to serve one adapter at a time, of the configured rank, beside a base's weights."""
-    return {
-        "enable_lora": True,
-        "max_loras": 1,
-        "max_lora_rank": min(rank for rank in get_args(MaxLoRARanks) if rank >= config.rank),
-        "lora_target_modules": _linear_layers(base) if config.targets == "all-linear" else list(config.targets),
-    }
-
-
-def _linear_layers(checkpoint: Path) -> list[str]:
-    """Return the names of the linear layers in a checkpoint's blocks: matrices below a number.
-
-    By default vLLM would also reserve memory for an adapter of the head, more than for all the others.
-    """
-    modules = set()
-    for file in checkpoint.glob("*.safetensors"):
-        with safe_open(file, framework="pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118
-                *path, module, _ = name.split(".")
-                if any(part.isdecimal() for part in path) and len(tensors.get_slice(name).get_shape()) == 2:
-                    modules.add(module)
-    return sorted(modules)
 
 
 def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:

@@ -5,30 +5,29 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import compress
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from conf.schema import TrainerConfig
 from conf.storage.home import NightError
 from models import lora
 from models.checkpoint import base_of, copy_companions, digest_folder, is_adapter
 from models.engine.sync_probe import Probe, take_probe, write_probe
-from models.grpo import grpo_loss, loss_denominator
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model, load_tokenizer
+from models.hf.merging import prove_merge
 from models.lessons.preference_data import EpisodeExample, Example
 from models.optim.lanes import Lanes, add
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
 from models.optim.step_metrics import round_means
 from models.optim.trainer_state import TrainerState, read_state, write_state
-from models.packing.batches import grouped, logprobs_by_row, padded_rows, rollout_logprobs
+from models.packing.batches import logprobs_by_row, padded_rows, rollout_logprobs
+from models.packing.grpo_round import GrpoRound, MicrobatchLoss
 from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
@@ -36,9 +35,6 @@ from models.rollout import Rollout
 NON_FINITE_LIMIT = 3  # consecutive steps
 
 log = logging.getLogger("nightschool")
-
-# A microbatch's loss: (log-probabilities [tokens], their pack, entropies [tokens]) → (loss, sums to report)
-MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]]]
 
 
 class NonFiniteError(NightError):
@@ -120,9 +116,8 @@ class Trainer:
         1). A step with a non-finite loss or gradient is not taken; raises NonFiniteError after three in a row.
         """
         started = time.perf_counter()
-        rows = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
-        groups = self._trained(rollouts, rows)
-        useful = sum(_has_signal(group, rows) for group in groups)
+        graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
+        groups, useful = graded.groups, sum(map(graded.has_signal, graded.groups))
         useful = useful if with_signal is None else min(useful, with_signal)
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
         if useful < self.config.grpo.min_useful_groups:
@@ -132,7 +127,8 @@ class Trainer:
         old = self.completion_logprobs(groups) if steps > 1 or self.dropout else {}
         sums: dict[str, float] = defaultdict(float)
         for share in range(steps):
-            self._grpo_step(groups[share::steps], rollouts, rows, old, sums)
+            step = groups[share::steps]
+            self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums)
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
@@ -236,7 +232,7 @@ class Trainer:
         else:
             merged = lora.merged_weights(self.model, self._generator("merged"))
             self.model.save_pretrained(checkpoint, state_dict=merged)
-            lora.prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
+            prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
 
     def save_adapter(self, folder: Path) -> None:
         """Write the adapters alone, as peft does, with the sync probe."""
@@ -245,53 +241,6 @@ class Trainer:
 
     def _probe(self) -> Probe:
         return take_probe(load_tokenizer(self.checkpoint, self.config.trust_remote_code), self.logprobs)
-
-    def _trained(self, rollouts: Sequence[Rollout], advantages: Sequence[Tensor]) -> list[Group]:
-        """Return the groups to train on, without completions that were not graded or are masked."""
-        keep_all, overlong = self.config.grpo.kl_coefficient > 0, self.config.grpo.overlong
-        kept = [
-            row
-            for row, (rollout, advantage) in enumerate(zip(rollouts, advantages, strict=True))
-            if any(rollout.loss_mask)
-            and not (rollout.finish_reason == "length" and overlong == "mask")
-            and not advantage.isnan().any()
-        ]
-        groups = grouped(rollouts, kept)
-        return [group for group in groups if keep_all or _has_signal(group, advantages)]
-
-    def _grpo_step(
-        self,
-        groups: Sequence[Group],
-        rollouts: Sequence[Rollout],
-        advantages: Sequence[Tensor],
-        old: dict[int, Tensor],
-        sums: dict[str, float],
-    ) -> None:
-        def divisor(counted: Sequence[Group]) -> float:
-            lengths = [sum(rollouts[row].loss_mask) for group in counted for row in group.rows]
-            return loss_denominator(lengths, self.config.grpo)
-
-        denominator = divisor([group for group in groups if _has_signal(group, advantages)])
-        kl_denominator = divisor(groups)
-
-        def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
-            policy = padded_rows(logprobs, packed)
-            before = pad_sequence([old[row] for row in packed.rows], True) if old else policy.detach()
-            mask = pad_sequence([torch.ones_like(advantages[row]).bool() for row in packed.rows], True)
-            total, metrics = grpo_loss(
-                policy,
-                before,
-                pad_sequence([advantages[row] for row in packed.rows], True),
-                mask,
-                config=self.config.grpo,
-                denominator=denominator,
-                kl_denominator=kl_denominator,
-                sampler_logprobs=pad_sequence([self._sampler_logprobs(rollouts[row]) for row in packed.rows], True),
-                ref_logprobs=self._reference_rows(packed),
-            )
-            return total, metrics | {"entropy": float(padded_rows(entropies, packed)[mask].sum())}
-
-        self.optimizer_step(groups, loss, sums)
 
     def _count(self, finite: bool, norm: float) -> None:
         if math.isfinite(norm):
@@ -323,17 +272,3 @@ class Trainer:
             return None
         with lora.disabled(self.model) if self.reference_is_base else nullcontext():
             return padded_rows(self.token_logprobs(self.reference or self.model, packed)[0], packed)
-
-    def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Tensor:
-        """Return an advantage for each token that the policy wrote [T]."""
-        written = torch.tensor(rollout.loss_mask, dtype=torch.bool, device=self.device)
-        values = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
-        return values.expand(len(written))[written]
-
-    def _sampler_logprobs(self, rollout: Rollout) -> Tensor:
-        """Return log μ of each token that the policy wrote [T], in nats."""
-        return torch.tensor([*compress(rollout.sampler_logprobs, rollout.loss_mask)], device=self.device)
-
-
-def _has_signal(group: Group, advantages: Sequence[Tensor]) -> bool:
-    return any(bool(advantages[row].any()) for row in group.rows)

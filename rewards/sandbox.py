@@ -11,7 +11,7 @@ from typing import Self
 
 from rewards.jail.policy import Layer, SandboxUnavailable
 from rewards.jail.program import Program
-from rewards.jail.worker import Policy, Worker, scored
+from rewards.jail.worker import JailProcess, Policy, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
@@ -51,12 +51,12 @@ class Sandbox:
         self.size = workers or len(os.sched_getaffinity(0))
         self.without = frozenset(without)
         self.stuck = 0
-        self.workers: list[Worker] = []
+        self.workers: list[JailProcess] = []
 
     def __enter__(self) -> Self:
         try:
             self.policy = Policy.compile(self.without)
-            self.workers = [Worker(self.policy, self.without) for _ in range(self.size)]
+            self.workers = [JailProcess(self.policy, self.without) for _ in range(self.size)]
             for worker in self.workers:
                 worker.wait_until_ready()
             self._try_canaries()
@@ -100,7 +100,7 @@ class Sandbox:
         passes = self._run([CANARIES[0].program], self.workers[:1])[0].verdict == "correct"
         return scored("crashed", f"twice: {first.detail}", second.seconds) if passes else second
 
-    def _run(self, programs: Sequence[Program], workers: Sequence[Worker] | None = None) -> list[Score]:
+    def _run(self, programs: Sequence[Program], workers: Sequence[JailProcess] | None = None) -> list[Score]:
         scores: dict[int, Score] = {}
         waiting = deque(enumerate(programs))
         pool = list(self.workers if workers is None else workers)
@@ -124,14 +124,14 @@ class Sandbox:
                     pool[pool.index(worker)] = self._replace(worker)
         return [scores[index] for index in range(len(programs))]
 
-    def _replace(self, worker: Worker) -> Worker:
+    def _replace(self, worker: JailProcess) -> JailProcess:
         worker.close()
         fresh = self._start_worker()
         self.workers[self.workers.index(worker)] = fresh
         return fresh
 
-    def _start_worker(self) -> Worker:
-        worker = Worker(self.policy, self.without)
+    def _start_worker(self) -> JailProcess:
+        worker = JailProcess(self.policy, self.without)
         worker.wait_until_ready()
         return worker
 
@@ -161,7 +161,7 @@ def refusal(program: Program) -> Score | None:
     return scored("crashed", f"a source of {size} bytes", 0.0) if size > MAX_SOURCE_BYTES else None
 
 
-def _wait_for_answers(busy: Sequence[Worker]) -> list[Worker]:
+def _wait_for_answers(busy: Sequence[JailProcess]) -> list[JailProcess]:
     """Wait for at least one worker; return those that answered, died or missed their deadline."""
     with selectors.DefaultSelector() as selector:
         for worker in busy:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-if TYPE_CHECKING:
-    from rewards.environment import Environment
+from rewards.environment import Environment
+from rewards.problem import Problem, Split
 
 Verdict = Literal[
     "correct",
@@ -19,22 +19,6 @@ Verdict = Literal[
     "grader_failed",
     "judged",  # by the learned reward: no truth is known
 ]
-Split = Literal["train", "test"]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One item of a benchmark. `truth` is in the form that the benchmark's own `score` reads.
-
-    `subject` only serves the exam's figures; problems that differ in nothing else are equal.
-    """
-
-    problem_id: str
-    benchmark: str
-    question: str
-    truth: str
-    level: str | None = None
-    subject: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -106,7 +90,7 @@ class Benchmark(Protocol):
     """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
     runs_programs: bool = False
     """Whether `score` runs programs, so that further machines help."""
-    environment: "Environment | None" = None
+    environment: Environment | None = None
     """Where a model acts for several turns; None: it answers once. A completion is then JSON of the turns' texts."""
 
     def problems(self, split: Split) -> list[Problem]:

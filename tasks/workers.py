@@ -230,17 +230,8 @@ class Worker:
         pool = ProcessPoolExecutor(
             1, mp_context=get_context("spawn"), initializer=_start, initargs=(os.getpid(), self.log)
         )
-        with _SPAWNING:  # spawn passes on the environment, and other workers may start at the same time
-            before = {key: os.environ.get(key) for key in self.environment}
-            os.environ.update(self.environment)
-            try:
-                future = pool.submit(function, *args, **kwargs)
-            finally:
-                for key, value in before.items():
-                    if value is None:
-                        del os.environ[key]
-                    else:
-                        os.environ[key] = value
+        with _inherited(self.environment):
+            future = pool.submit(function, *args, **kwargs)
         self._pool = pool
         return future
 
@@ -268,6 +259,26 @@ def working_on(stage: str) -> Iterator[None]:
         yield
     finally:
         _stage.reset(token)
+
+
+@contextmanager
+def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables while a child is spawned, which inherits them; one child at a time.
+
+    Spawning takes no environment of its own, and a pool's initializer would come too late: the loader reads LD_PRELOAD
+    before the child's first instruction.
+    """
+    with _SPAWNING:
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 def _start(parent: int, log: Path | None) -> None:

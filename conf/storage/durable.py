@@ -1,11 +1,13 @@
-"""Durable writes: a crash never leaves half a file, and a full disk ends with a clear line."""
+"""Files that survive: a crash never leaves half of one, and a full disk ends with a clear line."""
 
 import errno
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from conf.storage.home import NightError
 
@@ -52,6 +54,11 @@ def write_atomically(file: Path, text: str) -> None:
         os.fsync(stream.fileno())
     draft.rename(file)
     sync(file.parent)
+
+
+def read_json(file: Path, missing: Any = None) -> Any:
+    """Return what a JSON file holds; `missing` where there is no such file."""
+    return json.loads(file.read_text()) if file.exists() else missing
 
 
 @contextmanager

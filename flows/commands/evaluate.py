@@ -1,6 +1,5 @@
 """`nightschool evaluate`: run the exam on a checkpoint, alone or against another one."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,10 +7,8 @@ import typer
 
 from conf.load import STARTER, load_night
 from conf.sections.published_exams import with_exam
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from flows.commands.options import AsJson, Config, Overrides, print_json
-
-FORMATS = (".jsonl", ".parquet", ".csv")
 
 
 def evaluate(
@@ -42,7 +39,9 @@ def evaluate(
     if named is not None or problems is not None:
         settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)
     if rows is not None:
-        check_rows(rows)
+        from flows.evaluation.rows import check_rows
+
+        check_rows(rows, "--rows")
     from flows.evaluation.models import resolve_model
     from flows.orchestration.server import prefect_api
     from flows.run.preflight import check_exam
@@ -56,11 +55,3 @@ def evaluate(
 
         outcome = exam(checkpoint, settings, against, rows)
     print_json(outcome) if as_json else print(*lines_of(outcome), sep="\n")
-
-
-def check_rows(file: Path, option: str = "--rows") -> None:
-    """Raise InputError where rows cannot be written to a file, before the exam is run for them."""
-    if file.suffix not in FORMATS:
-        raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    if file.is_dir() or not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
-        raise InputError(f"{option}: {file}: not writable; name another file, or correct the permissions")

@@ -6,7 +6,7 @@ from typing import Any
 from conf.storage.home import Home
 from conf.storage.locks import hold, refuse_second
 from tasks.registry.mlflow_registry import Registry
-from tasks.registry.prune import Plan, bytes_freed, plan, remove
+from tasks.registry.prune import Pruning, bytes_freed, plan, remove
 
 
 def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run: bool) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
     refuse_second(home.root)
     only_planned = dry_run or registry is None
     with nullcontext() if only_planned else hold(home.root, "nightschool prune"):
-        planned = plan(home, keep_nights, registry) if registry else Plan((), {})
+        planned = plan(home, keep_nights, registry) if registry else Pruning((), {})
         goes = [
             {"what": item.what, "version": item.version, "bytes": item.size, "why": item.why} for item in planned.goes
         ]

@@ -69,9 +69,9 @@ def teach(
 
             classroom, record = Classroom(home, settings), DayRecord(home, settings)
             classroom.on_lesson = record.lesson
-            tell = (lambda _: None) if as_json else say
-            tell(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
-            serving = Serving(home, registry, classroom, start, classroom.open, tell)
+            announce = (lambda _: None) if as_json else say
+            announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
+            serving = Serving(home, registry, classroom, start, classroom.open, announce)
             try:
                 show(classroom)
                 serving.run(wanted)

@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from prefect import flow
 from prefect.runtime import deployment
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.commands.evaluate import check_rows
 from flows.evaluation.models import EvaluatedModel, engine_for, resolve_model
+from flows.evaluation.rows import check_rows, write_rows
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment
+from tasks.evaluation.comparison import compare
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import exam_figures
-from tasks.evaluation.statistics import compare, probability, signed
+from tasks.evaluation.statistics import probability, signed
 from tasks.monitoring.prefect_artifacts import show_text
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers import Worker
 
-Outcome = dict[str, dict[str, Any]]
+Figures = dict[str, dict[str, Any]]
 
 
 @flow(name="exam", flow_run_name="exam of {checkpoint}", description="Evaluate one checkpoint.")
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
-) -> Outcome:
+) -> Figures:
     """Return by part of the exam the accuracy with its 95 % interval and n, and the other fields of `ExamFigures`.
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against` each part also has the other
@@ -86,23 +86,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
         engine.close()
 
 
-def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
-    """Write every answer of `evaluate` stages, by the models' names, to a file in the format of its suffix."""
-    tables = [
-        read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
-        for model, folder in exams.items()
-        for name in ("evaluations", "samples")
-    ]
-    table = pd.concat([rows for rows in tables if len(rows)] or tables[:1], ignore_index=True)
-    if file.suffix == ".parquet":
-        table.to_parquet(file, index=False)
-    elif file.suffix == ".csv":
-        table.to_csv(file, index=False)
-    else:
-        table.to_json(file, orient="records", lines=True, force_ascii=False)
-
-
-def lines_of(outcome: Outcome) -> list[str]:
+def lines_of(outcome: Figures) -> list[str]:
     """Return the outcome for people: a line a part, and two more for a comparison."""
     lines = []
     for part, figures in outcome.items():
@@ -126,7 +110,7 @@ def _interval(figures: Mapping[str, Any]) -> str:
     return f"{figures['accuracy']:.3f}  [{figures['low']:.3f}, {figures['high']:.3f}]  n = {figures['n']}"
 
 
-def _figures(artifact: Artifact) -> Outcome:
+def _figures(artifact: Artifact) -> Figures:
     """Return the figures by part as JSON takes them, with the accuracy's interval at the top level."""
     by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
     return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}

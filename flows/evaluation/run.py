@@ -146,8 +146,8 @@ def _path(look: int) -> str:
 
 def first_student(night: Night, versions: Sequence[Version], champion: Path) -> Path | None:
     """Return the oldest registered student that is still whole; None where that is the champion."""
-    whole = (version for version in versions if is_intact(night.home.checkpoints / version.digest))
-    if (first := next(whole, None)) is None or first.digest == champion.name:
+    intact = (version for version in versions if is_intact(night.home.checkpoints / version.digest))
+    if (first := next(intact, None)) is None or first.digest == champion.name:
         return None
     if first is not versions[0]:
         night.note(

@@ -11,6 +11,7 @@ from typing import Any
 
 from conf.load import config_of, identity
 from conf.schema import NightConfig
+from conf.storage.durable import read_json
 from conf.storage.home import SUMMARY, Home, InputError
 from tasks.layout import MANIFEST, committed_rounds, run_name
 from tasks.report.text import percent
@@ -67,7 +68,7 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
     for file in night.rglob(MANIFEST):
         manifest = json.loads(file.read_text())
         usual[manifest["stage"]] = max(seconds_of(manifest), usual.get(manifest["stage"], 0.0))
-    if updates := [figures["seconds_update"] for figures in round_metrics(night) if "seconds_update" in figures]:
+    if updates := [figures["seconds_update"] for figures in read_round_metrics(night) if "seconds_update" in figures]:
         usual["update"] = max(updates)
     return usual
 
@@ -85,14 +86,14 @@ def last_report(home: Home, date: str | None, name: str = "report.html") -> Path
     return reports[-1]
 
 
-def round_metrics(folder: Path) -> list[dict[str, float]]:
+def read_round_metrics(folder: Path) -> list[dict[str, float]]:
     """Return the metrics of all committed rounds of a night, in order."""
     return [json.loads((path / "checkpoint" / "metrics.json").read_text()) for path in committed_rounds(folder)]
 
 
 def round_seconds(folder: Path) -> list[float]:
     """Return the seconds of a night's rounds that were not interrupted, in order."""
-    return [figures["seconds_round"] for figures in round_metrics(folder) if "seconds_round" in figures]
+    return [figures["seconds_round"] for figures in read_round_metrics(folder) if "seconds_round" in figures]
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:
@@ -101,8 +102,7 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
         before, after = (_solved(summary["accuracy"][policy]) for policy in ("champion", "candidate"))
         state, detail, alarms = summary["decision"], f"{summary['target']}: {before} → {after}", summary["alarms"]
     else:
-        alarm_file = folder / "alarms.json"
-        alarms = [alarm["sentence"] for alarm in json.loads(alarm_file.read_text())] if alarm_file.exists() else []
+        alarms = [alarm["sentence"] for alarm in read_json(folder / "alarms.json", [])]
         state, detail = "running", f"last committed: {_last_committed(folder)}"
         if folder.name != running:
             state, detail = "interrupted", f"{detail}; resume with: {resume_command(folder)}"

@@ -22,8 +22,9 @@ from rewards import benchmarks
 from tasks.cluster.connection import connect
 from tasks.distillation import import_traces
 from tasks.evaluation.answering import exam_problems
+from tasks.evaluation.judgement import MOST_BAD_LUCK
 from tasks.evaluation.sequential import looks, smallest_gain
-from tasks.evaluation.statistics import MOST_BAD_LUCK, USUAL_FLIPS, bad_luck, smallest_guard
+from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
 from tasks.self_play.ask import asking

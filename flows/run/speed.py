@@ -12,7 +12,7 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError, NightError
 from flows.run.budget import EXAM_SHARE, LESSONS_SHARE, Hours
 from flows.run.dates import date_of_night
-from flows.run.history import finished, round_metrics
+from flows.run.history import finished, read_round_metrics
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
 from rewards.benchmarks import configured
@@ -109,7 +109,7 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     for night in finished(home.nights, config.name):
-        rounds = [figures for figures in round_metrics(night) if figures.keys() >= TIMED]
+        rounds = [figures for figures in read_round_metrics(night) if figures.keys() >= TIMED]
         if rounds and (known := config_of(night)):
             samplings, updates = ([one[f"seconds_{what}"] for one in rounds] for what in ("sample", "update"))
             others = [one["seconds_round"] - one["seconds_sample"] - one["seconds_update"] for one in rounds]

@@ -20,9 +20,9 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
     merged = home.root / "merged"
     target = merged / checkpoint.name
     if not target.exists():
-        from models import lora
+        from models.hf.merging import merge
 
         shutil.rmtree(merged, ignore_errors=True)
-        call_once("merging", LIMIT, lora.merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
+        call_once("merging", LIMIT, merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
         (merged / "draft").rename(target)
     return target

@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from conf.storage.durable import make_folder, write_atomically
+from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import Home
 from flows.teaching.engine import Engine
 
@@ -25,8 +25,7 @@ def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
 
 def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
     """Return the anchors of a champion, if it was taught by day; none of another."""
-    file = _file(home, champion)
-    return [(question, answer) for question, answer in json.loads(file.read_text())] if file.exists() else []
+    return [(question, answer) for question, answer in read_json(_file(home, champion), [])]
 
 
 def _file(home: Home, champion: Path) -> Path:

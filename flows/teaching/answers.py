@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import random
 import unicodedata
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from flows.teaching.engine import Engine
 
+QUESTIONS = 100  # whose answers can be taught from; the latest
 SHOWN, DRAWN = 5, 10  # answers to a question: shown at most, and sampled at most to find so many different ones
 DAY, CHAMPION = "day", "champion"  # who wrote an answer
 
@@ -50,6 +52,40 @@ class Question:
     def choices(self) -> list[Shown]:
         """The answers that say something."""
         return [answer for answer in self.answers.values() if answer.text.strip()]
+
+
+class Questions:
+    """The latest questions of a session, from whose answers a lesson can be taught."""
+
+    def __init__(self, prefix: str) -> None:
+        """`prefix`: of their names."""
+        self._prefix, self._asked = prefix, 0
+        self._questions: OrderedDict[str, Question] = OrderedDict()  # by name
+
+    @property
+    def latest(self) -> Question | None:
+        """The question that was asked last; None before the first."""
+        return next(reversed(self._questions.values()), None)
+
+    def named(self, name: str) -> Question | None:
+        """Return a question; None for one that is not among the latest."""
+        return self._questions.get(name)
+
+    def with_answer(self, name: str) -> tuple[Question, Shown] | None:
+        """Return an answer with its question; None for one that is not among the latest."""
+        for question in reversed(self._questions.values()):
+            if (shown := question.answers.get(question.merged.get(name, name))) is not None:
+                return question, shown
+        return None
+
+    def add(self, messages: list[dict[str, str]], unfinished: tuple[str, ...]) -> Question:
+        """Return a new question, without answers yet. The oldest one may go for it."""
+        self._asked += 1
+        question = Question(f"{self._prefix}-{self._asked}", messages, unfinished=unfinished)
+        self._questions[question.name] = question
+        while len(self._questions) > QUESTIONS:
+            self._questions.popitem(last=False)
+        return question
 
 
 async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:

@@ -7,41 +7,11 @@ from typing import Any
 
 from conf.storage.journal import Preference
 from flows.teaching.answers import CHAMPION, DAY
+from models.lessons.outcome import LessonOutcome
 from tasks.teaching.keys import FROM_CHAR, IMPLICIT, POLICIES
-from tasks.teaching.learner_process import Learned
 from tasks.teaching.lessons import Lesson
 
 LAST = 10  # picks that "it would have guessed" counts
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a lesson (see `Learned`). `seconds` that it took; `why` it was not learned, a sentence."""
-
-    learned: bool = False
-    change_nats: float | None = None
-    kl: float | None = None
-    seconds: float | None = None
-    guessed: bool | None = None
-    why: str = ""
-    day_kl: float | None = None
-    intended_nats: float | None = None
-    halvings: int = 0
-
-    @classmethod
-    def of(cls, learned: Learned, seconds: float | None) -> "Outcome":
-        """Return what the learner says, with the seconds that it took."""
-        return cls(
-            learned=learned.learned,
-            change_nats=learned.change,
-            kl=learned.kl,
-            seconds=seconds,
-            guessed=learned.guessed,
-            why=learned.why,
-            day_kl=learned.day_kl,
-            intended_nats=learned.intended,
-            halvings=learned.halvings,
-        )
 
 
 @dataclass
@@ -49,7 +19,7 @@ class Book:
     """The lessons in their order, with their outcomes, by name; `undone` counts those that were removed."""
 
     lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, LessonOutcome] = field(default_factory=dict)
     undone: int = 0
 
     def remove(self, name: str) -> None:
@@ -67,7 +37,7 @@ class Book:
         """Return the lessons as the page lists them, the latest first."""
         return [
             {"id": lesson.name, "at": lesson.entries[0].at, "live": lesson.live}
-            | {"what": told(lesson), **asdict(self.outcomes.get(lesson.name, Outcome()))}
+            | {"what": summary_of(lesson), **asdict(self.outcomes.get(lesson.name, LessonOutcome()))}
             for lesson in reversed(self.lessons.values())
         ]
 
@@ -112,7 +82,7 @@ class Book:
         }
 
 
-def told(lesson: Lesson) -> dict[str, str]:
+def summary_of(lesson: Lesson) -> dict[str, str]:
     """Return a lesson's kind, the question that it was about, and the text that it is about or teaches."""
     entry: Any = lesson.entries[0]
     if entry.kind == "words":

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict
 from pathlib import Path
@@ -19,16 +18,15 @@ from conf.storage.home import Home, InputError
 from conf.storage.journal import Entry, Preference, entry_of
 from conf.storage.journal_file import retract, write
 from conf.storage.locks import running_night
-from flows.teaching.answers import Event, Question, Shown, sample
-from flows.teaching.book import Book, Outcome
+from flows.teaching.answers import Event, Question, Questions, sample
+from flows.teaching.book import Book
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, any_pick, conversation, entries_of, implied
+from models.lessons.outcome import LessonOutcome
 from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
 from tasks.workers import WorkerDiedError, WorkerEndedError
-
-QUESTIONS = 100  # whose answers can be taught from; the latest
 
 
 class RefusedError(Exception):
@@ -51,8 +49,7 @@ class Classroom:
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
-        self._questions: OrderedDict[str, Question] = OrderedDict()
-        self._asked = 0
+        self._questions = Questions(self.session[:4])
         self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
         self._machine = asyncio.Lock()  # sampling and learning take turns
@@ -102,7 +99,7 @@ class Classroom:
             raise RefusedError(429, "another question is being answered: stop it first")
         if not text.strip():
             raise RefusedError(400, "the question is empty")
-        day, earlier = self._opened(), next(reversed(self._questions.values()), None)
+        day, earlier = self._opened(), self._questions.latest
         question = self._new_question(text, follow_up, again)
         try:
             async with self._answering:
@@ -161,7 +158,7 @@ class Classroom:
                     await asyncio.to_thread(day.learn, lesson)
         self._publish()
         self._in_background(self._renew(day))
-        later = Outcome(why=self.why or "the learner ended, see teach.log; the night learns it")
+        later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
         self.on_lesson(day.champion.name, day.book.figures(name))
         where = f"{written.file}:{written.line}"
@@ -248,14 +245,9 @@ class Classroom:
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
         messages = [*earlier, {"role": "user", "content": text}]
-        if again in self._questions:
-            messages, unfinished = self._questions[again].messages, self._questions[again].unfinished
-        self._asked += 1
-        question = Question(f"{self.session[:4]}-{self._asked}", messages, unfinished=unfinished)
-        self._questions[question.name] = question
-        while len(self._questions) > QUESTIONS:
-            self._questions.popitem(last=False)
-        return question
+        if (same := self._questions.named(again)) is not None:
+            messages, unfinished = same.messages, same.unfinished
+        return self._questions.add(messages, unfinished)
 
     def _entries(
         self, kind: Kind, answer: str | None, text: str, from_char: int, champion: str, keys: dict[str, Any]
@@ -264,7 +256,9 @@ class Classroom:
         try:
             if kind == "words":
                 return [entry_of({"kind": "words", "text": text, **keys})]
-            question, shown = self._found(answer or "")
+            if (found := self._questions.with_answer(answer or "")) is None:
+                raise RefusedError(404, "there is no such answer; ask again")
+            question, shown = found
             entries = entries_of(kind, question, shown, champion, text, from_char, keys)
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
@@ -279,16 +273,10 @@ class Classroom:
         if implied(left, question, size, {}):
             await self._teach(lambda _, keys: implied(left, question, size, keys))
 
-    def _found(self, answer: str) -> tuple[Question, Shown]:
-        for question in reversed(self._questions.values()):
-            if (shown := question.answers.get(question.merged.get(answer, answer))) is not None:
-                return question, shown
-        raise RefusedError(404, "there is no such answer; ask again")
-
     async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:
         """Compute what a pick needs while the owner reads the answers, so that it need not wait for it."""
         more = True
-        while more and question is next(reversed(self._questions.values())) and not self.under_way:
+        while more and question is self._questions.latest and not self.under_way:
             async with self._machine:  # whoever waits for it comes first
                 more = await asyncio.to_thread(day.prepare, pick)
 

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -14,9 +15,10 @@ from conf.schema import NightConfig
 from conf.storage.home import Home
 from conf.storage.journal import Entry, Preference
 from flows.teaching.anchors import anchors
-from flows.teaching.book import Book, Outcome
+from flows.teaching.book import Book
 from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
+from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
 from tasks.teaching.keys import HELD_OUT
@@ -46,7 +48,7 @@ class Day:
         self._offered = ""  # the digest of the adapter that the engine has
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
-        """Learn all lessons anew; return whether all were. `goes_on`: told the number of each, says whether to."""
+        """Learn all lessons anew; return whether all were. `goes_on`: of a lesson's number, whether to learn it too."""
         known, self._made = anchors(self.home, self.engine), False
         self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):
@@ -78,20 +80,20 @@ class Day:
 
     def _learn(self, lesson: Lesson, *, timed: bool) -> None:
         if why := why_only_tonight(lesson, self.config.unseen_share):
-            self.book.outcomes[lesson.name] = Outcome(why=why)
+            self.book.outcomes[lesson.name] = LessonOutcome(why=why)
             return
         began = time.perf_counter()
-        learned = self._call(learner_process.learn, lesson.name, lesson.entries)
+        outcome, self.digest = self._call(learner_process.learn, lesson.name, lesson.entries)
         seconds = time.perf_counter() - began if timed else None
-        self.book.outcomes[lesson.name], self.digest = Outcome.of(learned, seconds), learned.day
+        self.book.outcomes[lesson.name] = replace(outcome, seconds=seconds)
 
     def forget(self, name: str) -> None:
         """Undo a lesson, which the book does not have any more. Raises as `learn` does."""
         if self._made:
             with suppress(WorkerDiedError):
-                self.digest, again = self._call(learner_process.forget, name)
-                for later, learned in again.items():
-                    self.book.outcomes[later] = Outcome.of(learned, self.book.outcomes[later].seconds)
+                again, self.digest = self._call(learner_process.forget, name)
+                for later, outcome in again.items():
+                    self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
         self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:

@@ -10,8 +10,8 @@ from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
 from models.engine.environment import engine_environment
-from tasks.teaching import engine_process
-from tasks.teaching.engine_process import Answer, Messages
+from tasks.teaching import writing
+from tasks.teaching.writing import Champion, Messages, Written
 from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
 
 POLL = 0.5  # seconds
@@ -32,7 +32,8 @@ class Engine:
         self.champion, self.has_adapter, self.running = champion, False, True
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
-        self._start = self._worker.submit(engine_process.start, champion, config.engine, config.student)
+        self._model = Champion(champion, config.engine, config.student)
+        self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
         """Return True when it answers, False as soon as it is no longer `wanted`. Raises what its start raises."""
@@ -49,16 +50,16 @@ class Engine:
 
     def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
         """Return the champion's likeliest answers."""
-        return self._worker.call(engine_process.greedy_answers, questions, max_tokens)
+        return self._worker.call(writing.greedy_answers, self._model, questions, max_tokens)
 
     async def use_adapter(self, adapter: Path | None) -> None:
         """Let the day copy answer with an adapter, or with none, as the champion does."""
-        await asyncio.to_thread(self._call, engine_process.use_adapter, adapter)
+        await asyncio.to_thread(self._call, writing.use_adapter, self._model, adapter)
         self.has_adapter = adapter is not None
 
     async def write(
         self, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int, stop: asyncio.Event
-    ) -> AsyncGenerator[tuple[int, str] | list[Answer]]:
+    ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         """Yield the pieces of answers, each with its number, as they are written; at last all of them.
 
         `by_day_copy`: for each, whether the day copy writes it, or the champion. They end early when `stop` is set.
@@ -84,7 +85,7 @@ class Engine:
         server = await asyncio.start_unix_server(read, self._socket)
         stopping = asyncio.ensure_future(end_when_stopped())
         call = asyncio.ensure_future(
-            asyncio.to_thread(self._call, engine_process.write, self._socket, messages, by_day_copy, max_tokens)
+            asyncio.to_thread(self._call, writing.write, self._model, self._socket, messages, by_day_copy, max_tokens)
         )
         call.add_done_callback(lambda _: pieces.put_nowait(None))
         try:

@@ -4,13 +4,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from conf.storage.home import NightError
-from models.checkpoint import base_of, is_adapter
 from models.rollout import Rollout
 
 PROBE_FILE = "probe.json"
@@ -64,25 +61,3 @@ def read_probe(checkpoint: Path) -> Probe | None:
         return None
     content = json.loads(file.read_text())
     return Probe(content["token_ids"], content["logprobs"])
-
-
-def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
-    """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
-    from models.hf.lean import AutoModelForCausalLM
-
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        base_of(checkpoint),
-        dtype="auto",
-        attn_implementation="sdpa",
-        local_files_only=True,
-        use_safetensors=True,
-        trust_remote_code=trust_remote_code,
-    )
-    if is_adapter(checkpoint):
-        from models.lora import PeftModel
-
-        model = PeftModel.from_pretrained(model, checkpoint)
-    ids = torch.tensor([token_ids])
-    with torch.no_grad():
-        logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
-    return logits.log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()

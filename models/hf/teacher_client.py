@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from conf.sections.lessons import EndpointConfig
-from conf.storage.durable import make_folder, write_atomically
+from conf.storage.durable import make_folder, read_json, write_atomically
 
 CONCURRENT_REQUESTS = 4
 MAX_FAILURES = 3  # in a row, after which the teacher is left alone
@@ -60,7 +60,7 @@ class Usage(NamedTuple):
 
 
 @dataclass
-class Outcome:
+class Replies:
     """An answer, or None, for each question; why some have none; the tokens spent on these questions."""
 
     answers: list[str | None]
@@ -78,7 +78,7 @@ def ask(
     until: float = math.inf,
     night: str = "",
     socket: Path | None = None,
-) -> Outcome:
+) -> Replies:
     """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
 
     `until`: the latest end, in seconds since the epoch. `cache`: a folder with earlier answers, named by the SHA-256 of
@@ -91,7 +91,7 @@ def ask(
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
     """Return whether another night has an answer to this question in the cache."""
-    answer = _read_json(_answer_file(question, config, cache))
+    answer = read_json(_answer_file(question, config, cache))
     return answer is not None and answer["night"] != night
 
 
@@ -101,15 +101,15 @@ class _Client:
     ) -> None:
         self.questions, self.config, self.cache, self.night, self.socket = questions, config, cache, night, socket
         self.usage_file = cache / f"{night}.spent"
-        self.spent = Usage(*(_read_json(self.usage_file) or ()))  # by earlier calls
-        self.outcome = Outcome([None] * len(questions))
+        self.spent = Usage(*(read_json(self.usage_file) or ()))  # by earlier calls
+        self.replies = Replies([None] * len(questions))
         self.failures = 0  # in a row
 
-    async def run(self, until: float) -> Outcome:
+    async def run(self, until: float) -> Replies:
         import httpx
         from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
 
-        config, outcome, before = self.config, self.outcome, self.spent
+        config, replies, before = self.config, self.replies, self.spent
         minutes, left = 60 * config.budget_minutes, until - time.time()
         key = os.environ.get(config.key_variable) or "none"  # the library wants one, a server of one's own does not
         slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
@@ -130,34 +130,34 @@ class _Client:
                     await asyncio.gather(*(self._answer(n, client, slots) for n in range(len(self.questions))))
             except TimeoutError:
                 over = f"its {config.budget_minutes:g} minutes (budget_minutes) are over"
-                outcome.stopped = over if minutes <= left else "the night has no more time for it"
-        outcome.tokens = sum(self.spent) - sum(before)
-        return outcome
+                replies.stopped = over if minutes <= left else "the night has no more time for it"
+        replies.tokens = sum(self.spent) - sum(before)
+        return replies
 
     async def _answer(self, index: int, client: Any, slots: asyncio.Semaphore) -> None:
         question = self.questions[index]
         file = _answer_file(question, self.config, self.cache)
         async with slots:
-            if (known := _read_json(file)) is not None:
-                self.outcome.cached += 1
-                self.outcome.answers[index] = known["answer"]
+            if (known := read_json(file)) is not None:
+                self.replies.cached += 1
+                self.replies.answers[index] = known["answer"]
                 return
-            self.outcome.stopped = self.outcome.stopped or self._limit_reached()
-            if self.outcome.stopped is not None:
+            self.replies.stopped = self.replies.stopped or self._limit_reached()
+            if self.replies.stopped is not None:
                 return
-            self.outcome.asked += 1
+            self.replies.asked += 1
             try:
                 reply = await self._request(client, question)
                 self._count(reply, question)
                 answer = _text(reply)
             except NoAnswerError as error:
-                self.outcome.failed[str(error)] += 1
+                self.replies.failed[str(error)] += 1
                 self.failures += 1
                 if error.fatal or self.failures >= MAX_FAILURES:
-                    self.outcome.stopped = self.outcome.stopped or str(error)
+                    self.replies.stopped = self.replies.stopped or str(error)
                 return
             self.failures = 0
-            self.outcome.answers[index] = answer
+            self.replies.answers[index] = answer
             kept = {"question": question.turns, "answer": answer, "night": self.night}
             write_atomically(file, json.dumps(kept))
 
@@ -213,7 +213,3 @@ def _text(reply: Any) -> str:
 def _answer_file(question: Question, config: EndpointConfig, cache: Path) -> Path:
     parts = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
     return cache / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
-
-
-def _read_json(file: Path) -> Any:
-    return json.loads(file.read_text()) if file.exists() else None

@@ -13,6 +13,7 @@ from conf.sections.teaching import TeachConfig
 from models import lora
 from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
+from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
 
 SEED = 0  # of the adapter's initial values
@@ -20,6 +21,7 @@ HALVINGS = 3  # before a lesson is refused
 ALIKE = 0.1  # a measured change so near the intended one, relative to it, is taken
 CORRECTIONS = 2  # of the length of a step, so that the measured change is the intended one
 FARTHEST = 4.0  # times that a correction lengthens or shortens a step at most
+TOO_MUCH = "it would have changed the model too much by day; the night may learn it"
 NOTHING = 1e-12  # a gradient's squared norm below which nothing can be learned
 
 Adapter = dict[str, Tensor]
@@ -28,25 +30,6 @@ Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, o
 # From an answer's log-probabilities by the day copy and by the champion, nats, one tensor [T] an answer each: what each
 # token's log-probability counts in the change that is wanted, and which share of a whole step is wanted, 0 to 1.
 Credit = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Tensor], float]]
-
-
-@dataclass(frozen=True)
-class Taught:
-    """What a lesson did.
-
-    `intended`, `change`: Σ over the answers' tokens of credit × change of log-probability, nats. `kl`: KL divergence of
-    the copy before from the copy after, mean over the tokens of the answers shown, nats. `day_kl`: of the champion from
-    the copy, over the anchors' tokens. A lesson that is not `learned` left the copy as it was. `guessed`, of a pick:
-    whether the copy before it preferred the chosen answer; None if it preferred none.
-    """
-
-    learned: bool
-    intended: float
-    change: float
-    kl: float
-    day_kl: float
-    halvings: int
-    guessed: bool | None = None
 
 
 @dataclass
@@ -124,7 +107,7 @@ class DayCopy:
             view.gradients[missing] = self._gradient(view, missing, None)
         return len(view.gradients) < len(view.answers)
 
-    def step(self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit) -> Taught:
+    def step(self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit) -> LessonOutcome:
         """Move the adapter along the gradient of Σ credit × log-probability until the change is the intended one.
 
         The first length of the step is the intended change over the gradient's squared norm, which is right to first
@@ -135,7 +118,7 @@ class DayCopy:
         weights, share, gradient = self._credited(view, credit)
         intended, norm = share * self.config.step_nats, _squared(gradient)
         if intended <= 0 or norm < NOTHING:
-            return Taught(False, intended, 0.0, 0.0, self.day_kl(), 0)
+            return LessonOutcome(False, 0.0, 0.0, why=TOO_MUCH, day_kl=self.day_kl(), intended_nats=intended)
         length = intended / norm
         change, new = self._try(before, gradient, length, view, weights)
         for _ in range(CORRECTIONS):
@@ -148,20 +131,29 @@ class DayCopy:
         while kl > self.config.kl_per_lesson or day_kl > self.config.kl_of_day:
             if halvings == HALVINGS:
                 self.restore(before)
-                return Taught(False, intended, 0.0, kl, self.day_kl(), halvings)
+                return LessonOutcome(
+                    False,
+                    0.0,
+                    kl,
+                    why=TOO_MUCH,
+                    day_kl=self.day_kl(),
+                    intended_nats=intended,
+                    halvings=halvings,
+                )
             length, halvings = length / 2, halvings + 1
             change, new = self._try(before, gradient, length, view, weights)
             kl, day_kl = _kl(view.now, new), self.day_kl()
-        return Taught(True, intended, change, kl, day_kl, halvings)
+        return LessonOutcome(True, change, kl, day_kl=day_kl, intended_nats=intended, halvings=halvings)
 
     def literal_step(
         self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit, rate: float
-    ) -> Taught:
+    ) -> LessonOutcome:
         """Move the adapter by rate × the gradient of Σ credit × log-probability, whatever comes of it."""
         before, view = self.snapshot(), self._viewed(prompt, answers)
         weights, _, gradient = self._credited(view, credit)
         change, new = self._try(before, gradient, rate, view, weights)
-        return Taught(True, rate * _squared(gradient), change, _kl(view.now, new), self.day_kl(), 0)
+        intended = rate * _squared(gradient)
+        return LessonOutcome(True, change, _kl(view.now, new), day_kl=self.day_kl(), intended_nats=intended)
 
     def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
         """Return what was prepared of these answers, or prepare it."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from conf.sections.lessons import DistillConfig, LessonConfig
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 
 TIMED = 2  # steps before the number is fixed; a lesson has at least so many
 POLL = 0.05  # seconds
@@ -72,7 +72,8 @@ def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
 
 def read_steps(file: Path) -> FixedSteps | None:
     """Return what `fix_steps` wrote; None where there is nothing yet."""
-    return FixedSteps(**json.loads(file.read_text())) if file.exists() else None
+    noted = read_json(file)
+    return noted and FixedSteps(**noted)
 
 
 def paced(steps: Iterator[dict[str, float]], planned: int, pace: Pace | None) -> Iterator[dict[str, float]]:

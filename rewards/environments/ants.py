@@ -5,7 +5,6 @@ food. Anything else is invalid: nothing happens, and the turn is spent.
 """
 
 import copy
-import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from rewards.environment import State
+from rewards.environments.ant_colony import SIGHT, act, acting_ant, cell_of, colony, end_turn, food_seen, key_of
 from rewards.environments.ant_layouts import TIERS, WAYS, Cell, Layout, distances, layout_of, seeds_of
 from rewards.environments.ant_picture import characters, drawing
 from rewards.verifier import Problem, Split
@@ -20,9 +20,7 @@ from rewards.verifier import Problem, Split
 ACTS = ("MOVE", "PICK_UP", "DROP", "DEPOSIT", "REINFORCE", "SIGNAL", "REMEMBER", "FORGET")
 HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these a turn
 ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
-MOST_ACTS, MOST_NOTES, LONGEST_NOTE = 3, 3, 40
-SIGHT = 1  # cells in each direction, diagonals included
-FADING, FAINT = 0.95, 0.05  # of a pheromone a turn of the colony; below this strength it is gone
+MOST_ACTS = 3
 DISCOUNT = 0.99  # of the shaping's potential
 INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
 
@@ -69,12 +67,12 @@ class Ants:
     def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, dict[str, Any]]:
         """Let the ant whose turn it is act. Raises nothing: what is no valid action does nothing."""
         acts, after = parse(text), copy.deepcopy(state)
-        valid = acts is not None and all(_act(after, name, argument) for name, argument in acts)
+        valid = acts is not None and all(act(after, name, argument) for name, argument in acts)
         if acts is None or not valid:
             after, parts = copy.deepcopy(state), {"invalid": INVALID}
         else:
             parts = _parts(state, after, acts)
-        _end_turn(after)
+        end_turn(after)
         over = after["turn"] >= after["turns"]
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
         info |= {"action": _said(acts), "agent": state["ant"]}
@@ -126,15 +124,15 @@ def parse(text: str) -> list[tuple[str, str]] | None:
 
 def observation(state: State) -> str:
     """Return what the ant whose turn it is sees, hears and remembers, in about 20 tokens."""
-    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
-    here = _cell(ant["at"])
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here = cell_of(ant["at"])
     parts = [f"ant {state['ant'] + 1}"] if len(state["ants"]) > 1 else []
     parts += [f"at {here[0]},{here[1]}", "carrying" if ant["carrying"] else "empty"]
     parts += ["at the nest" if here == layout.nest else f"nest {_direction(here, layout.nest)}"]
-    parts += [f"food {_direction(here, cell)}" for cell in _food_seen(state)[:2]]
+    parts += [f"food {_direction(here, cell)}" for cell in food_seen(state)[:2]]
     if walls := [way for way in WAYS if layout.after(here, way) is None]:
         parts.append(f"wall {' '.join(walls)}")
-    trails = {way: state["pheromones"].get(_key(layout.after(here, way)), 0.0) for way in WAYS}
+    trails = {way: state["pheromones"].get(key_of(layout.after(here, way)), 0.0) for way in WAYS}
     if strongest := max(trails.values()):
         parts.append(f"trail {max(trails, key=lambda way: trails[way])} {strongest:.1f}")
     parts += [f'heard "{said}"' for number, said in state["signals"] if number != state["ant"]]
@@ -152,13 +150,13 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
     It does not remember food that it saw and did not take.
     """
-    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
-    here = _cell(ant["at"])
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here = cell_of(ant["at"])
     if ant["carrying"]:
         return "ACT: DROP" if here == layout.nest else _towards(layout, here, [layout.nest], rng)
-    if food := _food_seen(state):
+    if food := food_seen(state):
         return "ACT: PICK_UP" if food[0] == here else _towards(layout, here, food[:1], rng)
-    seen = [_cell(cell) for cell in ant["seen"]]
+    seen = [cell_of(cell) for cell in ant["seen"]]
     ways = {way: after for way in WAYS if (after := layout.after(here, way)) is not None}
     news = {way: _unseen_around(layout, after, seen) for way, after in ways.items()}
     latest = {way: max((n for n, cell in enumerate(seen) if cell == after), default=-1) for way, after in ways.items()}
@@ -167,22 +165,12 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
 def oracle(state: State, rng: random.Random) -> str:
     """Take the shortest way to the nearest food, and back: it sees the whole grid."""
-    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
-    here = _cell(ant["at"])
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here = cell_of(ant["at"])
     if ant["carrying"]:
         return "ACT: DROP" if here == layout.nest else _towards(layout, here, [layout.nest], rng)
-    food = [_cell(cell) for cell in state["food"]]
+    food = [cell_of(cell) for cell in state["food"]]
     return "ACT: PICK_UP" if here in food else _towards(layout, here, food, rng)
-
-
-def colony(tier: str, seed: int, turns: int, ants: int) -> State:
-    """Return the state of a colony at its nest. `par`: the food that counts as a return of 1."""
-    layout = layout_of(tier, seed)
-    state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
-    state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
-    nest = list(layout.nest)
-    each = [{"at": nest, "carrying": False, "notes": [], "seen": [nest]} for _ in range(ants)]
-    return json.loads(json.dumps(state | {"ant": 0, "ants": each}))
 
 
 @lru_cache(maxsize=8192)
@@ -191,60 +179,9 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     state, chance = colony(tier, seed, turns, ants), random.Random(f"par {seed}")
     while state["turn"] < turns:
         for name, argument in parse(oracle(state, chance)) or []:
-            _act(state, name, argument)
-        _end_turn(state)
+            act(state, name, argument)
+        end_turn(state)
     return state["delivered"]
-
-
-def _act(state: State, name: str, argument: str) -> bool:
-    """Let the ant whose turn it is do one thing; return whether it can."""
-    ant, layout = _ant(state), layout_of(state["tier"], state["seed"])
-    here = _cell(ant["at"])
-    on = state["pheromones"].get(_key(here), 0.0)
-    match name:
-        case "MOVE" if argument in WAYS and (after := layout.after(here, argument)) is not None:
-            ant["at"] = list(after)
-            ant["seen"].append(list(after))
-        case "PICK_UP" if not argument and not ant["carrying"] and list(here) in state["food"]:
-            ant["carrying"] = True
-            state["food"].remove(list(here))
-            state["food"].append(_new_food(state, layout))
-        case "DROP" if not argument and ant["carrying"] and (here == layout.nest or list(here) not in state["food"]):
-            ant["carrying"] = False
-            state["delivered"] += here == layout.nest
-            if here != layout.nest:
-                state["food"].append(list(here))
-        case "DEPOSIT" if not argument:
-            state["pheromones"][_key(here)] = max(on, 1.0)
-        case "REINFORCE" if not argument and on:
-            state["pheromones"][_key(here)] = min(on + 0.5, 2.0)
-        case "SIGNAL" if argument:
-            state["signals"] = [*state["signals"], [state["ant"], argument[:LONGEST_NOTE]]]
-        case "REMEMBER" if argument:
-            ant["notes"] = [*ant["notes"], argument[:LONGEST_NOTE]][-MOST_NOTES:]
-        case "FORGET" if not argument and ant["notes"]:
-            ant["notes"] = []
-        case _:
-            return False
-    return True
-
-
-def _new_food(state: State, layout: Layout) -> list[int]:
-    """Return where food comes up again: the same for the same layout and count."""
-    state["respawned"] += 1
-    taken = {layout.nest, *map(_cell, state["food"])}
-    chance = random.Random(f"{layout.digest} {state['respawned']}")
-    return list(chance.choice(sorted(layout.free - taken)))
-
-
-def _end_turn(state: State) -> None:
-    """Let the next ant act; after the last one, signals end and pheromones fade."""
-    state["ant"] = (state["ant"] + 1) % len(state["ants"])
-    if state["ant"] == 0:
-        state["turn"] += 1
-        faded = {cell: round(FADING * strength, 4) for cell, strength in state["pheromones"].items()}
-        state["pheromones"] = {cell: strength for cell, strength in faded.items() if strength >= FAINT}
-    state["signals"] = [said for said in state["signals"] if said[0] != state["ant"]]
 
 
 def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
@@ -254,12 +191,12 @@ def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict
         parts["food"] = food / after["par"]
     goals = _goals(before)
     parts["shaping"] = DISCOUNT * _potential(after, before["ant"], goals) - _potential(before, before["ant"], goals)
-    ant, seen = _ant(after), _ant(before)["seen"]
-    if ant["at"] not in seen and len({_cell(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
+    ant, seen = acting_ant(after), acting_ant(before)["seen"]
+    if ant["at"] not in seen and len({cell_of(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
         parts["exploration"] = NEW_CELL
     if (
         any(name == "MOVE" for name, _ in acts)
-        and before["pheromones"].get(_key(_cell(ant["at"])))
+        and before["pheromones"].get(key_of(cell_of(ant["at"])))
         and not ant["carrying"]
     ):
         parts["pheromone"] = FOLLOWING
@@ -269,7 +206,7 @@ def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict
 def _goals(state: State) -> list[Cell]:
     """Return where the acting ant should go: to the nest with food, else to any food."""
     layout = layout_of(state["tier"], state["seed"])
-    return [layout.nest] if _ant(state)["carrying"] else [_cell(cell) for cell in state["food"]]
+    return [layout.nest] if acting_ant(state)["carrying"] else [cell_of(cell) for cell in state["food"]]
 
 
 def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
@@ -279,7 +216,7 @@ def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
     to stand on food and to leave it there.
     """
     layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
-    return -distances(layout.free, goals)[_cell(ant["at"])] / TIERS[state["tier"]].size
+    return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
 def _towards(layout: Layout, here: Cell, goals: Sequence[Cell], rng: random.Random) -> str:
@@ -287,14 +224,6 @@ def _towards(layout: Layout, here: Cell, goals: Sequence[Cell], rng: random.Rand
     away = distances(layout.free, goals)
     ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
     return f"ACT: MOVE {rng.choice([way for way, steps in ways.items() if steps == min(ways.values())])}"
-
-
-def _food_seen(state: State) -> list[Cell]:
-    """Return the food that the ant sees, the nearest first."""
-    x, y = _cell(_ant(state)["at"])
-    cells = map(_cell, state["food"])
-    near = [(i, j) for i, j in cells if abs(i - x) <= SIGHT and abs(j - y) <= SIGHT]
-    return sorted(near, key=lambda cell: (abs(cell[0] - x) + abs(cell[1] - y), cell))
 
 
 def _unseen_around(layout: Layout, cell: Cell, seen: Sequence[Cell]) -> int:
@@ -311,18 +240,6 @@ def _direction(here: Cell, there: Cell) -> str:
     words = [f"{abs(dy)} {'up' if dy < 0 else 'down'}"] if dy else []
     words += [f"{abs(dx)} {'left' if dx < 0 else 'right'}"] if dx else []
     return ", ".join(words) or "here"
-
-
-def _ant(state: State) -> dict[str, Any]:
-    return state["ants"][state["ant"]]
-
-
-def _cell(pair: Sequence[int]) -> Cell:
-    return pair[0], pair[1]
-
-
-def _key(cell: Cell | None) -> str:
-    return "" if cell is None else f"{cell[0]},{cell[1]}"
 
 
 def _said(acts: Sequence[tuple[str, str]] | None) -> str:

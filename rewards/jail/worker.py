@@ -43,7 +43,7 @@ class Policy:
             os.close(self.ruleset)
 
 
-class Worker:
+class JailProcess:
     """A warden inside bubblewrap, judging one program at a time."""
 
     def __init__(self, shared: Policy, without: Collection[Layer]) -> None:

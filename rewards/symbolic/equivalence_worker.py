@@ -170,7 +170,7 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-class Worker:
+class MathProcess:
     """A fork that compares one pair at a time, in at most `seconds` and `memory` bytes of address space."""
 
     def __init__(self, seconds: float, memory: int) -> None:
@@ -205,8 +205,8 @@ class Worker:
 def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
     """Return the outcome of each pair, `workers` pairs at a time."""
     outcomes: dict[int, str] = {}
-    waiting, idle = deque(pairs), [Worker(seconds, memory) for _ in range(min(workers, len(pairs)))]
-    busy: list[Worker] = []
+    waiting, idle = deque(pairs), [MathProcess(seconds, memory) for _ in range(min(workers, len(pairs)))]
+    busy: list[MathProcess] = []
     while waiting or busy:
         while waiting and idle:
             busy.append(idle.pop())
@@ -218,7 +218,7 @@ def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, m
                 busy.remove(worker)
                 if outcome in FAILURES:
                     worker.end()
-                idle.append(Worker(seconds, memory) if outcome in FAILURES else worker)
+                idle.append(MathProcess(seconds, memory) if outcome in FAILURES else worker)
     for worker in idle:
         worker.end()
     return outcomes

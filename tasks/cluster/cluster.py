@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from tasks.cluster.connection import connect
 from tasks.cluster.node import Node
 from tasks.cluster.remote import RemoteWorker
@@ -79,7 +79,7 @@ class Shared(Generic[A, R]):
 class Cluster(Worker):
     """An engine's process on this machine, which shares its work with those of a Ray cluster's nodes.
 
-    A node helps only where all that an answer depends on is the same as here: versions, source and device. What a lost
+    A node helps only where all that an answer depends on is the same as here: versions, graders and device. What a lost
     node had begun is done by others; this machine alone can do it all. `folder`: the night's. The rest: as `Worker`.
     """
 
@@ -100,7 +100,7 @@ class Cluster(Worker):
         shared = Shared(job, items)
         for identity, node in list(self._nodes.items()):
             run = contextvars.copy_context().run  # the stage's name goes along: calls are timed by it
-            threading.Thread(target=run, args=(self._help, identity, node, shared), daemon=True).start()
+            threading.Thread(target=run, args=(self._work_on, identity, node, shared), daemon=True).start()
         try:
             while (number := shared.wait(self._check)) is not None:
                 shared.do(number, HERE, self)
@@ -121,7 +121,7 @@ class Cluster(Worker):
         if time.time() >= self.until:
             raise HoursOverError("the night's hours were over before the other machines were done")
 
-    def _help(self, identity: str, node: RemoteWorker, shared: Shared[Any, Any]) -> None:
+    def _work_on(self, identity: str, node: RemoteWorker, shared: Shared[Any, Any]) -> None:
         """Let a node do items until none is left or it fails; then the night does without it."""
         while (number := shared.take()) is not None:
             try:
@@ -189,8 +189,7 @@ def start_actor(node: Mapping[str, Any]) -> Any:
 
 def read_machines(folder: Path) -> dict[str, dict[str, float]]:
     """Return what each machine did in a night: `shards` of prompts or programs, and the `seconds` they took."""
-    file = folder / FILE
-    return json.loads(file.read_text()) if file.exists() else {}
+    return read_json(folder / FILE, {})
 
 
 def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:

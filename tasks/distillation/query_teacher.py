@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.sections.lessons import TeacherConfig
-from models.hf.teacher_client import Outcome, Question, answered_before, ask
+from models.hf.teacher_client import Question, Replies, answered_before, ask
 from rewards.contamination import exam_index
 from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of
 from tasks.stage import Artifact, stage
@@ -41,10 +41,10 @@ def ask_teacher(
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
     problems = _select(failed, config, cache, date)
     questions = [(entry, question) for entry in problems for question in _questions(entry, config)]
-    outcome = ask([question for _, question in questions], config, cache, until, date) if questions else Outcome([])
+    replies = ask([question for _, question in questions], config, cache, until, date) if questions else Replies([])
     rows = [
         entry.trace(answer, config.model, "asked by night")
-        for (entry, _), answer in zip(questions, outcome.answers, strict=True)
+        for (entry, _), answer in zip(questions, replies.answers, strict=True)
         if answer is not None
     ]
     write_table(folder / "traces.parquet", TRACES, rows)
@@ -52,16 +52,16 @@ def ask_teacher(
         "teacher": config.model,
         "problems": len(problems),
         "questions": len(questions),
-        "asked": outcome.asked,
-        "cached": outcome.cached,
+        "asked": replies.asked,
+        "cached": replies.cached,
         "answered": len(rows),
-        "failed": dict(outcome.failed),
-        "stopped": outcome.stopped,
-        "tokens": outcome.tokens,
+        "failed": dict(replies.failed),
+        "stopped": replies.stopped,
+        "tokens": replies.tokens,
     }
     (folder / "asked.json").write_text(json.dumps(summary))
-    if outcome.stopped:
-        log.warning("stopped querying the teacher %s: %s", config.model, outcome.stopped)
+    if replies.stopped:
+        log.warning("stopped querying the teacher %s: %s", config.model, replies.stopped)
 
 
 def _select(

@@ -10,10 +10,11 @@ import pandas as pd
 
 from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
+from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import FILE, compare_english, with_english
 from tasks.evaluation.evaluate import LOOK
+from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.sequential import smallest_gain
-from tasks.evaluation.statistics import Comparison, Decision, compare, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table

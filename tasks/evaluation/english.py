@@ -11,9 +11,11 @@ from statistics import fmean, stdev
 from scipy.stats import t
 
 from conf.schema import EngineConfig, StudentConfig
+from conf.storage.durable import read_json
 from models.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
-from tasks.evaluation.statistics import Decision, signed
+from tasks.evaluation.judgement import Decision
+from tasks.evaluation.statistics import signed
 from tasks.evaluation.stored_answers import key, store, versions
 from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven
@@ -70,8 +72,8 @@ def write_english(
 
 def mean_nats(exam: Path) -> float | None:
     """Return the mean over the passages, nats per token; None where an `evaluate` stage did not measure it."""
-    file = exam / FILE
-    return fmean(json.loads(file.read_text())["nats"]) if file.exists() else None
+    measured = read_json(exam / FILE)
+    return measured and fmean(measured["nats"])
 
 
 def compare_english(before: Artifact, after: Artifact) -> EnglishComparison:

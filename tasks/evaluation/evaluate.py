@@ -14,9 +14,9 @@ from conf.sections.benchmark import ExamPart
 from rewards import benchmarks
 from rewards.contamination import exam_index
 from tasks.evaluation.answering import Examiner, answer_questions, exam_problems, render_prompts
+from tasks.evaluation.comparison import difference
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
-from tasks.evaluation.statistics import difference
 from tasks.evaluation.stored_answers import Rows
 from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven

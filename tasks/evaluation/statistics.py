@@ -1,4 +1,4 @@
-"""The exam's statistics: two checkpoints on the same problems, and whether the candidate has earned its promotion."""
+"""The exam's statistics: tests, intervals, power, and how they are written."""
 
 import math
 from dataclasses import dataclass
@@ -11,11 +11,9 @@ from scipy.special import bdtrc
 from scipy.stats import binom, binomtest, norm, sem, t
 
 from models.lessons.ranking import wilson_interval
-from tasks.evaluation.outcomes import are_values, outcomes
 
-KEYS = ["problem_id", "sample"]
-MAX_NULL_SHARE = 0.01
-POWER = 0.8
+POWER = 0.8  # four times in five
+USUAL_FLIPS = 0.15  # the share of answers that a night flips
 
 
 @dataclass(frozen=True)
@@ -51,109 +49,6 @@ class Accuracy:
         if not self.counted:
             return f"{self.accuracy:.2f} on average in {self.n} episodes"
         return f"{round(self.accuracy * self.n)} of {self.n} ({self.accuracy:.1%})".replace("%)", " %)")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two checkpoints on one part of the exam: the same problems, pair by pair.
-
-    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped, or episodes that went better and
-    worse. `low`, `high`: the difference's 95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the
-    smallest true difference that such an exam detects four times in five; None where it can detect none.
-    """
-
-    name: str
-    n: int
-    nulls: int
-    before: Accuracy
-    after: Accuracy
-    difference: float
-    low: float
-    high: float
-    gained: int
-    lost: int
-    p_value: float
-    guard_low: float
-    detectable: float | None
-    before_digest: str
-    after_digest: str
-
-
-USUAL_FLIPS = 0.15  # the share of answers that a night flips
-MOST_BAD_LUCK = 0.25  # a guard that refuses an equally good candidate more often says so
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What a look sees: `n` graded pairs, those that got better and worse, the mean difference, and the p-value."""
-
-    n: int
-    gained: int
-    lost: int
-    mean: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Whether the candidate becomes the champion, and why, in sentences."""
-
-    promote: bool
-    reasons: tuple[str, ...]
-
-
-def compare(
-    name: str, before: pd.DataFrame, after: pd.DataFrame, *, samples: int, seed: int, alpha: float = 0.025
-) -> Comparison:
-    """Compare two checkpoints' evaluations of one part of the exam.
-
-    Pairs in which either answer could not be graded are dropped and counted. `samples` and `seed`: the bootstrap's.
-    `alpha`: the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the
-    same problems.
-    """
-    first, second = _paired(name, before, after)
-    graded, counted = first.notna() & second.notna(), not are_values(before)
-    differences = (second - first)[graded].to_numpy(dtype=float)
-    n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
-    if counted:
-        low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
-        guard_low, smallest = agresti_min_low(gained, lost, n), detectable(gained + lost, n, alpha)
-    else:
-        low, high = bootstrap_mean(differences, samples=samples, seed=seed)
-        guard_low, smallest = student_low(differences), detectable_mean(differences, alpha)
-    return Comparison(
-        name=name,
-        n=n,
-        nulls=len(first) - n,
-        before=Accuracy.of_outcomes(first[graded], counted),
-        after=Accuracy.of_outcomes(second[graded], counted),
-        difference=float(differences.mean()) if n else 0.0,
-        low=low,
-        high=high,
-        gained=gained,
-        lost=lost,
-        p_value=mcnemar(gained, lost) if counted else sign_flip(differences),
-        guard_low=guard_low,
-        detectable=smallest,
-        before_digest=_digest(before),
-        after_digest=_digest(after),
-    )
-
-
-def difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> Difference:
-    """Return how two checkpoints' evaluations of one part differ, as `compare` does, without intervals."""
-    first, second = _paired(name, before, after)
-    differences = (second - first).dropna().to_numpy(dtype=float)
-    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    p_value = sign_flip(differences) if are_values(before) else mcnemar(gained, lost)
-    return Difference(len(differences), gained, lost, float(differences.mean()) if len(differences) else 0.0, p_value)
-
-
-def _paired(name: str, before: pd.DataFrame, after: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    first, second = _outcomes(before), _outcomes(after)
-    if not first.index.equals(second.index):
-        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
-    return first, second
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -284,69 +179,3 @@ def signed(value: float, digits: int = 2) -> str:
 def probability(p_value: float) -> str:
     """Format a p-value: `p = 0.0173`, `p < 0.0001`."""
     return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
-
-
-def _outcomes(evaluations: pd.DataFrame) -> pd.Series:
-    return evaluations.assign(outcome=outcomes(evaluations)).set_index(KEYS)["outcome"].sort_index()
-
-
-def _digest(evaluations: pd.DataFrame) -> str:
-    return str(evaluations["policy_digest"].iloc[0]) if len(evaluations) else ""
-
-
-def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
-    """Return what the exam showed on its target, in a sentence.
-
-    `level`: of the last look, of an exam of at most `most` problems; `better`: whether the p-value is below it.
-    """
-    verb = "solved" if target.after.counted else "reached"
-    verdict = "at most" if better else "above"
-    return (
-        f"{target.name}: the candidate {verb} {target.after}, the champion {target.before}: "
-        f"{signed(target.difference)}, 95 % interval {signed(target.low)} to {signed(target.high)}; "
-        f"{probability(target.p_value)}, {verdict} this look's level {level:.2g} ({target.n + target.nulls} of at most "
-        f"{most} problems){'' if better else ': not enough to promote'}."
-    )
-
-
-def judge_guard(
-    decision: Decision,
-    guard: Comparison,
-    margin: float,
-    than: str = "",
-    champion: Comparison | None = None,
-) -> Decision:
-    """Return the decision with a guard: its one-sided lower bound must be above minus the margin.
-
-    `than`: whom the candidate is compared with, if not the champion. `champion`: how that one compares with the same
-    model; where it fails this guard itself, no candidate can be promoted, and the sentence says so.
-    """
-    if (refusal := refuse_ungraded(guard)) is not None:
-        return Decision(False, (*decision.reasons, refusal))
-    passed = guard.guard_low > -margin
-    digits = 2 if round(guard.guard_low, 2) != round(-margin, 2) else 4
-    change = signed(guard.difference) if guard.gained != guard.lost else "no change"
-    against = f" against {than}" if than else ""
-    bounds = f"lower bound {signed(guard.guard_low, digits)}; allowed {signed(-margin, digits)}"
-    reason = f"Guard {guard.name}{against}: {change} ({bounds}){'' if passed else ': not passed'}."
-    if guard.before.accuracy == 0:
-        reason += " The champion solved none, so this guard could not fail." if not than else ""
-    elif guard.before.accuracy < margin and not than:
-        reason += " The champion solves less than the margin, so this guard can hardly fail."
-    flipped = (guard.gained + guard.lost) / guard.n
-    if not passed and champion is not None and champion.guard_low <= -margin:
-        reason += (
-            f" The champion itself is below that margin ({signed(champion.difference)}), so nothing can be promoted: "
-            "go back to an earlier version with `nightschool promote`, or accept it with a wider margin in exam.guards."
-        )
-    elif not passed and flipped and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK:
-        reason += f" With {guard.n} problems, this refuses a candidate that is no worse in {chance:.0%} of such nights."
-    return Decision(decision.promote and passed, (*decision.reasons, reason))
-
-
-def refuse_ungraded(part: Comparison) -> str | None:
-    """Return why a part allows no decision: too many pairs could not be graded, or there is none; None if it does."""
-    pairs = part.n + part.nulls
-    if part.nulls > MAX_NULL_SHARE * pairs:
-        return f"{part.name}: the grader failed on {part.nulls} of {pairs} problems, more than 1 %: no decision."
-    return None if part.n else f"{part.name}: no problem was answered: no decision."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.lessons import JudgeConfig
-from models.hf.teacher_client import Outcome, Question, ask
+from models.hf.teacher_client import Question, Replies, ask
 from rewards.judge import Ranking, ranking_of, requests, scores
 from tasks.tables import Row
 
@@ -24,12 +24,12 @@ class Judged:
     scores: list[list[float] | None]
     rankings: list[Row]
     flips: float | None
-    outcome: Outcome
+    replies: Replies
 
     @property
     def summary(self) -> Row:
         """The counts and costs, for a stage's JSON file."""
-        asked, judged = self.outcome, [each for each in self.scores if each is not None]
+        asked, judged = self.replies, [each for each in self.scores if each is not None]
         return {
             "groups": len(self.scores),
             "judged": len(judged),
@@ -69,12 +69,12 @@ def judge_groups(
         for order, request in enumerate(requests(group.question, answers, config.orders, seed=0))
     ]
     questions = [Question((("user", request.text),)) for _, _, request in asked]
-    outcome = Outcome([])
+    replies = Replies([])
     if questions:
-        outcome = ask(questions, config, cache, until, f"{night}-judge", local() if local else None)
+        replies = ask(questions, config, cache, until, f"{night}-judge", local() if local else None)
     found: list[list[Ranking | None]] = [[] for _ in groups]
     rows: list[Row] = []
-    for (index, order, request), reply in zip(asked, outcome.answers, strict=True):
+    for (index, order, request), reply in zip(asked, replies.answers, strict=True):
         ranking = ranking_of(reply, request.ids)
         found[index].append(ranking)
         group = groups[index]
@@ -88,7 +88,7 @@ def judge_groups(
     for group, answers, rankings in zip(groups, different, found, strict=True):
         each = scores(rankings, len(answers))
         given.append(None if each is None else [each[answers.index(answer)] for answer in group.answers])
-    return Judged(given, rows, _flips(found), outcome)
+    return Judged(given, rows, _flips(found), replies)
 
 
 def question_of(messages: Sequence[dict[str, str]]) -> str:

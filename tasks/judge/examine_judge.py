@@ -57,8 +57,8 @@ def examine_judge(
         **judged.summary,
     }
     (folder / "outcome.json").write_text(json.dumps(outcome))
-    if judged.outcome.stopped:
-        log.warning("stopped asking the judge %s: %s", config.model, judged.outcome.stopped)
+    if judged.replies.stopped:
+        log.warning("stopped asking the judge %s: %s", config.model, judged.replies.stopped)
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:

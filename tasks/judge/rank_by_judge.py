@@ -55,5 +55,5 @@ def rank_by_judge(
     write_table(folder / "learned.parquet", LEARNED, rows)
     write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
     (folder / "judged.json").write_text(json.dumps(judged.summary))
-    if judged.outcome.stopped:
-        log.warning("stopped asking the judge %s: %s", config.model, judged.outcome.stopped)
+    if judged.replies.stopped:
+        log.warning("stopped asking the judge %s: %s", config.model, judged.replies.stopped)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.notify import run_alarm_command
 from tasks.monitoring.prefect_artifacts import show_text
@@ -24,8 +24,7 @@ class AlarmLog:
     def __init__(self, night: Path, tracking: Tracking, command: Sequence[str] | None) -> None:
         self.night, self.tracking, self.command = night, tracking, command
         self.file = night / "alarms.json"
-        raised = json.loads(self.file.read_text()) if self.file.exists() else []
-        self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in raised)}
+        self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
         """Raise the alarms that are new. A known one only gets its sentence on later rounds, unless it is severe.
@@ -39,7 +38,7 @@ class AlarmLog:
         self.alarms |= {_key(alarm): alarm for alarm in (*later, *new)}
         write_atomically(self.file, json.dumps([asdict(alarm) for alarm in self.alarms.values()], indent=1))
         for alarm in new:
-            log.log(logging.ERROR if alarm.severe else logging.WARNING, "%s", line_of(alarm))
+            log.log(logging.ERROR if alarm.severe else logging.WARNING, "%s", alarm_line(alarm))
         for alarm in new:
             if self.command:
                 run_alarm_command(self.command, alarm, self.night.name, self.night / "logs" / "alarms-command.log")
@@ -49,7 +48,7 @@ class AlarmLog:
         """Show all alarms so far, if any, as an artifact of this flow run and as tags of MLflow's run."""
         if not self.alarms:
             return
-        lines = [f"- {plain_line(line_of(alarm))}" for alarm in self._in_order()]
+        lines = [f"- {plain_line(alarm_line(alarm))}" for alarm in self._in_order()]
         text = f"# Alarms of the night {self.night.name}\n\n" + "\n".join(lines) + "\n"
         show_text(ARTIFACT, text, f"{len(lines)} in the night {self.night.name}")
         sentences = {f"alarm.{alarm.name}": alarm.sentence for alarm in reversed(self._in_order())}
@@ -72,7 +71,7 @@ class AlarmLog:
         return not alarm.severe and (alarm.round or 0) > (self.alarms[_key(alarm)].round or 0)
 
 
-def line_of(alarm: Alarm) -> str:
+def alarm_line(alarm: Alarm) -> str:
     """Return an alarm in one line."""
     return f"{'severe alarm' if alarm.severe else 'alarm'} {alarm.name}: {alarm.sentence}"
 

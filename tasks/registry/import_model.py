@@ -1,7 +1,6 @@
 """Import the student's first checkpoint from the starter package, a folder or the hub."""
 
 import importlib.util
-import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from huggingface_hub import snapshot_download
 
 from conf.schema import StudentConfig
-from conf.storage.durable import room_for
+from conf.storage.durable import read_json, room_for
 from conf.storage.home import InputError
 from models.checkpoint import keep, write_lineage
 from models.hf.loading import PLAIN_TEMPLATE, check_config, load_tokenizer
@@ -52,8 +51,7 @@ def _complete_template(draft: Path, chat_template: str | None) -> None:
     if chat_template is not None:
         (draft / TEMPLATE).write_text(chat_template)
         return
-    file = draft / "tokenizer_config.json"
-    config = json.loads(file.read_text()) if file.exists() else {}
+    config = read_json(draft / "tokenizer_config.json", {})
     if not (draft / TEMPLATE).exists() and not config.get("chat_template"):
         (draft / TEMPLATE).write_text(PLAIN_TEMPLATE)
 

@@ -20,8 +20,7 @@ from mlflow.utils.uri import is_local_uri
 from models.checkpoint import is_adapter
 
 DAYTIME, PREVIOUS = "daytime", "previous"
-MOVING = "moving"  # a tag of the model: the move of the aliases that is under way
-SERVED = f"{DAYTIME}."  # begins a version's tags: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
+SERVED = f"{DAYTIME}."  # begins the tags that log the moves: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
 REWARD_MODEL = "reward model"  # the role of a version that judges answers
 PARTS = "model", "components/tokenizer"  # of a logged model of the flavor `transformers`: each is the checkpoint
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
@@ -155,37 +154,35 @@ class Registry:
     def promote(self, version: str, by: str = PROMOTE) -> None:
         """Make a version the one that serves by day. `by`: what moves it, a command or a night.
 
-        The aliases move one at a time, so the whole move is noted first: `finish_alias_move` completes it after a
-        crash, which would otherwise lose the predecessor.
+        The move is logged first, in one call, as a tag of the version. The aliases follow from the log, so that
+        `finish_alias_move` completes a move that a crash interrupted.
         """
         self.finish_alias_move()
-        serving, moves = self.named(DAYTIME), self.moves()
-        move = {DAYTIME: version}
-        if serving is None or serving.version != version:
-            at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            number = moves[-1].number + 1 if moves else 1
-            move |= {"tag": f"{SERVED}{number}", "value": f"{by} at {at}"}
-            move |= {PREVIOUS: serving.version} if serving else {}
         self.client.set_model_version_tag(self.model, version, "promoted", "yes")
-        self.client.set_registered_model_tag(self.model, MOVING, json.dumps(move))
+        moves = self.moves()
+        if moves and moves[-1].version == version:
+            return
+        number = moves[-1].number + 1 if moves else 1
+        at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self.client.set_model_version_tag(self.model, version, f"{SERVED}{number}", f"{by} at {at}")
         self.finish_alias_move()
 
     def finish_alias_move(self) -> bool:
-        """Finish a move of the aliases that was interrupted. Return whether there was one.
+        """Set both aliases as the log of moves says. Return whether they were behind it, as after a crash.
 
-        `previous` moves first, so that both aliases always name a version.
+        The last move's version serves; the last other one is its predecessor. `previous` is set first, so that both
+        aliases always name a version that has served.
         """
-        model = self._registered()
-        if model is None or MOVING not in model.tags:
+        model, moves = self._registered(), self.moves()
+        if model is None or not moves:
             return False
-        move = json.loads(model.tags[MOVING])
-        for alias in (PREVIOUS, DAYTIME):
-            if alias in move:
-                self.client.set_registered_model_alias(self.model, alias, move[alias])
-        if "tag" in move:
-            self.client.set_model_version_tag(self.model, move[DAYTIME], move["tag"], move["value"])
-        self.client.delete_registered_model_tag(self.model, MOVING)
-        return True
+        serving = moves[-1].version
+        earlier = [move.version for move in moves if move.version != serving]
+        wanted = ({PREVIOUS: earlier[-1]} if earlier else {}) | {DAYTIME: serving}
+        behind = {alias: version for alias, version in wanted.items() if str(model.aliases.get(alias)) != version}
+        for alias, version in behind.items():
+            self.client.set_registered_model_alias(self.model, alias, version)
+        return bool(behind)
 
     def remove(self, version: str) -> None:
         """Remove a version from the registry; its run and its exam rows stay."""
@@ -218,8 +215,8 @@ class Registry:
         On this machine the parts are links to the checkpoint's folder; to another store they are uploaded. A database's
         own client cannot resolve `models:/m-…` (MLflow 3.17 asks the global one), and a server takes nothing else.
         """
-        whole = role != REWARD_MODEL and not is_adapter(checkpoint)  # MLflow cannot load an adapter without its base
-        flavors = {"transformers": _flavor(checkpoint)} if whole else {}
+        loadable = role != REWARD_MODEL and not is_adapter(checkpoint)  # an adapter is nothing without its base
+        flavors = {"transformers": _flavor(checkpoint)} if loadable else {}
         flavor = Model(flavors=flavors, model_id=model_id)
         if is_local_uri(location):
             folder = Path(local_file_uri_to_path(location))

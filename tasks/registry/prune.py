@@ -43,7 +43,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Pruning:
     """What goes, and why each of the other checkpoints stays, by its digest."""
 
     goes: tuple[Item, ...]
@@ -58,7 +58,7 @@ def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
     return [item.what for item in planned.goes]
 
 
-def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
+def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     """Return what goes and what stays, without touching anything."""
     oldest = _oldest_kept(home, keep_nights)
     stays = _reasons_to_stay(home, registry, oldest)
@@ -85,10 +85,10 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Plan:
     for digest, folder in stored_answers.orphans(home.exams, staying):
         goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", None, (folder,)))
     goes += _old_tables(home, registry.model, oldest)
-    return Plan(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
+    return Pruning(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
-def remove(home: Home, planned: Plan, registry: Registry) -> None:
+def remove(home: Home, planned: Pruning, registry: Registry) -> None:
     """Remove what is planned: each registry entry before its weights, so that a crash leaves no entry without them."""
     for item in planned.goes:
         if item.version is not None:

@@ -1,4 +1,4 @@
-"""What runs in the engine's process: the sampler is held here from call to call."""
+"""What runs in the engine's process, by night and by day: the sampler is held here from call to call."""
 
 import time
 from collections.abc import Sequence
@@ -17,6 +17,17 @@ _sampler: "Sampler | None" = None
 def prepare() -> None:
     """Import what the engine needs, so that its first call need not."""
     import models.sampler  # noqa: F401
+
+
+def sampler_at(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> "Sampler":
+    """Return the engine with a checkpoint, which is loaded first where the engine holds another one."""
+    global _sampler
+    if _sampler is None:
+        from models.sampler import Sampler
+
+        _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
+    _sampler.use(checkpoint)
+    return _sampler
 
 
 def sample(
@@ -38,7 +49,7 @@ def sample(
     (`probe_difference`, nats a token).
     """
     started = time.perf_counter()
-    sampler = _holding(checkpoint, config, trust_remote_code)
+    sampler = sampler_at(checkpoint, config, trust_remote_code)
     synced = time.perf_counter()
     groups = sampler.sample(prompts, size, seed=seed, temperature=temperature, max_tokens=max_tokens, fresh=fresh)
     return groups, {
@@ -50,28 +61,17 @@ def sample(
 
 def kv_tokens(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> int:
     """Return how many tokens the engine's key/value cache holds."""
-    return _holding(checkpoint, config, trust_remote_code).kv_tokens
+    return sampler_at(checkpoint, config, trust_remote_code).kv_tokens
 
 
 def logprobs(
     checkpoint: Path, config: EngineConfig, texts: Sequence[list[int]], trust_remote_code: bool = False
 ) -> list[list[float]]:
     """Return a checkpoint's log-probabilities of texts, token by token (see `Sampler.logprobs`)."""
-    return _holding(checkpoint, config, trust_remote_code).logprobs(texts)
+    return sampler_at(checkpoint, config, trust_remote_code).logprobs(texts)
 
 
 def sleep() -> None:
     """Leave the GPU to the trainer; on a CPU do nothing."""
     if _sampler is not None:
         _sampler.sleep()
-
-
-def _holding(checkpoint: Path, config: EngineConfig, trust_remote_code: bool) -> "Sampler":
-    """Return the engine with a checkpoint, which is loaded first where the engine holds another one."""
-    global _sampler
-    if _sampler is None:
-        from models.sampler import Sampler
-
-        _sampler = Sampler(checkpoint, config, trust_remote_code=trust_remote_code)
-    _sampler.use(checkpoint)
-    return _sampler

@@ -23,7 +23,8 @@ from models.learn import (
     praise,
     wrong_from,
 )
-from models.lessons.day_copy import DayCopy, Taught
+from models.lessons.day_copy import DayCopy
+from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
 from models.lora import save_adapter
 from models.rollout import Rollout
@@ -72,13 +73,13 @@ class DayLearner:
             digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
         return digest.hexdigest()[:20]
 
-    def learn(self, name: str, entries: Sequence[Entry]) -> Taught:
+    def learn(self, name: str, entries: Sequence[Entry]) -> LessonOutcome:
         """Learn a line of the journal, or several that say one thing, as the next lesson.
 
         Raises ValueError, with a sentence, for what cannot be learned by day.
         """
         try:
-            taught = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
+            outcome = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
         except RuntimeError as error:  # memory is short, perhaps: the adapter may have moved
             self.day.restore(self._snapshots[len(self.lessons)])
             raise ValueError(f"it failed: {str(error).splitlines()[0][:200]}") from error
@@ -86,7 +87,7 @@ class DayLearner:
         self._snapshots[len(self.lessons)] = self.day.snapshot()
         for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first is for lessons older than all others
             del self._snapshots[number]
-        return taught
+        return outcome
 
     def write(self, folder: Path) -> None:
         """Write the adapter as peft does, with the probe that proves its merge."""
@@ -102,7 +103,7 @@ class DayLearner:
         prompt, tokens = _rendering(pick, self.tokenizer, self.student, self.max_tokens)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
-    def forget(self, name: str) -> dict[str, Taught]:
+    def forget(self, name: str) -> dict[str, LessonOutcome]:
         """Undo a lesson. Return what the later ones did, which were learned again.
 
         Raises KeyError for one that there is not.
@@ -117,12 +118,12 @@ class DayLearner:
         self._snapshots = {known: kept for known, kept in self._snapshots.items() if known <= start}
         del self.lessons[start:]
         later = {lesson.name: self.learn(lesson.name, lesson.entries) for lesson in again}
-        return {name: taught for name, taught in later.items() if name in names[number:]}
+        return {name: outcome for name, outcome in later.items() if name in names[number:]}
 
 
 def teach(
     day: DayCopy, entries: Sequence[Entry], tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
-) -> Taught:
+) -> LessonOutcome:
     """Teach a line of the journal, or several answers to one prompt that are all bad.
 
     Raises ValueError, with a sentence, for what cannot be learned by day.

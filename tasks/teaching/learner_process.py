@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,33 +9,15 @@ from conf.schema import NightConfig
 from conf.storage.journal import Entry, Preference, Words
 from models.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
+from models.lessons.outcome import LessonOutcome
 from rewards.contamination import exam_index
 from tasks.teaching.lessons import Lesson
 
 if TYPE_CHECKING:  # torch is loaded in the learner's process only
-    from models.lessons.day_copy import Taught
     from tasks.teaching.day_learner import DayLearner
 
 _learner: "DayLearner | None" = None
 _questions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What became of a lesson (see `models.lessons.day_copy.Taught`).
-
-    `day`: the day copy's digest after it. `why`: a sentence, where nothing was learned; the figures may be None then.
-    """
-
-    learned: bool
-    day: str
-    why: str = ""
-    intended: float | None = None
-    change: float | None = None
-    kl: float | None = None
-    day_kl: float | None = None
-    halvings: int = 0
-    guessed: bool | None = None
 
 
 def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]]) -> str:
@@ -70,24 +51,23 @@ def prepare(pick: Preference) -> bool:
         return False
 
 
-def learn(name: str, entries: Sequence[Entry]) -> Learned:
-    """Learn a lesson, unless it asks an exam question or cannot be learned by day."""
+def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
+    """Learn a lesson, unless it asks an exam question or cannot be learned by day. Return the day copy's digest too."""
     learner = _started()
-    if exam_index(_questions).match_any(_texts(entries[0])):
-        return Learned(False, learner.digest, "it asks a question of the exam, which nothing may learn")
     try:
-        taught = learner.learn(name, entries)
+        if exam_index(_questions).match_any(_texts(entries[0])):
+            raise ValueError("it asks a question of the exam, which nothing may learn")
+        outcome = learner.learn(name, entries)
     except ValueError as error:
-        return Learned(False, learner.digest, str(error))
-    return _learned(taught, learner.digest)
+        outcome = LessonOutcome(why=str(error))
+    return outcome, learner.digest
 
 
-def forget(name: str) -> tuple[str, dict[str, Learned]]:
-    """Undo a lesson, if it was learned. Return the day copy's digest, and what became of those learned again."""
-    learner, again = _started(), {}
-    if any(lesson.name == name for lesson in learner.lessons):
-        again = learner.forget(name)
-    return learner.digest, {later: _learned(taught, learner.digest) for later, taught in again.items()}
+def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
+    """Undo a lesson, if it was learned. Return the outcomes of those learned again, and the day copy's digest."""
+    learner = _started()
+    known = any(lesson.name == name for lesson in learner.lessons)
+    return learner.forget(name) if known else {}, learner.digest
 
 
 def save(folder: Path) -> None:
@@ -111,7 +91,7 @@ def keep_day_copy(
     global _learner
     try:
         start(champion, config, anchors)
-        taken = [lesson for lesson in lessons if learn(lesson.name, lesson.entries).learned]
+        taken = [lesson for lesson in lessons if learn(lesson.name, lesson.entries)[0].learned]
         if not taken:
             return None, 0
         draft = new_draft(checkpoints)
@@ -123,12 +103,6 @@ def keep_day_copy(
         _learner = None
         gc.collect()
         release_gpu_memory()
-
-
-def _learned(taught: "Taught", day: str) -> Learned:
-    why = "" if taught.learned else "it would have changed the model too much by day; the night may learn it"
-    effect = (taught.intended, taught.change, taught.kl, taught.day_kl, taught.halvings, taught.guessed)
-    return Learned(taught.learned, day, why, *effect)
 
 
 def _texts(entry: Entry) -> list[str]:

@@ -261,13 +261,13 @@ def _remove(retired: Sequence[Path]) -> None:
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     """Merge an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
-    from models import lora
+    from models.hf import merging
 
     _let_go()  # its memory is needed
     draft = new_draft(checkpoints)
     base = base_of(adapter)
     with room_for(draft, size_of(base)):
-        lora.merge(base, adapter, draft, trust_remote_code)
+        merging.merge(base, adapter, draft, trust_remote_code)
         write_lineage(draft, adapter.name)
         write_learned(draft, learned(adapter))
         return keep(draft, checkpoints)

@@ -15,7 +15,7 @@ from prefect.settings import get_current_settings
 
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from models.checkpoint import CARD
 from tasks.layout import is_round, run_name
 from tests.chaos import disk
@@ -40,7 +40,7 @@ def reference(school: School) -> Reference:
 def test_the_undisturbed_night_refills_learns_and_promotes(school: School, reference: Reference) -> None:
     """Otherwise the kills would show nothing."""
     night = Home(school.root / "undisturbed" / "school").night(DATE)
-    metrics = round_metrics(night)
+    metrics = read_round_metrics(night)
     assert [figures["skipped"] for figures in metrics] == [0, 0, 0]
     assert sum(figures["refills"] for figures in metrics) > 0
     assert reference.outcome["decision"] == "promoted"

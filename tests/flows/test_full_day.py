@@ -13,7 +13,7 @@ import pytest
 from prefect.settings import get_current_settings
 
 from conf.load import STARTER, load_night
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from tests.chaos.school import DATE, open_school
 from tests.flows.planted import CHAT, KEYS, MARK, with_keys
 from tests.models.support.chat_server import chat_server, said
@@ -93,7 +93,13 @@ def test_every_step_was_taken_and_followed_by_a_quiz(full_day: FullDay) -> None:
     quizzed = {file.parent.name for file in full_day.folder.glob("quiz/*/manifest.json")}
     assert {"start", "lessons", "distill", "rounds", "rounds-2"} <= quizzed
     assert {"champion", "candidate"} <= {file.parent.name for file in full_day.folder.glob("evaluate/*/manifest.json")}
-    assert ["teacher_kl" in figures for figures in round_metrics(full_day.folder)] == [False, False, True, False, False]
+    assert ["teacher_kl" in figures for figures in read_round_metrics(full_day.folder)] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
     assert (full_day.folder / "round-05" / "select_prompts" / "proposals.parquet").exists()
 
 

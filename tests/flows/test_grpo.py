@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conf.load import STARTER, load_night
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from tasks.monitoring.round_alarms import round_alarms
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
 from tasks.tracking import Tracking
@@ -27,7 +27,7 @@ class Night:
 
     @property
     def metrics(self) -> list[dict[str, float]]:
-        return round_metrics(self.folder)
+        return read_round_metrics(self.folder)
 
     def passes(self, number: int) -> list[Path]:
         """The folders of a round and of its refills."""
@@ -141,7 +141,7 @@ def test_a_night_killed_in_a_refill_comes_to_the_same_end(finished: Night, schoo
     folder, candidate = school.study("killed", engine)
     assert (engine.asked, engine.seeds) == (finished.engine.asked[5:], finished.engine.seeds[5:])
     assert candidate.name == finished.candidate.name
-    assert ["seconds_round" in metrics for metrics in round_metrics(folder)] == [True, True, False]  # interrupted
+    assert ["seconds_round" in metrics for metrics in read_round_metrics(folder)] == [True, True, False]  # interrupted
     for path in ("round-01/checkpoint/metrics.json", "round-02/checkpoint/metrics.json"):
         assert (folder / path).read_bytes() == (finished.folder / path).read_bytes()
 
@@ -150,7 +150,7 @@ def test_a_small_benchmark_is_used_up(school: School) -> None:
     engine = ScriptedEngine(school.student, [(0, 0, 0, 1), (0, 2)])
     folder, _ = school.study("small", engine, "grpo.rounds=1", "grpo.refills=5", problems=6)
     assert sorted(number for numbers in engine.asked for number in numbers) == list(range(6))
-    (metrics,) = round_metrics(folder)
+    (metrics,) = read_round_metrics(folder)
     assert [metrics[name] for name in ("refills", "replaced_groups", "groups", "useful_groups")] == [1, 2, 6, 1]
 
 

@@ -13,7 +13,7 @@ from prefect.settings import get_current_settings
 
 from conf.load import load_night
 from flows.run.estimate import seconds_left
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from models.lessons.preference_data import is_held_out
 from tasks.stage import committed
 from tasks.tables import PROMPTS, read_table
@@ -78,7 +78,7 @@ def test_a_reward_model_is_fitted_and_used(night: Path) -> None:
     assert outcome["picks"] == PICKS + 12 - outcome["left_out"]["correction"]
     checkpoint = (night / "fit_reward_model" / "checkpoint.txt").read_text()
     assert (night.parents[1] / "checkpoints" / checkpoint / "reward_head.safetensors").exists()
-    for metrics in round_metrics(night):
+    for metrics in read_round_metrics(night):
         assert metrics["reward/learned_spread"] > 0
         assert "kl" in metrics
     assert len(prompts(night, "journal")) == len(prompts(night, "benchmark")) == 16

@@ -18,7 +18,8 @@ from models.learn import (
     praise,
     wrong_from,
 )
-from models.lessons.day_copy import DayCopy, Taught
+from models.lessons.day_copy import DayCopy
+from models.lessons.outcome import LessonOutcome
 from models.td import trace_weights
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens
 
@@ -37,7 +38,7 @@ def sums(day: DayCopy, answers: list[list[int]] = ANSWERS) -> list[float]:
     return [float(row.sum()) for row in day.logprobs(PROMPT, answers)]
 
 
-CHANNELS: dict[str, Callable[[DayCopy], Taught]] = {
+CHANNELS: dict[str, Callable[[DayCopy], LessonOutcome]] = {
     "words": lambda day: learn_from_human(day, PROMPT, ANSWERS[0]),
     "correction": lambda day: learn_from_correction(day, PROMPT, ANSWERS[1], ANSWERS[2]),
     "selection": lambda day: learn_from_selection(day, PROMPT, ANSWERS, 3),
@@ -56,8 +57,8 @@ def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
     before = sums(day)
     taught = CHANNELS[channel](day)
     changes = [late - early for early, late in zip(before, sums(day), strict=True)]
-    assert (taught.learned, taught.intended, taught.halvings) == (True, pytest.approx(1.0), 0)
-    assert taught.change == pytest.approx(1.0, rel=0.2)
+    assert (taught.learned, taught.intended_nats, taught.halvings) == (True, pytest.approx(1.0), 0)
+    assert taught.change_nats == pytest.approx(1.0, rel=0.2)
     others = sum(changes[n] for n in (0, 1, 2, 4)) / 4
     expected = {
         "words": changes[0],
@@ -66,7 +67,7 @@ def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
         "praise": changes[4],
         "blame": -changes[4],
     }
-    assert taught.change == pytest.approx(expected.get(channel, taught.change), abs=1e-3)
+    assert taught.change_nats == pytest.approx(expected.get(channel, taught.change_nats), abs=1e-3)
 
 
 def test_a_step_is_as_long_as_intended_in_every_state_of_learning(
@@ -77,8 +78,8 @@ def test_a_step_is_as_long_as_intended_in_every_state_of_learning(
     intended = []
     for _ in range(12):
         taught = CHANNELS["selection"](day)
-        assert taught.change == pytest.approx(taught.intended, rel=0.2)
-        intended.append(taught.intended)
+        assert taught.change_nats == pytest.approx(taught.intended_nats, rel=0.2)
+        intended.append(taught.intended_nats)
     assert intended == sorted(intended, reverse=True)
     assert intended[-1] < 0.3
 
@@ -111,11 +112,11 @@ def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[Tea
     kl = CHANNELS["praise"](free).kl
     halved = CHANNELS["praise"](make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 3, kl_of_day=10.0)))
     assert (halved.learned, halved.halvings) == (True, 1)  # half the step is a quarter of the divergence
-    assert 0 < halved.change < 0.7
+    assert 0 < halved.change_nats < 0.7
     day = make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 1000, kl_of_day=10.0))
     before = day.snapshot()
     refused = CHANNELS["praise"](day)
-    assert (refused.learned, refused.change, refused.halvings) == (False, 0.0, 3)
+    assert (refused.learned, refused.change_nats, refused.halvings) == (False, 0.0, 3)
     assert all(torch.equal(before[name], after) for name, after in day.snapshot().items())
 
 
@@ -140,7 +141,7 @@ def test_a_correction_teaches_from_the_first_difference_on(make_day: Callable[[T
     taught = learn_from_correction(day, PROMPT, bad, good)
     after = day.logprobs(PROMPT, [bad, good])
     tails = [float((late - early)[3:].sum()) for early, late in zip(before, after, strict=True)]
-    assert taught.change == pytest.approx(tails[1] - tails[0], abs=1e-3)
+    assert taught.change_nats == pytest.approx(tails[1] - tails[0], abs=1e-3)
 
 
 def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(
@@ -156,7 +157,7 @@ def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(
     taught = CHANNELS["traces"](day)
     for (name, after), gradient in zip(day.snapshot().items(), gradients, strict=True):
         assert torch.allclose(after, before[name] + 1e-5 * gradient, rtol=0, atol=1e-9)
-    assert taught.change > 0
+    assert taught.change_nats > 0
     pick = make_day(TeachConfig(method="literal"))
     lead = sums(pick)
     CHANNELS["selection"](pick)
@@ -190,7 +191,7 @@ def test_of_a_conversation_only_the_assistants_turns_are_taught(make_day: Callab
 
     def step(
         prompt: object, answers: list[list[int]], credit: Callable[..., tuple[list[torch.Tensor], float]]
-    ) -> Taught:
+    ) -> LessonOutcome:
         zeros = [torch.zeros(len(answer)) for answer in answers]
         seen.extend(credit(zeros, zeros)[0])
         return original(prompt, answers, credit)  # pyright: ignore[reportArgumentType]
@@ -199,16 +200,16 @@ def test_of_a_conversation_only_the_assistants_turns_are_taught(make_day: Callab
     day.step = step  # pyright: ignore[reportAttributeAccessIssue]
     taught = learn_from_conversation(day, tokens, turns, [0.9, -1.0])
     assert seen[0].tolist() == pytest.approx([0.9] * 4 + [0.0] * 3 + [-1.0] * 5)
-    assert taught.change == pytest.approx(1.0, rel=0.2)
+    assert taught.change_nats == pytest.approx(1.0, rel=0.2)
 
 
 @pytest.mark.parametrize("channel", [praise, blame])
 def test_a_weak_reward_takes_a_small_step(
-    make_day: Callable[[TeachConfig], DayCopy], channel: Callable[..., Taught]
+    make_day: Callable[[TeachConfig], DayCopy], channel: Callable[..., LessonOutcome]
 ) -> None:
     taught = channel(make_day(WIDE), PROMPT, ANSWERS[1], size=0.25)
-    assert taught.intended == pytest.approx(0.25)
-    assert taught.change == pytest.approx(0.25, rel=0.2)
+    assert taught.intended_nats == pytest.approx(0.25)
+    assert taught.change_nats == pytest.approx(0.25, rel=0.2)
 
 
 def test_what_cannot_be_taught() -> None:

@@ -14,9 +14,11 @@ from torch import Tensor
 from conf.schema import LoraConfig
 from models import lora
 from models.checkpoint import digest_folder
-from models.engine.sync_probe import PROBE_FILE, file_logprobs, read_probe
+from models.engine.sync_probe import PROBE_FILE, read_probe
+from models.hf import merging
 from models.hf.loading import load_model
-from models.lora import MergeError, attach, merge, merged_weights
+from models.hf.merging import file_logprobs, merge
+from models.lora import MergeError, attach, merged_weights
 from models.trainer import Trainer
 from tests.models.support.tiny import PRECISION, plain_model, sampled_groups, trainer_config, write_tiny
 
@@ -173,7 +175,7 @@ def test_a_wrong_merge_is_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
         found = {name: base[name] + share * (tensor - base[name]) for name, tensor in right.items()}
         return found | ({k: v for k, v in base.items() if ".layers.0." in k} if how == "one layer without" else {})
 
-    monkeypatch.setattr(lora, "merged_weights", wrong)
+    monkeypatch.setattr(merging, "merged_weights", wrong)
     with pytest.raises(MergeError, match=r"differ from the adapters' by \d\.\d{3} nats a token, more than"):
         merge(folder, tmp_path / "adapter", tmp_path / "merged")
     assert read_probe(tmp_path / "merged") is None

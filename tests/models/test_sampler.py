@@ -14,8 +14,8 @@ from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
 from models.checkpoint import base_of, keep, write_lineage
 from models.engine.environment import CPU_BLOCK, engine_environment
-from models.engine.sync_probe import PROBE_FILE, Probe, SyncError, file_logprobs, read_probe, write_probe
-from models.lora import merge
+from models.engine.sync_probe import PROBE_FILE, Probe, SyncError, read_probe, write_probe
+from models.hf.merging import file_logprobs, merge
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.workers import Worker

@@ -9,7 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from conf.storage.durable import DiskFullError, disk_is_full, make_folder, room_for, size_of, write_atomically
+from conf.storage.durable import (
+    DiskFullError,
+    disk_is_full,
+    make_folder,
+    read_json,
+    room_for,
+    size_of,
+    write_atomically,
+)
 
 FULL = Path("/dev/full")  # the kernel's own: every write ends with ENOSPC
 
@@ -56,6 +64,16 @@ def test_new_folders_are_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.
     assert forced == [tmp_path, tmp_path / "nights", tmp_path / "nights" / "2026-01-01"]
     make_folder(tmp_path / "nights" / "2026-01-01" / "distill")
     assert (tmp_path / "nights" / "2026-01-01" / "distill").is_dir()
+
+
+def test_a_json_file_that_is_missing_and_one_that_is_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "note.json"
+    assert (read_json(file), read_json(file, [])) == (None, [])
+    write_atomically(file, '{"rounds": 2}')
+    assert read_json(file) == {"rounds": 2}
+    file.write_text('{"rounds":')
+    with pytest.raises(ValueError, match="Expecting value"):
+        read_json(file, {})
 
 
 def test_what_was_there_before_stands_when_the_disk_is_full(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
 from flows.commands.promote import promote_version, roll_back
 from models.checkpoint import keep, write_lineage
-from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS
-from tests.tasks.doubles.registry import School
+from tests.tasks.doubles.registry import School, interrupted_at_each_call
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}
 
@@ -61,9 +60,14 @@ def test_a_relative_serves_and_the_way_back_is_known(home: Home, school: School)
 
 def test_a_rollback_that_was_killed_and_is_repeated_is_one(home: Home, school: School) -> None:
     promote_version(home, school.registry, "2")
-    move = json.dumps({PREVIOUS: "2", DAYTIME: "1"})
-    school.registry.client.set_registered_model_tag(school.registry.model, MOVING, move)
-    school.registry.client.set_registered_model_alias(school.registry.model, PREVIOUS, "2")
+    killed = list(interrupted_at_each_call(school.registry, lambda: roll_back(home, school.registry)))
+    assert killed == ["set_model_version_tag"] * 2 + ["set_registered_model_alias"]
+    assert school.aliases() == ("1", "2")
+
+
+def test_a_rollback_only_finishes_a_move_that_was_killed(home: Home, school: School) -> None:
+    promote_version(home, school.registry, "2")
+    school.registry.client.set_model_version_tag("student", "1", "daytime.3", "rollback at 2026-11-21T08:00:00Z")
     serving, finished = roll_back(home, school.registry)
     assert (serving.version, finished) == ("1", True)
     assert school.aliases() == ("1", "2")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from models.engine.environment import trainer_environment
 from tasks.incidents import EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
@@ -123,6 +123,6 @@ def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stu
     assert candidate.name == candidate_of(folder, 1)
     early = ended_early(folder)
     assert early is not None
-    assert early.rounds == len(round_metrics(folder)) == 1
+    assert early.rounds == len(read_round_metrics(folder)) == 1
     assert early.why.startswith("The night ended its rounds after 1 of 3: the trainer process was stuck")
     assert (folder / "round-02" / "sample" / "manifest.json").exists()  # the rollouts are not lost

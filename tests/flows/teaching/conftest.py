@@ -14,7 +14,7 @@ from conf.schema import NightConfig
 from conf.storage.home import Home
 from flows.teaching import day
 from flows.teaching.classroom import Classroom
-from tasks.teaching.engine_process import Answer
+from tasks.teaching.writing import Written
 from tests.tasks.doubles.workers import InProcessWorker
 
 ANSWERS = ("7 + 5 = 12", "12", "75", "7", "5 + 7")
@@ -39,7 +39,7 @@ class ScriptedEngine:
 
     async def write(
         self, messages: list[dict[str, str]], by_day_copy: list[bool], max_tokens: int, stop: asyncio.Event
-    ) -> AsyncGenerator[tuple[int, str] | list[Answer]]:
+    ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         self.asked.append((messages, by_day_copy))
         whole = [next(self.texts) for _ in by_day_copy]
         written = [""] * len(whole)
@@ -51,7 +51,7 @@ class ScriptedEngine:
                 written[number] += piece
                 yield number, piece
                 await asyncio.sleep(self.pause)
-        yield [Answer(text, text == end) for text, end in zip(written, whole, strict=True)]
+        yield [Written(text, text == end) for text, end in zip(written, whole, strict=True)]
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from models.checkpoint import DamagedCheckpointError, base_of, parent_of
 from tasks.incidents import EarlyEnd, ended_early
 from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine
@@ -134,7 +134,7 @@ def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> Non
     order = ("stages=[distill, {grpo: 1}, {on_policy: 3}]", f"on_policy.teacher={teacher}", "grpo.group_size=8")
     engine = TinyEngine()
     folder, candidate = school.study("taught", engine, *order, teacher=teacher)
-    figures = round_metrics(folder)
+    figures = read_round_metrics(folder)
     assert ["teacher_kl" in one for one in figures] == [False, True, True, True]
     taught = [one["teacher_kl"] for one in figures[1:]]
     assert taught[2] < taught[0]

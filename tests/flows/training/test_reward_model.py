@@ -20,7 +20,7 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
-from flows.run.history import round_metrics
+from flows.run.history import read_round_metrics
 from flows.training.judge import learned_reward
 from flows.training.reward_model import rank_held_out
 from models.checkpoint import keep, write_lineage
@@ -115,7 +115,7 @@ class Studied:
 
     @property
     def figures(self) -> list[dict[str, Any]]:
-        return list(round_metrics(self.folder))
+        return list(read_round_metrics(self.folder))
 
     def ranked(self, number: int) -> float:
         """The share of held-out picks ranked right after a round."""

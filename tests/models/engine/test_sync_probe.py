@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.engine.sync_probe import LENGTH, Probe, file_logprobs, read_probe
+from models.engine.sync_probe import LENGTH, Probe, read_probe
+from models.hf.merging import file_logprobs
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, trainer_config, write_tiny
 

@@ -9,8 +9,8 @@ import torch
 
 from conf.storage.home import InputError, NightError
 from models.checkpoint import base_of
-from models.engine.sync_probe import file_logprobs
 from models.hf.loading import load_model, load_tokenizer
+from models.hf.merging import file_logprobs
 from tasks.registry.import_model import check_student
 from tests.models.support.malicious import write_malicious
 from tests.models.support.tiny import write_tiny

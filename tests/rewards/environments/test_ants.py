@@ -10,18 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewards.environment import State
+from rewards.environments.ant_colony import FAINT, colony
 from rewards.environments.ant_layouts import LAYOUTS, TIERS, WAYS, layout_of
-from rewards.environments.ants import (
-    FAINT,
-    INVALID,
-    Ants,
-    colony,
-    greedy_policy,
-    observation,
-    oracle,
-    parse,
-    random_policy,
-)
+from rewards.environments.ants import INVALID, Ants, greedy_policy, observation, oracle, parse, random_policy
 from rewards.verifier import Split
 
 Policy = Callable[[State, random.Random], str]

@@ -13,7 +13,7 @@ from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from rewards import benchmarks
-from tasks.evaluation.statistics import Comparison, compare
+from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.stored_answers import Answers, answer_inputs
 from tasks.rollouts import engine_process
 from tasks.stage import Artifact

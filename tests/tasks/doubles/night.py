@@ -10,10 +10,10 @@ import numpy as np
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
+from tasks.evaluation.comparison import difference
 from tasks.evaluation.decide import decide
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.sequential import levels, verdict_of
-from tasks.evaluation.statistics import difference
 from tasks.report.report import summarise
 from tasks.stage import Artifact, commit
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from tasks.evaluation.english import PASSAGES, compare_english, mean_nats, with_english
-from tasks.evaluation.statistics import Decision
+from tasks.evaluation.judgement import Decision
 from tasks.stage import Artifact
 
 

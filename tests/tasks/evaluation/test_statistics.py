@@ -1,11 +1,8 @@
 """The exam's statistics, against hand-worked numbers, scipy and laws."""
 
-from dataclasses import replace
 from math import sqrt
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,37 +10,15 @@ from scipy.stats import binom
 
 from tasks.evaluation.statistics import (
     Accuracy,
-    Comparison,
-    Decision,
     agresti_min_low,
     bad_luck,
     bootstrap,
-    compare,
     detectable,
-    difference,
-    judge_guard,
-    judge_target,
     mcnemar,
     power,
-    refuse_ungraded,
     sign_flip,
     smallest_guard,
 )
-from tests.tasks.doubles.exam import compared, evaluations
-
-OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
-
-
-def flips(gained: int, lost: int, both: int, neither: int, name: str = "target") -> Comparison:
-    before = [False] * gained + [True] * lost + [True] * both + [False] * neither
-    after = [True] * gained + [False] * lost + [True] * both + [False] * neither
-    return compared(before, after, name)
-
-
-def guarded(guard: Comparison, margin: float = 0.05, **options: Any) -> tuple[bool, str]:
-    """Whether a guard holds, and the sentence on it."""
-    decision = judge_guard(Decision(True, ()), guard, margin, **options)
-    return decision.promote, decision.reasons[-1]
 
 
 # McNemar by hand: of 8 flips 7 gained: (8 + 1) / 256. Of 6 flips 6 gained: 1 / 64. Of 5, 5: 1 / 32.
@@ -128,142 +103,6 @@ def test_detectable_where_hardly_anything_flips_or_nothing_can_be_found() -> Non
     assert detectable(0, 0, 0.025) is None
 
 
-def test_compare_counts_every_kind_of_pair() -> None:
-    comparison = compared([True, True, False, False, None, True], [True, False, True, False, True, None])
-    assert (comparison.n, comparison.nulls, comparison.gained, comparison.lost) == (4, 2, 1, 1)
-    assert (comparison.before.accuracy, comparison.after.accuracy, comparison.difference) == (0.5, 0.5, 0.0)
-    assert (comparison.before_digest, comparison.after_digest) == ("champion", "candidate")
-
-
-def test_compare_joins_by_problem_and_sample_not_by_position() -> None:
-    before, after = evaluations([True, False, False], "a"), evaluations([True, True, False], "b")
-    shuffled = compare("target", before, after.iloc[[2, 0, 1]], samples=1000, seed=1)
-    assert shuffled == compare("target", before, after, samples=1000, seed=1)
-    assert (shuffled.gained, shuffled.lost) == (1, 0)
-
-
-def test_compare_refuses_what_cannot_be_paired() -> None:
-    three, two = evaluations([True] * 3, "a"), evaluations([True] * 2, "b")
-    with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
-        compare("target", three, two, samples=1000, seed=1)
-    with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
-        compare("target", pd.concat([three, three]), three, samples=1000, seed=1)
-
-
-def test_difference_is_what_compare_finds() -> None:
-    before, after = evaluations([True, True, False, None], "a"), evaluations([True, False, True, True], "b")
-    found, compared_ = difference("target", before, after), compare("target", before, after, samples=1000, seed=1)
-    expected = (compared_.n, compared_.gained, compared_.lost, compared_.difference, compared_.p_value)
-    assert (found.n, found.gained, found.lost, found.mean, found.p_value) == expected
-    assert difference("target", before[:0], after[:0]).p_value == 1.0
-
-
-def test_the_sentence_on_the_target_has_its_numbers() -> None:
-    better = judge_target(flips(244, 4, 4, 148), 0.0053, 868, True)
-    assert better.startswith(
-        "target: the candidate solved 248 of 400 (62.0 %), the champion 8 of 400 (2.0 %): +0.60, 95 % interval +0.55 to"
-    )
-    assert better.endswith("; p < 0.0001, at most this look's level 0.0053 (400 of at most 868 problems).")
-    kept = judge_target(flips(5, 0, 5, 10), 0.025, 20, False)
-    assert kept.endswith(
-        "; p = 0.0312, above this look's level 0.025 (20 of at most 20 problems): not enough to promote."
-    )
-
-
-@pytest.mark.parametrize(
-    ("guard", "holds", "said"),
-    [
-        # (0.5 − 1.5) / 102 − 1.644854 √(2 − 1 / 102) / 102 = −0.03255
-        (flips(0, 1, 5, 94), True, "Guard guard: −0.01 (lower bound −0.03; allowed −0.05)."),
-        (
-            flips(0, 0, 0, 100),
-            True,
-            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solved none, so this guard could "
-            "not fail.",
-        ),
-        # of 100, 3 lost: (0.5 − 3.5) / 102 − 1.644854 √(4 − 9 / 102) / 102 = −0.0613; 2 lost: −0.0473
-        (flips(0, 2, 20, 78), True, "Guard guard: −0.02 (lower bound −0.0474; allowed −0.0500)."),
-        (flips(0, 3, 20, 77), False, "Guard guard: −0.03 (lower bound −0.06; allowed −0.05): not passed."),
-        (
-            flips(6, 8, 30, 56),
-            False,
-            "Guard guard: −0.02 (lower bound −0.08; allowed −0.05): not passed. With 100 problems, this refuses a "
-            "candidate that is no worse in 62% of such nights.",
-        ),
-        (
-            flips(0, 0, 3, 97),
-            True,
-            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solves less than the margin, so "
-            "this guard can hardly fail.",
-        ),
-    ],
-)
-def test_a_guard_is_judged_by_its_lower_bound_and_says_what_it_is_worth(
-    guard: Comparison, holds: bool, said: str
-) -> None:
-    found = guarded(replace(guard, name="guard"))
-    assert found[0] is holds
-    assert found[1] == said
-    assert not judge_guard(Decision(False, ("Kept.",)), guard, 0.05).promote
-
-
-def test_a_guard_against_the_first_student_names_a_champion_that_is_below_it() -> None:
-    """Such a champion could be replaced by nobody."""
-    candidate, champion = flips(0, 6, 40, 54, "math"), flips(0, 7, 40, 53, "math")
-    holds, said = guarded(candidate, than="the first student", champion=champion)
-    assert not holds
-    assert said.startswith("Guard math against the first student: −0.06")
-    assert "The champion itself is below that margin (−0.07), so nothing can be promoted" in said
-    sound = flips(0, 1, 40, 59, "math")
-    assert "nothing can be promoted" not in guarded(candidate, than="the first student", champion=sound)[1]
-
-
-@pytest.mark.parametrize(("nulls", "decides"), [(1, True), (2, False)])
-def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, decides: bool) -> None:
-    part = compared([False] * 100, [None] * nulls + [True] * (100 - nulls))
-    refusal = "target: the grader failed on 2 of 100 problems, more than 1 %: no decision."
-    assert refuse_ungraded(part) == (None if decides else refusal)
-    assert guarded(part)[0] is decides
-
-
-def test_an_empty_part_is_no_decision() -> None:
-    empty = compared([], [])
-    assert (empty.n, empty.p_value, empty.detectable) == (0, 1.0, None)
-    assert refuse_ungraded(empty) == "target: no problem was answered: no decision."
-    assert not guarded(empty, 0.9)[0]
-
-
-@given(OUTCOMES)
-def test_swapping_the_checkpoints_flips_the_difference(pairs: list[tuple[bool, bool]]) -> None:
-    before, after = [list(side) for side in zip(*pairs, strict=True)]
-    there, back = compared(before, after), compared(after, before)
-    assert there.difference == -back.difference
-    assert (there.gained, there.lost, there.before) == (back.lost, back.gained, back.after)
-    assert there.detectable == back.detectable
-
-
-@given(OUTCOMES, st.booleans())
-def test_a_problem_that_both_solve_or_both_miss_never_changes_the_sign(
-    pairs: list[tuple[bool, bool]], alike: bool
-) -> None:
-    before, after = [list(side) for side in zip(*pairs, strict=True)]
-    without, with_it = compared(before, after), compared([*before, alike], [*after, alike])
-    assert np.sign(without.difference) == np.sign(with_it.difference)
-    assert without.p_value == with_it.p_value
-
-
-@given(OUTCOMES, st.floats(0.001, 0.2))
-def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha: float) -> None:
-    before, after = [list(side) for side in zip(*pairs, strict=True)]
-    comparison = compared(before, after, alpha=alpha)
-    assert 0 <= comparison.p_value <= 1
-    assert -1 <= comparison.low <= comparison.high <= 1
-    assert -1 <= comparison.guard_low <= 1
-    assert comparison.before.low <= comparison.before.accuracy <= comparison.before.high
-    assert comparison.detectable is None or 0 < comparison.detectable <= 1
-    assert comparison == compared(before, after, alpha=alpha)
-
-
 # Signs by hand: of the eight sums of ±3 ±2 ±1 only 3 + 2 + 1 reaches 6; two reach 3 + 2 − 1 = 4; five of eight reach 0.
 @pytest.mark.parametrize(
     ("differences", "p_value"),
@@ -278,16 +117,3 @@ def test_the_sign_flip_test_by_hand(differences: list[float], p_value: float, sc
 def test_the_sign_flip_test_of_flips_is_mcnemars(flipped: list[int]) -> None:
     expected = mcnemar(flipped.count(1), flipped.count(-1))
     assert sign_flip(np.array(flipped, dtype=float)) == pytest.approx(expected, rel=1e-9)
-
-
-def test_episodes_are_compared_by_what_they_achieved() -> None:
-    before, after = evaluations([False] * 5, "champion"), evaluations([False] * 4 + [True], "candidate")
-    before["value"], after["value"] = [0.0, 0.5, 0.5, 0.25, 0.0], [0.5, 0.5, 0.75, 0.5, 1.0]
-    found = compare("ants-0", before, after, samples=2000, seed=1)
-    assert (found.gained, found.lost, found.n, found.p_value) == (4, 0, 5, 1 / 16)
-    assert found.difference == pytest.approx(0.4)
-    # mean 0.4, standard deviation √(0.575 / 4): Student's t of four degrees at 95 %, one-sided
-    assert found.guard_low == pytest.approx(0.4 - 2.131847 * sqrt(0.575 / 4 / 5), abs=1e-6)
-    assert found.low < 0.4 < found.high
-    reason = judge_target(found, 0.1, 5, True)
-    assert reason.startswith("ants-0: the candidate reached 0.65 on average in 5 episodes, the champion 0.25")

@@ -1,13 +1,12 @@
 """The registry on a real MLflow database: versions, aliases, promotion, and kills between any two calls."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from conf.storage.home import Home
-from tasks.registry.mlflow_registry import DAYTIME, MOVING, PREVIOUS, ROLLBACK, Registry
+from tasks.registry.mlflow_registry import ROLLBACK, Registry
 from tests.tasks.doubles.registry import School, forget_moves, interrupted_at_each_call
 
 
@@ -121,22 +120,19 @@ def test_a_promotion_that_is_interrupted_at_any_call_loses_no_version(school: Sc
         school.registry.promote(one.version)
     assert seen == [
         ("set_model_version_tag", ("1", None)),
-        ("set_registered_model_tag", ("1", None)),
+        ("set_model_version_tag", ("1", None)),
         ("set_registered_model_alias", ("1", None)),
         ("set_registered_model_alias", ("1", "1")),
-        ("set_model_version_tag", ("2", "1")),
-        ("delete_registered_model_tag", ("2", "1")),
     ]
     assert school.aliases() == (two.version, one.version)
 
 
-def test_a_move_is_finished_however_often_that_is_interrupted(school: School) -> None:
+def test_the_aliases_follow_the_log_however_often_that_is_interrupted(school: School) -> None:
     one, two = school.register(0), school.register(1)
     school.registry.promote(one.version)
-    move = {DAYTIME: two.version, PREVIOUS: one.version, "tag": "daytime.2", "value": "night 2026-11-20 at 2026-11-21"}
-    school.tracking.client.set_registered_model_tag("student", MOVING, json.dumps(move))
+    school.tracking.client.set_model_version_tag("student", two.version, "daytime.2", "night 2026-11-20 at 2026-11-21")
     stopped = list(interrupted_at_each_call(school.registry, school.registry.finish_alias_move))
-    assert (len(stopped), stopped[-1]) == (4, "delete_registered_model_tag")
+    assert stopped == ["set_registered_model_alias"] * 2
     assert school.aliases() == ("2", "1")
     assert [(move.version, move.by) for move in school.registry.moves()] == [
         ("1", "promote"),

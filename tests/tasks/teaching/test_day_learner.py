@@ -44,7 +44,7 @@ def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None
     before = learner.digest
     taught = learner.learn("1", [line(name)])
     assert taught.learned
-    assert taught.change == pytest.approx(taught.intended, rel=0.2) or taught.halvings
+    assert taught.change_nats == pytest.approx(taught.intended_nats, rel=0.2) or taught.halvings
     assert learner.digest != before
 
 

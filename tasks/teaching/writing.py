@@ -1,4 +1,4 @@
-"""The classroom's engine, in a process of its own: it holds the champion, and the day copy as an adapter beside it."""
+"""What the classroom asks of the engine's process: answers by the champion, and by the day copy, its adapter."""
 
 import json
 import socket
@@ -10,60 +10,65 @@ from typing import TYPE_CHECKING
 from jinja2 import TemplateError
 
 from conf.schema import EngineConfig, StudentConfig
+from tasks.rollouts.engine_process import sampler_at
 
 if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
     from models.sampler import Sampler
-
-_sampler: "Sampler | None" = None
-_champion, _student = Path(), StudentConfig()
 
 Messages = Sequence[dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Champion:
+    """The model that the engine holds by day, and how it is loaded and asked."""
+
+    checkpoint: Path
+    engine: EngineConfig
+    student: StudentConfig
+
+
+@dataclass(frozen=True)
+class Written:
     """An answer as far as it was written. One that is not `finished` was stopped, or cut off by its limit."""
 
     text: str
     finished: bool
 
 
-def start(champion: Path, config: EngineConfig, student: StudentConfig) -> None:
-    """Load the champion."""
-    global _sampler, _champion, _student
-    from models.sampler import Sampler
-
-    _champion, _student = champion, student
-    _sampler = Sampler(champion, config, trust_remote_code=student.trust_remote_code)
+def load(champion: Champion) -> None:
+    """Load the champion, unless the engine holds it."""
+    _sampler(champion)
 
 
-def use_adapter(adapter: Path | None) -> None:
+def use_adapter(champion: Champion, adapter: Path | None) -> None:
     """Answer for the day copy with this adapter; None: with the champion."""
-    _started().use_adapter(adapter)
+    _sampler(champion).use_adapter(adapter)
 
 
-def greedy_answers(questions: Sequence[str], max_tokens: int) -> list[str]:
+def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int) -> list[str]:
     """Return the champion's likeliest answers."""
-    prompts = [_prompt([{"role": "user", "content": question}]) for question in questions]
-    groups = _started().sample(prompts, 1, seed=0, temperature=0.0, max_tokens=max_tokens)
+    prompts = [_prompt(champion, [{"role": "user", "content": question}]) for question in questions]
+    groups = _sampler(champion).sample(prompts, 1, seed=0, temperature=0.0, max_tokens=max_tokens)
     return [group[0].text for group in groups]
 
 
-def write(address: Path, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int) -> list[Answer]:
+def write(
+    champion: Champion, address: Path, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int
+) -> list[Written]:
     """Write an answer for each of `by_day_copy`, by the day copy or by the champion, and return them.
 
     Their pieces are sent to the Unix socket at `address` as lines of JSON, [answer, text] each; when its reader closes
     it, the answers end there. Raises ValueError, with a sentence, for a conversation without room for an answer.
     """
-    sampler, prompt = _started(), _prompt(messages)
-    room = sampler.config.max_model_len - len(prompt)
-    if room < 1:
+    sampler, prompt = _sampler(champion), _prompt(champion, messages)
+    length = champion.engine.max_model_len
+    if len(prompt) >= length:
         raise ValueError(
-            f"the conversation has {len(prompt)} tokens, and the model reads {sampler.config.max_model_len} "
+            f"the conversation has {len(prompt)} tokens, and the model reads {length} "
             "(engine.max_model_len): shorten it"
         )
     texts, finished = [""] * len(by_day_copy), [False] * len(by_day_copy)
-    steps = sampler.write(prompt, by_day_copy, min(max_tokens, room))
+    steps = sampler.write(prompt, by_day_copy, min(max_tokens, length - len(prompt)))
     with socket.socket(socket.AF_UNIX) as reader:
         reader.connect(str(address))
         try:
@@ -75,18 +80,18 @@ def write(address: Path, messages: Messages, by_day_copy: Sequence[bool], max_to
                 reader.sendall("".join(f"{line}\n" for line in lines).encode())
         except (BrokenPipeError, ConnectionResetError):  # stopped
             steps.close()
-    return [Answer(*pair) for pair in zip(texts, finished, strict=True)]
+    return [Written(*pair) for pair in zip(texts, finished, strict=True)]
 
 
-def _prompt(messages: Messages) -> list[int]:
+def _sampler(champion: Champion) -> "Sampler":
+    return sampler_at(champion.checkpoint, champion.engine, champion.student.trust_remote_code)
+
+
+def _prompt(champion: Champion, messages: Messages) -> list[int]:
     from models.hf.loading import load_tokenizer, prompt_tokens
 
+    student = champion.student
     try:
-        return prompt_tokens(load_tokenizer(_champion, _student.trust_remote_code), messages, _student)
+        return prompt_tokens(load_tokenizer(champion.checkpoint, student.trust_remote_code), messages, student)
     except TemplateError as error:
         raise ValueError(f"the model's chat template refuses this conversation: {error}") from None
-
-
-def _started() -> "Sampler":
-    assert _sampler is not None, "the engine was not started"
-    return _sampler

@@ -1,0 +1,34 @@
+"""How vLLM is told to serve adapters beside a base's weights."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+from safetensors import safe_open
+from vllm.config.lora import MaxLoRARanks
+
+from conf.schema import LoraConfig
+
+
+def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
+    """Return vLLM's arguments to serve one adapter at a time, of the configured rank, beside a base's weights."""
+    return {
+        "enable_lora": True,
+        "max_loras": 1,
+        "max_lora_rank": min(rank for rank in get_args(MaxLoRARanks) if rank >= config.rank),
+        "lora_target_modules": _linear_layers(base) if config.targets == "all-linear" else list(config.targets),
+    }
+
+
+def _linear_layers(checkpoint: Path) -> list[str]:
+    """Return the names of the linear layers in a checkpoint's blocks: matrices below a number.
+
+    By default vLLM would also reserve memory for an adapter of the head, more than for all the others.
+    """
+    modules = set()
+    for file in checkpoint.glob("*.safetensors"):
+        with safe_open(file, framework="pt") as tensors:
+            for name in tensors.keys():  # noqa: SIM118
+                *path, module, _ = name.split(".")
+                if any(part.isdecimal() for part in path) and len(tensors.get_slice(name).get_shape()) == 2:
+                    modules.add(module)
+    return sorted(modules)

@@ -1,0 +1,62 @@
+"""Merge an adapter into its base on the disk, and prove that the merged files compute the same."""
+
+import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel
+
+from models.checkpoint import MergeError, base_of, copy_companions, is_adapter
+from models.engine.sync_probe import TOLERANCE, Probe, read_probe, write_probe
+from models.hf.hardware import compute_dtype
+from models.hf.lean import AutoModelForCausalLM
+from models.hf.loading import load_model
+from models.lora import merged_weights, rounding_of
+
+
+def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
+    """Write an adapter merged into its base as a full checkpoint, checked by `prove_merge`."""
+    precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
+    model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
+    PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
+    copy_companions(base, target)
+    model.save_pretrained(target, state_dict=merged_weights(model, rounding_of(adapter)))
+    adapted = read_probe(adapter)
+    assert adapted is not None, f"{adapter} was not written by this trainer"
+    prove_merge(target, adapted, trust_remote_code)
+
+
+def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = False) -> None:
+    """Check that a merged checkpoint computes what the model with its adapters does, and write its sync probe.
+
+    The probe's log-probabilities are computed by transformers from the merged files. Raises MergeError if they differ
+    from those `adapted`, of the model with its adapters.
+    """
+    merged = file_logprobs(checkpoint, adapted.token_ids, trust_remote_code)
+    difference = adapted.difference(merged)
+    if not difference <= TOLERANCE:
+        raise MergeError(
+            f"the merged model's log-probabilities differ from the adapters' by {difference:.3f} nats a token, more "
+            f"than {TOLERANCE}: the merge is wrong; leave `lora` out of the configuration, and report this"
+        )
+    write_probe(checkpoint, Probe(adapted.token_ids, merged))
+
+
+def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
+    """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        base_of(checkpoint),
+        dtype="auto",
+        attn_implementation="sdpa",
+        local_files_only=True,
+        use_safetensors=True,
+        trust_remote_code=trust_remote_code,
+    )
+    if is_adapter(checkpoint):
+        model = PeftModel.from_pretrained(model, checkpoint)
+    ids = torch.tensor([token_ids])
+    with torch.no_grad():
+        logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()
+    return logits.log_softmax(dim=-1).gather(1, ids[0, 1:, None]).squeeze(1).tolist()

@@ -1,0 +1,96 @@
+"""A round of GRPO on packed microbatches: the groups to train on, and the loss of a step."""
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from conf.schema import GrpoConfig
+from models.grpo import grpo_loss, loss_denominator
+from models.packing.batches import grouped, padded_rows
+from models.packing.packing import Group, Pack
+from models.rollout import Rollout
+
+# A microbatch's loss: (log-probabilities [tokens], their pack, entropies [tokens]) → (loss, sums to report)
+MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]]]
+
+
+class GrpoRound:
+    """The rollouts of a round with their advantages.
+
+    `groups`: those to train on, without completions that were not graded or are masked, and without a KL term only
+    those with a signal.
+    """
+
+    def __init__(
+        self,
+        rollouts: Sequence[Rollout],
+        advantages: Sequence[float] | Sequence[Sequence[float]],
+        config: GrpoConfig,
+        device: torch.device,
+    ) -> None:
+        """`advantages`: one per rollout, or one per token; NaN where it was not graded."""
+        self.rollouts, self.config, self.device = rollouts, config, device
+        self.advantages = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
+        keep_all = config.kl_coefficient > 0
+        groups = grouped(rollouts, filter(self._is_trained, range(len(rollouts))))
+        self.groups = [group for group in groups if keep_all or self.has_signal(group)]
+
+    def has_signal(self, group: Group) -> bool:
+        """Return whether any of a group's advantages is not 0."""
+        return any(bool(self.advantages[row].any()) for row in group.rows)
+
+    def loss(
+        self,
+        groups: Sequence[Group],
+        old: dict[int, Float[Tensor, "T"]],
+        reference: Callable[[Pack], Float[Tensor, "B T"] | None],
+    ) -> MicrobatchLoss:
+        """Return the loss of an optimizer step on these groups.
+
+        `old`: log-probabilities before the round by row, in nats; empty where they are the policy's. `reference`: of a
+        pack's tokens under the reference; None without a KL term.
+        """
+        denominator = self._denominator([group for group in groups if self.has_signal(group)])
+        kl_denominator = self._denominator(groups)
+
+        def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
+            policy, rows = padded_rows(logprobs, packed), packed.rows
+            mask = pad_sequence([torch.ones_like(self.advantages[row]).bool() for row in rows], True)
+            total, metrics = grpo_loss(
+                policy,
+                pad_sequence([old[row] for row in rows], True) if old else policy.detach(),
+                pad_sequence([self.advantages[row] for row in rows], True),
+                mask,
+                config=self.config,
+                denominator=denominator,
+                kl_denominator=kl_denominator,
+                sampler_logprobs=pad_sequence([self._sampler_logprobs(row) for row in rows], True),
+                ref_logprobs=reference(packed),
+            )
+            return total, metrics | {"entropy": float(padded_rows(entropies, packed)[mask].sum())}
+
+        return loss
+
+    def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Float[Tensor, "T"]:
+        """Return an advantage for each token that the policy wrote."""
+        written = torch.tensor(rollout.loss_mask, dtype=torch.bool, device=self.device)
+        values = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
+        return values.expand(len(written))[written]
+
+    def _is_trained(self, row: int) -> bool:
+        rollout = self.rollouts[row]
+        masked = rollout.finish_reason == "length" and self.config.overlong == "mask"
+        return any(rollout.loss_mask) and not masked and not bool(self.advantages[row].isnan().any())
+
+    def _denominator(self, groups: Sequence[Group]) -> float:
+        lengths = [sum(self.rollouts[row].loss_mask) for group in groups for row in group.rows]
+        return loss_denominator(lengths, self.config)
+
+    def _sampler_logprobs(self, row: int) -> Float[Tensor, "T"]:
+        """Return log μ of each token that the policy wrote, in nats."""
+        rollout = self.rollouts[row]
+        return torch.tensor([*compress(rollout.sampler_logprobs, rollout.loss_mask)], device=self.device)

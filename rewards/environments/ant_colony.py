@@ -1,0 +1,97 @@
+"""A colony of ants as a JSON state: how it begins, what an action does to it, and what ends with a turn."""
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from rewards.environment import State
+from rewards.environments.ant_layouts import WAYS, Cell, Layout, layout_of
+
+MOST_NOTES, LONGEST_NOTE = 3, 40
+SIGHT = 1  # cells in each direction, diagonals included
+FADING, FAINT = 0.95, 0.05  # of a pheromone a turn of the colony; below this strength it is gone
+
+
+def colony(tier: str, seed: int, turns: int, ants: int) -> State:
+    """Return the state of a colony at its nest. `par`: the food that counts as a return of 1."""
+    layout = layout_of(tier, seed)
+    state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
+    state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
+    nest = list(layout.nest)
+    each = [{"at": nest, "carrying": False, "notes": [], "seen": [nest]} for _ in range(ants)]
+    return json.loads(json.dumps(state | {"ant": 0, "ants": each}))
+
+
+def act(state: State, name: str, argument: str) -> bool:
+    """Let the ant whose turn it is do one thing; return whether it can."""
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here = cell_of(ant["at"])
+    on = state["pheromones"].get(key_of(here), 0.0)
+    match name:
+        case "MOVE" if argument in WAYS and (after := layout.after(here, argument)) is not None:
+            ant["at"] = list(after)
+            ant["seen"].append(list(after))
+        case "PICK_UP" if not argument and not ant["carrying"] and list(here) in state["food"]:
+            ant["carrying"] = True
+            state["food"].remove(list(here))
+            state["food"].append(_new_food(state, layout))
+        case "DROP" if not argument and ant["carrying"] and (here == layout.nest or list(here) not in state["food"]):
+            ant["carrying"] = False
+            state["delivered"] += here == layout.nest
+            if here != layout.nest:
+                state["food"].append(list(here))
+        case "DEPOSIT" if not argument:
+            state["pheromones"][key_of(here)] = max(on, 1.0)
+        case "REINFORCE" if not argument and on:
+            state["pheromones"][key_of(here)] = min(on + 0.5, 2.0)
+        case "SIGNAL" if argument:
+            state["signals"] = [*state["signals"], [state["ant"], argument[:LONGEST_NOTE]]]
+        case "REMEMBER" if argument:
+            ant["notes"] = [*ant["notes"], argument[:LONGEST_NOTE]][-MOST_NOTES:]
+        case "FORGET" if not argument and ant["notes"]:
+            ant["notes"] = []
+        case _:
+            return False
+    return True
+
+
+def end_turn(state: State) -> None:
+    """Let the next ant act; after the last one, signals end and pheromones fade."""
+    state["ant"] = (state["ant"] + 1) % len(state["ants"])
+    if state["ant"] == 0:
+        state["turn"] += 1
+        faded = {cell: round(FADING * strength, 4) for cell, strength in state["pheromones"].items()}
+        state["pheromones"] = {cell: strength for cell, strength in faded.items() if strength >= FAINT}
+    state["signals"] = [said for said in state["signals"] if said[0] != state["ant"]]
+
+
+def food_seen(state: State) -> list[Cell]:
+    """Return the food that the ant sees, the nearest first."""
+    x, y = cell_of(acting_ant(state)["at"])
+    cells = map(cell_of, state["food"])
+    near = [(i, j) for i, j in cells if abs(i - x) <= SIGHT and abs(j - y) <= SIGHT]
+    return sorted(near, key=lambda cell: (abs(cell[0] - x) + abs(cell[1] - y), cell))
+
+
+def acting_ant(state: State) -> dict[str, Any]:
+    """Return the ant whose turn it is."""
+    return state["ants"][state["ant"]]
+
+
+def cell_of(pair: Sequence[int]) -> Cell:
+    """Return a cell of the state, a list in JSON, as the layouts know it."""
+    return pair[0], pair[1]
+
+
+def key_of(cell: Cell | None) -> str:
+    """Return the key of a cell's pheromones in the state; empty for None."""
+    return "" if cell is None else f"{cell[0]},{cell[1]}"
+
+
+def _new_food(state: State, layout: Layout) -> list[int]:
+    """Return where food comes up again: the same for the same layout and count."""
+    state["respawned"] += 1
+    taken = {layout.nest, *map(cell_of, state["food"])}
+    chance = random.Random(f"{layout.digest} {state['respawned']}")
+    return list(chance.choice(sorted(layout.free - taken)))

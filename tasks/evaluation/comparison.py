@@ -1,0 +1,119 @@
+"""Two checkpoints on the same problems, pair by pair."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tasks.evaluation.outcomes import are_values, outcomes
+from tasks.evaluation.statistics import (
+    Accuracy,
+    agresti_min_low,
+    bootstrap,
+    bootstrap_mean,
+    detectable,
+    detectable_mean,
+    mcnemar,
+    sign_flip,
+    student_low,
+)
+
+KEYS = ["problem_id", "sample"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two checkpoints on one part of the exam: the same problems, pair by pair.
+
+    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped, or episodes that went better and
+    worse. `low`, `high`: the difference's 95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the
+    smallest true difference that such an exam detects four times in five; None where it can detect none.
+    """
+
+    name: str
+    n: int
+    nulls: int
+    before: Accuracy
+    after: Accuracy
+    difference: float
+    low: float
+    high: float
+    gained: int
+    lost: int
+    p_value: float
+    guard_low: float
+    detectable: float | None
+    before_digest: str
+    after_digest: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a look sees: `n` graded pairs, those that got better and worse, the mean difference, and the p-value."""
+
+    n: int
+    gained: int
+    lost: int
+    mean: float
+    p_value: float
+
+
+def compare(
+    name: str, before: pd.DataFrame, after: pd.DataFrame, *, samples: int, seed: int, alpha: float = 0.025
+) -> Comparison:
+    """Compare two checkpoints' evaluations of one part of the exam.
+
+    Pairs in which either answer could not be graded are dropped and counted. `samples` and `seed`: the bootstrap's.
+    `alpha`: the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the
+    same problems.
+    """
+    first, second = _paired(name, before, after)
+    graded, counted = first.notna() & second.notna(), not are_values(before)
+    differences = (second - first)[graded].to_numpy(dtype=float)
+    n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
+    if counted:
+        low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
+        guard_low, smallest = agresti_min_low(gained, lost, n), detectable(gained + lost, n, alpha)
+    else:
+        low, high = bootstrap_mean(differences, samples=samples, seed=seed)
+        guard_low, smallest = student_low(differences), detectable_mean(differences, alpha)
+    return Comparison(
+        name=name,
+        n=n,
+        nulls=len(first) - n,
+        before=Accuracy.of_outcomes(first[graded], counted),
+        after=Accuracy.of_outcomes(second[graded], counted),
+        difference=float(differences.mean()) if n else 0.0,
+        low=low,
+        high=high,
+        gained=gained,
+        lost=lost,
+        p_value=mcnemar(gained, lost) if counted else sign_flip(differences),
+        guard_low=guard_low,
+        detectable=smallest,
+        before_digest=_digest(before),
+        after_digest=_digest(after),
+    )
+
+
+def difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> Difference:
+    """Return how two checkpoints' evaluations of one part differ, as `compare` does, without intervals."""
+    first, second = _paired(name, before, after)
+    differences = (second - first).dropna().to_numpy(dtype=float)
+    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
+    p_value = sign_flip(differences) if are_values(before) else mcnemar(gained, lost)
+    return Difference(len(differences), gained, lost, float(differences.mean()) if len(differences) else 0.0, p_value)
+
+
+def _paired(name: str, before: pd.DataFrame, after: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    first, second = _outcomes(before), _outcomes(after)
+    if not first.index.equals(second.index):
+        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
+    return first, second
+
+
+def _outcomes(evaluations: pd.DataFrame) -> pd.Series:
+    return evaluations.assign(outcome=outcomes(evaluations)).set_index(KEYS)["outcome"].sort_index()
+
+
+def _digest(evaluations: pd.DataFrame) -> str:
+    return str(evaluations["policy_digest"].iloc[0]) if len(evaluations) else ""

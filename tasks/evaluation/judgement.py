@@ -1,0 +1,75 @@
+"""Whether the candidate has earned its promotion, and why, in sentences."""
+
+from dataclasses import dataclass
+
+from tasks.evaluation.comparison import Comparison
+from tasks.evaluation.statistics import bad_luck, probability, signed
+
+MAX_NULL_SHARE = 0.01
+MOST_BAD_LUCK = 0.25  # a guard that refuses an equally good candidate more often says so
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the candidate becomes the champion, and why, in sentences."""
+
+    promote: bool
+    reasons: tuple[str, ...]
+
+
+def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
+    """Return what the exam showed on its target, in a sentence.
+
+    `level`: of the last look, of an exam of at most `most` problems; `better`: whether the p-value is below it.
+    """
+    verb = "solved" if target.after.counted else "reached"
+    verdict = "at most" if better else "above"
+    return (
+        f"{target.name}: the candidate {verb} {target.after}, the champion {target.before}: "
+        f"{signed(target.difference)}, 95 % interval {signed(target.low)} to {signed(target.high)}; "
+        f"{probability(target.p_value)}, {verdict} this look's level {level:.2g} ({target.n + target.nulls} of at most "
+        f"{most} problems){'' if better else ': not enough to promote'}."
+    )
+
+
+def judge_guard(
+    decision: Decision,
+    guard: Comparison,
+    margin: float,
+    than: str = "",
+    champion: Comparison | None = None,
+) -> Decision:
+    """Return the decision with a guard: its one-sided lower bound must be above minus the margin.
+
+    `than`: whom the candidate is compared with, if not the champion. `champion`: how that one compares with the same
+    model; where it fails this guard itself, no candidate can be promoted, and the sentence says so.
+    """
+    if (refusal := refuse_ungraded(guard)) is not None:
+        return Decision(False, (*decision.reasons, refusal))
+    passed = guard.guard_low > -margin
+    digits = 2 if round(guard.guard_low, 2) != round(-margin, 2) else 4
+    change = signed(guard.difference) if guard.gained != guard.lost else "no change"
+    against = f" against {than}" if than else ""
+    bounds = f"lower bound {signed(guard.guard_low, digits)}; allowed {signed(-margin, digits)}"
+    reason = f"Guard {guard.name}{against}: {change} ({bounds}){'' if passed else ': not passed'}."
+    if guard.before.accuracy == 0:
+        reason += " The champion solved none, so this guard could not fail." if not than else ""
+    elif guard.before.accuracy < margin and not than:
+        reason += " The champion solves less than the margin, so this guard can hardly fail."
+    flipped = (guard.gained + guard.lost) / guard.n
+    if not passed and champion is not None and champion.guard_low <= -margin:
+        reason += (
+            f" The champion itself is below that margin ({signed(champion.difference)}), so nothing can be promoted: "
+            "go back to an earlier version with `nightschool promote`, or accept it with a wider margin in exam.guards."
+        )
+    elif not passed and flipped and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK:
+        reason += f" With {guard.n} problems, this refuses a candidate that is no worse in {chance:.0%} of such nights."
+    return Decision(decision.promote and passed, (*decision.reasons, reason))
+
+
+def refuse_ungraded(part: Comparison) -> str | None:
+    """Return why a part allows no decision: too many pairs could not be graded, or there is none; None if it does."""
+    pairs = part.n + part.nulls
+    if part.nulls > MAX_NULL_SHARE * pairs:
+        return f"{part.name}: the grader failed on {part.nulls} of {pairs} problems, more than 1 %: no decision."
+    return None if part.n else f"{part.name}: no problem was answered: no decision."

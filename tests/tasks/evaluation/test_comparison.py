@@ -1,0 +1,89 @@
+"""Two checkpoints on the same problems: every kind of pair, and the laws of their numbers."""
+
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.evaluation.comparison import compare, difference
+from tasks.evaluation.judgement import judge_target
+from tests.tasks.doubles.exam import compared, evaluations
+
+OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
+
+
+def test_compare_counts_every_kind_of_pair() -> None:
+    comparison = compared([True, True, False, False, None, True], [True, False, True, False, True, None])
+    assert (comparison.n, comparison.nulls, comparison.gained, comparison.lost) == (4, 2, 1, 1)
+    assert (comparison.before.accuracy, comparison.after.accuracy, comparison.difference) == (0.5, 0.5, 0.0)
+    assert (comparison.before_digest, comparison.after_digest) == ("champion", "candidate")
+
+
+def test_compare_joins_by_problem_and_sample_not_by_position() -> None:
+    before, after = evaluations([True, False, False], "a"), evaluations([True, True, False], "b")
+    shuffled = compare("target", before, after.iloc[[2, 0, 1]], samples=1000, seed=1)
+    assert shuffled == compare("target", before, after, samples=1000, seed=1)
+    assert (shuffled.gained, shuffled.lost) == (1, 0)
+
+
+def test_compare_refuses_what_cannot_be_paired() -> None:
+    three, two = evaluations([True] * 3, "a"), evaluations([True] * 2, "b")
+    with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
+        compare("target", three, two, samples=1000, seed=1)
+    with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
+        compare("target", pd.concat([three, three]), three, samples=1000, seed=1)
+
+
+def test_difference_is_what_compare_finds() -> None:
+    before, after = evaluations([True, True, False, None], "a"), evaluations([True, False, True, True], "b")
+    found, compared_ = difference("target", before, after), compare("target", before, after, samples=1000, seed=1)
+    expected = (compared_.n, compared_.gained, compared_.lost, compared_.difference, compared_.p_value)
+    assert (found.n, found.gained, found.lost, found.mean, found.p_value) == expected
+    assert difference("target", before[:0], after[:0]).p_value == 1.0
+
+
+@given(OUTCOMES)
+def test_swapping_the_checkpoints_flips_the_difference(pairs: list[tuple[bool, bool]]) -> None:
+    before, after = [list(side) for side in zip(*pairs, strict=True)]
+    there, back = compared(before, after), compared(after, before)
+    assert there.difference == -back.difference
+    assert (there.gained, there.lost, there.before) == (back.lost, back.gained, back.after)
+    assert there.detectable == back.detectable
+
+
+@given(OUTCOMES, st.booleans())
+def test_a_problem_that_both_solve_or_both_miss_never_changes_the_sign(
+    pairs: list[tuple[bool, bool]], alike: bool
+) -> None:
+    before, after = [list(side) for side in zip(*pairs, strict=True)]
+    without, with_it = compared(before, after), compared([*before, alike], [*after, alike])
+    assert np.sign(without.difference) == np.sign(with_it.difference)
+    assert without.p_value == with_it.p_value
+
+
+@given(OUTCOMES, st.floats(0.001, 0.2))
+def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha: float) -> None:
+    before, after = [list(side) for side in zip(*pairs, strict=True)]
+    comparison = compared(before, after, alpha=alpha)
+    assert 0 <= comparison.p_value <= 1
+    assert -1 <= comparison.low <= comparison.high <= 1
+    assert -1 <= comparison.guard_low <= 1
+    assert comparison.before.low <= comparison.before.accuracy <= comparison.before.high
+    assert comparison.detectable is None or 0 < comparison.detectable <= 1
+    assert comparison == compared(before, after, alpha=alpha)
+
+
+def test_episodes_are_compared_by_what_they_achieved() -> None:
+    before, after = evaluations([False] * 5, "champion"), evaluations([False] * 4 + [True], "candidate")
+    before["value"], after["value"] = [0.0, 0.5, 0.5, 0.25, 0.0], [0.5, 0.5, 0.75, 0.5, 1.0]
+    found = compare("ants-0", before, after, samples=2000, seed=1)
+    assert (found.gained, found.lost, found.n, found.p_value) == (4, 0, 5, 1 / 16)
+    assert found.difference == pytest.approx(0.4)
+    # mean 0.4, standard deviation √(0.575 / 4): Student's t of four degrees at 95 %, one-sided
+    assert found.guard_low == pytest.approx(0.4 - 2.131847 * sqrt(0.575 / 4 / 5), abs=1e-6)
+    assert found.low < 0.4 < found.high
+    reason = judge_target(found, 0.1, 5, True)
+    assert reason.startswith("ants-0: the candidate reached 0.65 on average in 5 episodes, the champion 0.25")

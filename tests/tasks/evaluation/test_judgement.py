@@ -1,0 +1,97 @@
+"""What decides a promotion, and the sentences that say why."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tasks.evaluation.comparison import Comparison
+from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
+from tests.tasks.doubles.exam import compared
+
+
+def flips(gained: int, lost: int, both: int, neither: int, name: str = "target") -> Comparison:
+    before = [False] * gained + [True] * lost + [True] * both + [False] * neither
+    after = [True] * gained + [False] * lost + [True] * both + [False] * neither
+    return compared(before, after, name)
+
+
+def guarded(guard: Comparison, margin: float = 0.05, **options: Any) -> tuple[bool, str]:
+    """Whether a guard holds, and the sentence on it."""
+    decision = judge_guard(Decision(True, ()), guard, margin, **options)
+    return decision.promote, decision.reasons[-1]
+
+
+def test_the_sentence_on_the_target_has_its_numbers() -> None:
+    better = judge_target(flips(244, 4, 4, 148), 0.0053, 868, True)
+    assert better.startswith(
+        "target: the candidate solved 248 of 400 (62.0 %), the champion 8 of 400 (2.0 %): +0.60, 95 % interval +0.55 to"
+    )
+    assert better.endswith("; p < 0.0001, at most this look's level 0.0053 (400 of at most 868 problems).")
+    kept = judge_target(flips(5, 0, 5, 10), 0.025, 20, False)
+    assert kept.endswith(
+        "; p = 0.0312, above this look's level 0.025 (20 of at most 20 problems): not enough to promote."
+    )
+
+
+@pytest.mark.parametrize(
+    ("guard", "holds", "said"),
+    [
+        # (0.5 − 1.5) / 102 − 1.644854 √(2 − 1 / 102) / 102 = −0.03255
+        (flips(0, 1, 5, 94), True, "Guard guard: −0.01 (lower bound −0.03; allowed −0.05)."),
+        (
+            flips(0, 0, 0, 100),
+            True,
+            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solved none, so this guard could "
+            "not fail.",
+        ),
+        # of 100, 3 lost: (0.5 − 3.5) / 102 − 1.644854 √(4 − 9 / 102) / 102 = −0.0613; 2 lost: −0.0473
+        (flips(0, 2, 20, 78), True, "Guard guard: −0.02 (lower bound −0.0474; allowed −0.0500)."),
+        (flips(0, 3, 20, 77), False, "Guard guard: −0.03 (lower bound −0.06; allowed −0.05): not passed."),
+        (
+            flips(6, 8, 30, 56),
+            False,
+            "Guard guard: −0.02 (lower bound −0.08; allowed −0.05): not passed. With 100 problems, this refuses a "
+            "candidate that is no worse in 62% of such nights.",
+        ),
+        (
+            flips(0, 0, 3, 97),
+            True,
+            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solves less than the margin, so "
+            "this guard can hardly fail.",
+        ),
+    ],
+)
+def test_a_guard_is_judged_by_its_lower_bound_and_says_what_it_is_worth(
+    guard: Comparison, holds: bool, said: str
+) -> None:
+    found = guarded(replace(guard, name="guard"))
+    assert found[0] is holds
+    assert found[1] == said
+    assert not judge_guard(Decision(False, ("Kept.",)), guard, 0.05).promote
+
+
+def test_a_guard_against_the_first_student_names_a_champion_that_is_below_it() -> None:
+    """Such a champion could be replaced by nobody."""
+    candidate, champion = flips(0, 6, 40, 54, "math"), flips(0, 7, 40, 53, "math")
+    holds, said = guarded(candidate, than="the first student", champion=champion)
+    assert not holds
+    assert said.startswith("Guard math against the first student: −0.06")
+    assert "The champion itself is below that margin (−0.07), so nothing can be promoted" in said
+    sound = flips(0, 1, 40, 59, "math")
+    assert "nothing can be promoted" not in guarded(candidate, than="the first student", champion=sound)[1]
+
+
+@pytest.mark.parametrize(("nulls", "decides"), [(1, True), (2, False)])
+def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, decides: bool) -> None:
+    part = compared([False] * 100, [None] * nulls + [True] * (100 - nulls))
+    refusal = "target: the grader failed on 2 of 100 problems, more than 1 %: no decision."
+    assert refuse_ungraded(part) == (None if decides else refusal)
+    assert guarded(part)[0] is decides
+
+
+def test_an_empty_part_is_no_decision() -> None:
+    empty = compared([], [])
+    assert (empty.n, empty.p_value, empty.detectable) == (0, 1.0, None)
+    assert refuse_ungraded(empty) == "target: no problem was answered: no decision."
+    assert not guarded(empty, 0.9)[0]
