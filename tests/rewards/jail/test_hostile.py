@@ -19,7 +19,7 @@ import pytest
 
 from rewards.sandbox import Layer, Program, Sandbox
 from rewards.verifier import Score
-from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, one_a_mechanism, read_corpus
+from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, read_corpus
 from tests.rewards.jail.left_behind import adopt_orphans, left_behind, memory_mb, processes
 
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -27,9 +27,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="without bubblewrap on
 
 CORPUS = read_corpus()
 NAMED = {hostile.name: hostile for hostile in CORPUS}
-CHOSEN = one_a_mechanism(CORPUS)
+CHOSEN = [hostile for hostile in CORPUS if hostile.is_chosen]
 QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
-COUNTS = {"escape": 102, "forging": 150, "odd": 71, "resources": 88, "wrong": 16}  # none is ever dropped
 LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
 SECRET = "night-key-b7d20f4e89c6a153"  # escape/environment_secret* look for it
 ROOT = Path(__file__).parents[3]
@@ -83,10 +82,7 @@ def whole_run(request: pytest.FixtureRequest) -> Run:
     return run([program for pair in zip(attacks, itertools.cycle(honest), strict=False) for program in pair])
 
 
-def test_the_corpus_is_complete() -> None:
-    counts = Counter(hostile.category for hostile in CORPUS)
-    assert set(counts) == set(CATEGORIES)
-    assert {category: counts[category] for category, least in COUNTS.items() if counts[category] < least} == {}
+def test_no_program_is_there_twice() -> None:
     assert len({hostile.name.partition("/")[2] for hostile in CORPUS}) == len(CORPUS)
     assert len({hostile.program for hostile in CORPUS}) == len(CORPUS)
 
