@@ -2,11 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
 from benchmarks.learning import at
-from benchmarks.nights.learning_runs import averaged, learn, learning_seconds
+from benchmarks.nights.learning_runs import learn, learning_seconds
 from benchmarks.nights.timed import Round
 
 CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
@@ -21,18 +19,6 @@ def test_the_start_of_engine_and_trainer_does_not_count() -> None:
     """Round 1 began at 100 and took 30 s more beside its work than round 2, which is when both were started."""
     rounds = [Round(1, 100.0, 150.0, 150.5, {}), Round(2, 150.5, 171.0, 171.5, {}), Round(3, 171.5, 191.0, 192.0, {})]
     assert learning_seconds(rounds, [31.0, 1.0, 2.0]) == [20.0, 41.0, 61.0]
-
-
-def test_the_mean_of_the_last_four_checkpoints(tmp_path: Path) -> None:
-    for number in range(6):
-        (tmp_path / str(number)).mkdir()
-        save_file(
-            {"w": torch.full((2,), float(number), dtype=torch.bfloat16)}, tmp_path / f"{number}/model.safetensors"
-        )
-    found = averaged([(0.0, tmp_path / str(number)) for number in range(6)], tmp_path / "mean")
-    means = [load_file(folder / "model.safetensors")["w"] for folder in (found, tmp_path / "5")]
-    assert [mean.tolist() for mean in means] == [[3.5, 3.5], [5.0, 5.0]]
-    assert means[0].dtype == torch.bfloat16
 
 
 def test_a_night_that_ends_before_its_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,11 +182,7 @@ def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     entry = lines(school)[-1]
     assert (entry.kind, entry.rewards) == ("conversation", [None, -1])
     assert [message.content for message in entry.messages] == ["7 + 5?", ANSWERS[0], "And 1 more?", answer["text"]]
-    assert room.state()["lessons"][0]["what"] == {
-        "kind": "bad_talk",
-        "question": "And 1 more?",
-        "text": answer["text"],
-    }
+    assert room.state()["lessons"][0]["what"] == {"kind": "bad_talk", "question": "And 1 more?", "text": answer["text"]}
     do(room.undo(taught["lesson"]))
     do(room.teach("good_talk", answer["id"]))
     earlier = do(ask(room, "And then?", follow_up=True))["earlier"]
