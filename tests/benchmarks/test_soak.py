@@ -26,5 +26,5 @@ def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("benchmarks.soak.run_night", short)
     monkeypatch.setattr("benchmarks.soak.WORK", tmp_path)
-    with pytest.raises(RuntimeError, match=r"^the night ended after 2 of 3 rounds: The reward is 0\.$"):
+    with pytest.raises(RuntimeError, match="2 of 3 rounds.*The reward is 0"):
         soak(tmp_path / "student", 3)

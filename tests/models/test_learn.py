@@ -207,7 +207,7 @@ def test_a_weak_reward_takes_a_small_step(
 
 def test_what_cannot_be_taught() -> None:
     nobody: DayCopy = None  # pyright: ignore[reportAssignmentType]
-    with pytest.raises(ValueError, match="a pick needs two different answers or more"):
+    with pytest.raises(ValueError, match="two different answers"):
         learn_from_selection(nobody, PROMPT, ANSWERS[:1], 0)
-    with pytest.raises(ValueError, match="the answer has 4 tokens, and none is number 4"):
+    with pytest.raises(ValueError, match="4 tokens"):
         wrong_from(nobody, PROMPT, ANSWERS[0], 4)

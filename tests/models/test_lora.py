@@ -174,6 +174,6 @@ def test_a_wrong_merge_is_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
         return found | ({k: v for k, v in base.items() if ".layers.0." in k} if how == "one layer without" else {})
 
     monkeypatch.setattr(lora, "merged_weights", wrong)
-    with pytest.raises(MergeError, match=r"differ from the adapters' by \d\.\d{3} nats a token, more than"):
+    with pytest.raises(MergeError, match="nats a token"):
         merge(folder, tmp_path / "adapter", tmp_path / "merged")
     assert read_probe(tmp_path / "merged") is None

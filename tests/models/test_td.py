@@ -41,7 +41,7 @@ def test_td_errors_by_hand() -> None:
     assert td_errors(REWARDS, VALUES, 0.5).tolist() == [1.0, -1.5, 5.0]
     assert trace_weights(3, 0.5, 0.8).tolist() == pytest.approx([0.16, 0.4, 1.0])
     assert trace_weights(0, 0.5, 0.8).tolist() == []
-    with pytest.raises(ValueError, match="3 rewards need 4 values, not 3: one for the state after the last"):
+    with pytest.raises(ValueError, match="4 values, not 3"):
         td_errors(REWARDS, VALUES[:3], 0.5)
 
 

@@ -97,7 +97,7 @@ def test_the_splits_go_by_the_number_of_the_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sanitized-mbpp.jsonl", "sanitized-mbpp.json"])
 def test_the_sanitized_subset_has_a_file_of_its_own(tmp_path: Path, name: str) -> None:
     source = write_rows(tmp_path / "mbpp.jsonl", MBPP)
-    with pytest.raises(InputError, match=r"sanitized-mbpp\.jsonl: no such file"):
+    with pytest.raises(InputError, match="sanitized-mbpp.jsonl"):
         Mbpp(source, subset="sanitized").problems("train")
     write_rows(tmp_path / name, SANITIZED if name.endswith("l") else [SANITIZED])
     [problem] = Mbpp(source, subset="sanitized").problems("train")
