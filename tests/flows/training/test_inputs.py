@@ -55,7 +55,7 @@ def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tu
 
 
 def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: Path) -> None:
-    artifact, run, kept = fitted(home, 160)
+    artifact, run, kept = fitted(home, 100)
     outcome = artifact.read_json("outcome.json")
     assert outcome["serves"]
     assert json.loads(kept.read_text()) == outcome

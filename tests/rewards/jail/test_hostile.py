@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,8 @@ class Run:
     """The scores of some programs, and the state of the machine before and after."""
 
     judged: list[tuple[Hostile, Score]]
-    before: dict[str, object]
-    after: dict[str, object]
+    before: dict[str, Any]
+    after: dict[str, Any]
 
     @property
     def offences(self) -> dict[str, str]:
@@ -63,7 +64,7 @@ def run(programs: Sequence[Hostile], without: Sequence[Layer] = (), workers: int
             listener.listen()
         with Sandbox(workers, without=without) as sandbox:
             scores = sandbox.run([hostile.program for hostile in programs])
-    return Run(list(zip(programs, scores, strict=True)), before, left_behind(patience_seconds=5))
+    return Run(list(zip(programs, scores, strict=True)), before, left_behind(before))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -188,7 +189,7 @@ def test_nothing_outlives_a_night_that_is_killed() -> None:
         running = [name for _, name in processes()]
         night.kill()
     assert len(running) > 6  # two wardens in their bubblewraps, with a judge and a program each
-    assert left_behind(patience_seconds=5) == before
+    assert left_behind(before) == before
 
 
 SAMPLE = [hostile.program for hostile in random.Random(1).sample(QUICK, 100)]

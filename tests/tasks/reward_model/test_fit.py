@@ -57,8 +57,8 @@ def run(
 
 
 def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
-    outcome, folder, _ = run(tmp_path, tiny_student, preference_rows(160))
-    assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 160)
+    outcome, folder, _ = run(tmp_path, tiny_student, preference_rows(100))
+    assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 100)
     assert outcome["accuracy"]["low"] > outcome["chance"] == pytest.approx(0.2)
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["length"]["shortest_alone"] > 0.8
@@ -69,11 +69,11 @@ def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
     steps = len(json.loads((folder / "curve.json").read_text()))
     assert steps > 10
 
-    later, folder, _ = run(tmp_path / "later", tiny_student, preference_rows(160), earlier=checkpoint)
+    later, folder, _ = run(tmp_path / "later", tiny_student, preference_rows(100), earlier=checkpoint)
     assert (later["continues"], later["serves"]) == (checkpoint.name, True)
     assert len(json.loads((folder / "curve.json").read_text())) == steps / QUICK.epochs
     other = QUICK.model_copy(update={"backbone": str(write_tiny(tmp_path / "smaller", "qwen3"))})
-    anew, folder, _ = run(tmp_path / "anew", tiny_student, preference_rows(160), other, earlier=checkpoint)
+    anew, folder, _ = run(tmp_path / "anew", tiny_student, preference_rows(100), other, earlier=checkpoint)
     assert anew["continues"] is None  # of another architecture, with the student's tokenizer
     backbone = tmp_path / "anew" / "checkpoints" / anew["checkpoint"]
     assert json.loads((backbone / "config.json").read_text())["model_type"] == "qwen3"
