@@ -1,9 +1,8 @@
 """The hostile corpus: tests/rewards/jail/hostile/<category>.toml.
 
 At the head of a file stand its mechanisms (each with its programs), what its programs have unless they say otherwise,
-and what several of them begin with. Then comes one table per program:
+and what several of them begin with. Then comes one table per program, `[name] # what it does`:
 
-    what = "one line"
     allowed = ["wrong", "crashed"]              # the verdicts that the program may get
     needs = ["seccomp"]                         # layers without which the verdict cannot be promised
     seconds = 2                                 # of CPU time
@@ -15,7 +14,7 @@ and what several of them begin with. Then comes one table per program:
     transform = 'text.replace("\\n", "\\r\\n")'   # an expression that turns `source`, as `text`, into what is judged
     source = '''…'''
 
-`what`, `allowed`, `tests` and `source` are required. A program does not contain its own tests. An attack is written so
+`allowed`, `tests` and `source` are required. A program does not contain its own tests. An attack is written so
 that its success is what the tests ask for: a verdict of `correct` outside odd.toml is a hole.
 """
 
@@ -29,7 +28,7 @@ from rewards.sandbox import Program
 
 FOLDER = Path(__file__).parent / "hostile"
 CATEGORIES = ("escape", "forging", "odd", "resources", "wrong")
-REQUIRED = {"what", "allowed", "tests", "source"}
+REQUIRED = {"allowed", "tests", "source"}
 OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform", "uses"}
 SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short
 MAX_SECONDS = 2.0
@@ -40,7 +39,6 @@ class Hostile:
     """A program, the verdicts that it may get, and the layers needed to be sure of them."""
 
     name: str  # category/name
-    what: str
     allowed: frozenset[str]
     needs: frozenset[str]
     program: Program
@@ -89,4 +87,4 @@ def _hostile(category: str, name: str, entry: Mapping[str, Any], snippets: Mappi
     assert program.tests, name
     assert program.seconds <= MAX_SECONDS, name
     allowed, needs = frozenset(entry["allowed"]), frozenset(entry.get("needs", ()))
-    return Hostile(f"{category}/{name}", entry["what"], allowed, needs, program, chosen)
+    return Hostile(f"{category}/{name}", allowed, needs, program, chosen)
