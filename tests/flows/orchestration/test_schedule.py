@@ -177,6 +177,12 @@ def completed_night(run: FlowRun) -> str:
     return date
 
 
+@pytest.mark.usefixtures("requested")
+def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
+    assert list((services.home.root / "prefect" / "storage").iterdir())
+    assert list((owners(services.home.root) / ".prefect").glob("*")) == []
+
+
 @pytest.fixture
 def messages(services: Services, tmp_path: Path) -> Iterator[list[tuple[str, str, str]]]:
     """What the notification of docs/how-to/every-night.md has sent so far to a webhook: method, type and body."""
