@@ -2,11 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 
 from benchmarks.learning import at
-from benchmarks.nights.learning_runs import averaged, learn, learning_seconds
+from benchmarks.nights.learning_runs import learn, learning_seconds
 from benchmarks.nights.timed import Round
 
 CURVE = [[0.0, 0.2], [10.0, 0.4], [40.0, 0.7]]
@@ -23,18 +21,6 @@ def test_the_start_of_engine_and_trainer_does_not_count() -> None:
     assert learning_seconds(rounds, [31.0, 1.0, 2.0]) == [20.0, 41.0, 61.0]
 
 
-def test_the_mean_of_the_last_four_checkpoints(tmp_path: Path) -> None:
-    for number in range(6):
-        (tmp_path / str(number)).mkdir()
-        save_file(
-            {"w": torch.full((2,), float(number), dtype=torch.bfloat16)}, tmp_path / f"{number}/model.safetensors"
-        )
-    found = averaged([(0.0, tmp_path / str(number)) for number in range(6)], tmp_path / "mean")
-    means = [load_file(folder / "model.safetensors")["w"] for folder in (found, tmp_path / "5")]
-    assert [mean.tolist() for mean in means] == [[3.5, 3.5], [5.0, 5.0]]
-    assert means[0].dtype == torch.bfloat16
-
-
 def test_a_night_that_ends_before_its_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its curve would go on as a straight line."""
 
@@ -43,5 +29,5 @@ def test_a_night_that_ends_before_its_time_is_refused(tmp_path: Path, monkeypatc
         return tmp_path
 
     monkeypatch.setattr("benchmarks.nights.learning_runs.run_night", short)
-    with pytest.raises(RuntimeError, match=r"after 0 rounds, before its 60 s of learning were over: A child died\.$"):
+    with pytest.raises(RuntimeError, match=r"0 rounds.*A child died"):
         learn("choice", tmp_path / "student", 1, 60.0, tmp_path / "work")

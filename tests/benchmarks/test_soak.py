@@ -2,11 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.soak import page, picture, slope, soak, summarise
+from benchmarks.soak import slope, soak
 
 
 def test_the_slope_of_the_second_half() -> None:
@@ -14,24 +13,6 @@ def test_the_slope_of_the_second_half() -> None:
     assert slope([1, 2, 3, 4], [500, 100, 7, 7]) == 0
     assert slope([10, 20, 30, 40], [0, 0, 100, 110]) == pytest.approx(1.0)  # rounds that nobody read are no rounds less
     assert slope([1, 2], [5, 6]) is None
-
-
-def test_a_rounds_figure_is_the_median_of_its_readings() -> None:
-    found = summarise({"trainer": {2: [40.0], 1: [10.0, 30.0, 11.0], 3: [41.0, 43.0], 4: [44.0]}})
-    assert found == {
-        "trainer": {
-            "rounds": [1, 2, 3, 4],
-            "mb": [11.0, 40.0, 42.0, 44.0],
-            "peak_mb": 44.0,
-            "slope_mb": pytest.approx(2.0),
-        }
-    }
-    head, row = page(found).splitlines()
-    assert head.split()[:5] == ["process", "first", "middle", "last", "peak"]
-    assert row.split() == ["trainer", "11.0", "42.0", "44.0", "44.0", "+2.000"]
-    axes: Any = picture(found).axes[0]
-    (line,) = axes.get_lines()
-    assert line.get_ydata().tolist() == [11.0, 40.0, 42.0, 44.0]
 
 
 def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,5 +26,5 @@ def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("benchmarks.soak.run_night", short)
     monkeypatch.setattr("benchmarks.soak.WORK", tmp_path)
-    with pytest.raises(RuntimeError, match=r"^the night ended after 2 of 3 rounds: The reward is 0\.$"):
+    with pytest.raises(RuntimeError, match="2 of 3 rounds.*The reward is 0"):
         soak(tmp_path / "student", 3)

@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel
 
-from benchmarks.nights.ablations import (
-    ALL,
-    PARTS,
-    ROUNDS_ONLY,
-    VARIANTS,
-    Run,
-    configured,
-    needs_teacher,
-    settings_of,
-)
+from benchmarks.nights.ablations import ALL, PARTS, ROUNDS_ONLY, Run, configured, settings_of
 from benchmarks.what_helps import Effect, current, effects, missing
 
 HERE, THERE = "a small machine, 2 cores", "a large machine, 64 cores"
@@ -78,24 +69,9 @@ def test_nights_of_different_commits_or_packages_are_no_pair(changes: dict[str, 
     assert effects([replace(RUNS[0], **changes), other])[0].differences == pytest.approx((0.30,))
 
 
-def test_the_newer_of_two_equal_nights_counts() -> None:
-    again = replace(RUNS[3], candidate=0.40)
-    assert effects(current([RUNS[0], RUNS[3], again]))[0].differences == pytest.approx((0.20,))
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_each_night_leaves_out_only_its_part(part: str) -> None:
     own, whole = configured(f"without {part}").model_dump(), configured(ALL).model_dump()
     changed = {key for key in whole if own[key] != whole[key]}
     assert len(changed) == 1
     assert changed <= {"day", "distill", "stages", "preference_learning"}
-
-
-def test_no_two_nights_are_the_same_and_rounds_only_has_no_day() -> None:
-    assert len({settings_of(variant) for variant in VARIANTS}) == len(VARIANTS)
-    alone = configured(ROUNDS_ONLY)
-    assert not any(alone.day.model_dump().values())
-    assert [step.kind for step in alone.steps] == ["grpo"]
-    assert alone.rounds == sum(len(step.rounds) for step in configured(ALL).steps if step.kind == "grpo")
-    asked = {variant for variant in VARIANTS if not needs_teacher(variant)}
-    assert asked == {"without teacher by night", "without rounds", ROUNDS_ONLY}

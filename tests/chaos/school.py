@@ -76,12 +76,7 @@ class School:
         return home.root.parent
 
     def start(
-        self,
-        home: Home,
-        *traps: Trap,
-        date: str = DATE,
-        settings: Sequence[str] = (),
-        config: Path = STARTER,
+        self, home: Home, *traps: Trap, date: str = DATE, settings: Sequence[str] = (), config: Path = STARTER
     ) -> int:
         """Start or resume the night and wait for its end. Returns its exit code.
 

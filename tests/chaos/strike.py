@@ -7,15 +7,7 @@ from typing import Any
 from conf.storage.home import Home
 from flows.commands.night import INTERRUPTED
 from tests.chaos import disk
-from tests.chaos.checks import (
-    MOVED,
-    Verdict,
-    broken_aliases,
-    committed_stages,
-    differences,
-    outcome,
-    repeated,
-)
+from tests.chaos.checks import MOVED, Verdict, broken_aliases, committed_stages, differences, outcome, repeated
 from tests.chaos.events import CHILDREN, Trap, sprung, trace
 from tests.chaos.school import School, processes_of
 

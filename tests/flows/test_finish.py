@@ -138,6 +138,7 @@ def ending(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("prefect_server")
+@pytest.mark.full
 def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(ending: Ending) -> None:
     port = free_port()
     ending.configure(f"tracking.tracking_uri=http://127.0.0.1:{port}")
@@ -178,8 +179,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
 
 
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.full
-@pytest.mark.parametrize("moment", ["finish.log_exams", "Tracking.close_run"])
+@pytest.mark.parametrize("moment", ["finish.log_exams", pytest.param("Tracking.close_run", marks=pytest.mark.full)])
 def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending, moment: str) -> None:
     database, whole = ending.home.database_file, b""
 

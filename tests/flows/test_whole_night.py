@@ -59,7 +59,7 @@ def night(school: School, name: str, *more: str) -> tuple[Path, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def finished(school: School) -> tuple[Path, dict[str, Any]]:
-    return night(school, "whole", "grpo.rounds=2")
+    return night(school, "whole", "grpo.rounds=2", "distill.steps=6")
 
 
 def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:

@@ -89,7 +89,7 @@ def test_a_flipped_bit_is_found_and_keeping_replaces_it(tmp_path: Path) -> None:
     content[100] ^= 1
     (kept / "model.safetensors").write_bytes(content)
     assert not is_intact(kept)
-    with pytest.raises(DamagedCheckpointError, match=f"{kept.name}: it was changed or damaged"):
+    with pytest.raises(DamagedCheckpointError, match=kept.name):
         verify(kept)
     verify(keep(fill(tmp_path / "draft"), tmp_path))
     shutil.rmtree(kept)
@@ -129,7 +129,7 @@ def test_lineage_is_part_of_the_digest_and_names_an_adapters_base(tmp_path: Path
     adapter = keep(tmp_path / "draft", tmp_path)
     assert (base_of(adapter), parent_of(adapter)) == (full, full.name)
     shutil.rmtree(full)
-    with pytest.raises(DamagedCheckpointError, match=f"{adapter.name}: its base {full.name} is gone"):
+    with pytest.raises(DamagedCheckpointError, match=f"{adapter.name}.*{full.name}"):
         base_of(adapter)
 
 

@@ -70,9 +70,7 @@ def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
     assert taught.change_nats == pytest.approx(expected.get(channel, taught.change_nats), abs=1e-3)
 
 
-def test_a_step_is_as_long_as_intended_in_every_state_of_learning(
-    make_day: Callable[[TeachConfig], DayCopy],
-) -> None:
+def test_a_step_is_as_long_as_intended_in_every_state_of_learning(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     """The intention shrinks as the preference is learned, and the step with it."""
     day = make_day(WIDE)
     intended = []
@@ -144,9 +142,7 @@ def test_a_correction_teaches_from_the_first_difference_on(make_day: Callable[[T
     assert taught.change_nats == pytest.approx(tails[1] - tails[0], abs=1e-3)
 
 
-def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(
-    make_day: Callable[[TeachConfig], DayCopy],
-) -> None:
+def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     """θ + 1e-5 · Σ_t (γλ)^(T−1−t) ∇log π_t, for a reward of 1 at the end."""
     day = make_day(TeachConfig(method="literal"))
     before = day.snapshot()
@@ -165,9 +161,7 @@ def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(
     assert changes[3] - max(changes[:3] + changes[4:]) > 0
 
 
-def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(
-    make_day: Callable[[TeachConfig], DayCopy],
-) -> None:
+def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     def weights(config: TeachConfig) -> list[float]:
         day, seen = make_day(config), []
 
@@ -214,7 +208,7 @@ def test_a_weak_reward_takes_a_small_step(
 
 def test_what_cannot_be_taught() -> None:
     nobody: DayCopy = None  # pyright: ignore[reportAssignmentType]
-    with pytest.raises(ValueError, match="a pick needs two different answers or more"):
+    with pytest.raises(ValueError, match="two different answers"):
         learn_from_selection(nobody, PROMPT, ANSWERS[:1], 0)
-    with pytest.raises(ValueError, match="the answer has 4 tokens, and none is number 4"):
+    with pytest.raises(ValueError, match="4 tokens"):
         wrong_from(nobody, PROMPT, ANSWERS[0], 4)

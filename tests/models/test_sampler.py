@@ -132,10 +132,10 @@ def altered(checkpoint: Path, folder: Path, change: Change) -> Path:
 def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:
     first = healthy.call(engine_calls.sample, PROMPTS, 4)
     assert agreement(healthy, rounds[0]) < 0.05
-    with pytest.raises(SyncError, match="other values than the file for model.embed_tokens.weight, "):
+    with pytest.raises(SyncError, match="other values .*embed_tokens"):
         healthy.call(engine_calls.load_nothing, rounds[1])
     broken = altered(rounds[1], tmp_path / "broken", without("k_proj"))
-    with pytest.raises(SyncError, match=r"broken is not .* nothing for model.*qkv_proj.weight"):
+    with pytest.raises(SyncError, match="nothing for .*qkv_proj"):
         healthy.call(engine_calls.load, broken)
     assert healthy.call(engine_calls.digest) == ""
     assert healthy.call(engine_calls.load, rounds[1]) == rounds[1].name
@@ -293,7 +293,7 @@ def adapted_trainer(adapter: Path) -> Trainer:
 def test_wrong_adapters_are_refused(serving: Worker, adapters: tuple[Path, Path]) -> None:
     """One that was not loaded, and one whose folder states another strength than the trainer's."""
     serving.call(engine_calls.load, adapters[0])
-    with pytest.raises(SyncError, match=r"other values than the file for model.layers.0.\S+_proj.lora_\w, .*more"):
+    with pytest.raises(SyncError, match="other values .*_proj.lora_"):
         serving.call(engine_calls.serve_the_last_adapter, adapters[1])
     assert serving.call(engine_calls.digest) == ""
     broken = shutil.copytree(adapters[1], adapters[1].with_name("broken"))
@@ -312,6 +312,6 @@ def test_a_prompt_and_the_context(plain: Worker) -> None:
     (found,) = plain.call(engine_calls.sample, [random_tokens(95, 1)], 2)
     assert [len(rollout.token_ids) for rollout in found] == [1, 1]
     for size in (0, 96, 200):
-        with pytest.raises(NightError, match=f"prompt 1 has {size} tokens, and the engine takes 1 to 95: raise"):
+        with pytest.raises(NightError, match=f"{size} tokens.* 95"):
             plain.call(engine_calls.sample, [PROMPTS[0], random_tokens(size, 1)], 2)
     assert plain.call(engine_calls.sample, PROMPTS, 2) == before

@@ -102,8 +102,7 @@ def test_a_class_that_is_not_there_is_refused_in_one_line(
 
 def test_only_a_configuration_may_name_code_to_run() -> None:
     """A row of a dataset, or a line of the journal, names a benchmark too, and `load` reads those."""
-    names = "arithmetic, gsm8k, math, mbpp, humaneval, triviaqa, instructions, ants"
-    with pytest.raises(InputError, match=f"^no benchmark is called 'os:getcwd'; there are {names}$"):
+    with pytest.raises(InputError, match="os:getcwd"):
         load("os:getcwd")
     with pytest.raises(ValidationError):
         TraceFile(source="traces.jsonl", benchmark="os:getcwd")  # pyright: ignore[reportArgumentType]

@@ -64,7 +64,7 @@ def test_only_the_chosen_levels(tmp_path: Path) -> None:
 
 
 def test_math_500_has_nothing_to_train_on() -> None:
-    with pytest.raises(InputError, match="^math: MATH-500 has a test split only"):
+    with pytest.raises(InputError, match="test split"):
         CompetitionMath(subset="500").problems("train")
     assert CompetitionMath(subset="500").splits == ("test",)
 
@@ -72,10 +72,10 @@ def test_math_500_has_nothing_to_train_on() -> None:
 def test_math_500_needs_its_ids(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "test.jsonl", MATH | {"id": "test/algebra/1"})
     benchmark = CompetitionMath(source, subset="500")
-    with pytest.raises(InputError, match=f"^{tmp_path}/math500_ids.txt: no such file"):
+    with pytest.raises(InputError, match="math500_ids.txt"):
         benchmark.problems("test")
     (tmp_path / "math500_ids.txt").write_text("test/algebra/2\n")
-    with pytest.raises(InputError, match="math500_ids.txt: test/algebra/2 is not an id of the test split"):
+    with pytest.raises(InputError, match="test/algebra/2"):
         benchmark.problems("test")
     (tmp_path / "math500_ids.txt").write_text("test/algebra/1\n")
     assert len(benchmark.problems("test")) == 1

@@ -40,17 +40,11 @@ VERDICTS = [
         "correct",
     ),
     ("a whole program", WHOLE, "correct"),
-    ("a fenced program", f"So:\n```python\n{WHOLE}```", "correct"),
     ("a program with the prompt", ROW["prompt"] + BODY, "correct"),
     ("a program with an import of the prompt", f"def decode(s):\n    n = math.floor(1.5)\n{BODY}", "correct"),
-    ("a program from the future", f"from __future__ import annotations\n{WHOLE}", "correct"),
     ("the wrong body", "    return s\n", "wrong"),
     ("its own helper and the identity", "def encode(s):\n    return s\n\ndef decode(s):\n    return s\n", "wrong"),
     ("its own check", "def check(candidate):\n    pass\n\ndef decode(s):\n    return s\n", "wrong"),
-    ("another function", "def encode_back(s):\n    return s\n", "crashed"),
-    ("prose", "It cannot be done.", "crashed"),
-    ("1 MB of body", BODY + "    # a comment\n" * 62_000, "correct"),
-    ("2 MB of body", BODY + "    # a comment\n" * 140_000, "crashed"),
     ("blank", "\n    \n", "no_answer"),
 ]
 
@@ -86,7 +80,7 @@ def test_the_prompt() -> None:
 
 def test_there_is_nothing_to_train_on() -> None:
     assert HumanEval().splits == ("test",)
-    with pytest.raises(InputError, match="humaneval: it has exam problems only"):
+    with pytest.raises(InputError, match="exam problems only"):
         HumanEval().problems("train")
 
 

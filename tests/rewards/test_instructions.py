@@ -43,7 +43,7 @@ def test_the_exam_is_the_same_150_problems_with_the_form_as_subject() -> None:
 
 
 def test_there_is_nothing_to_train_on() -> None:
-    with pytest.raises(InputError, match=r"instructions: it has exam problems only; use it in exam\.guards"):
+    with pytest.raises(InputError, match="exam problems only"):
         Instructions().problems("train")
-    with pytest.raises(ValueError, match="instructions cannot be trained on"):
+    with pytest.raises(ValueError, match="cannot be trained on"):
         BenchmarkConfig(name="instructions")

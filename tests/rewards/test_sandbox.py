@@ -225,7 +225,7 @@ def test_the_ruleset_may_have_any_descriptor(lowest: int) -> None:
 class TestRefusal:
     def test_without_bubblewrap(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(SandboxUnavailable, match=r"bubblewrap is not installed.*apt install bubblewrap"), Sandbox():
+        with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"), Sandbox():
             pass
 
     def test_a_bubblewrap_that_does_not_start(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ class TestRefusal:
         broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
         broken.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        with pytest.raises(SandboxUnavailable, match="No permissions to create new namespace"), Sandbox():
+        with pytest.raises(SandboxUnavailable, match="No permissions"), Sandbox():
             pass
 
     def test_the_canaries_notice_a_layer_that_does_not_hold(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,5 +86,5 @@ def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "scores.parquet"
     write_table(file, SCORES, [SCORES_EXAMPLE])
     for read in (lambda: read_table(file, PROMPTS), lambda: read_rollouts(file)):
-        with pytest.raises(ValueError, match=f"{file}: its columns are not those of this version"):
+        with pytest.raises(ValueError, match="columns"):
             read()

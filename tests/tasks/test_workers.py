@@ -224,7 +224,7 @@ def test_a_call_that_takes_far_longer_than_any_of_its_kind_is_ended(
         worker.call(child_calls.spin, 0.0)
         assert worker.call(child_calls.spin, 1.5) == 1.5
     for kind in ("update", "sample"):
-        with pytest.raises(WorkerHungError, match=f"not finished after .* ended at {kind} · spin"), working_on(kind):
+        with pytest.raises(WorkerHungError, match=f"not finished .*{kind} · spin"), working_on(kind):
             worker.call(child_calls.spin, 600)
     assert len(losses) == 2
 
@@ -232,10 +232,10 @@ def test_a_call_that_takes_far_longer_than_any_of_its_kind_is_ended(
 def test_no_call_is_waited_for_longer_than_the_nights_hours(worker: Worker, losses: list[str]) -> None:
     pid, _ = worker.call(child_calls.count)
     worker.until = time.time() + 0.5
-    with pytest.raises(HoursOverError, match="the night's hours were over before spin was done"):
+    with pytest.raises(HoursOverError, match="before spin was done"):
         worker.call(child_calls.spin, 600)
     assert not is_running(pid)
-    with pytest.raises(HoursOverError, match="the night's hours were over before count began"):
+    with pytest.raises(HoursOverError, match="before count began"):
         worker.call(child_calls.count)
     assert not worker.running
     assert losses == []  # the child did nothing wrong

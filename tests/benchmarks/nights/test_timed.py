@@ -1,23 +1,10 @@
 import json
-import logging
 from pathlib import Path
 
 import pytest
 
 from benchmarks.night import profile
-from benchmarks.nights.timed import (
-    DATE,
-    Moment,
-    Notes,
-    moments,
-    overhead_share,
-    parts,
-    rounds_of,
-    seconds_within,
-)
-from conf.load import STARTER, load_night
-from conf.storage.home import Home
-from flows.run.context import Night
+from benchmarks.nights.timed import DATE, Moment, overhead_share, parts, rounds_of
 
 # Two rounds, the second with a refill; in between 0.5 s that belong to no stage.
 TOLD = [
@@ -82,30 +69,6 @@ def test_the_parts_of_a_round() -> None:
     assert overhead_share(found) == pytest.approx(1 - 6.6 / 12)
 
 
-def test_announced_stages_are_recorded(tmp_path: Path) -> None:
-    folder = tmp_path / "nights" / DATE
-    night = Night(Home(tmp_path), DATE, load_night(STARTER))
-    notes, logger = Notes(tmp_path / "moments.jsonl"), logging.getLogger("nightschool")
-    level = logger.level
-    logger.addHandler(notes)
-    logger.setLevel(logging.INFO)
-    try:
-        night.announce("round 1 · sample", None)
-        logger.info("something else")
-        night.announce("round 1 · sample", 1.5)
-    finally:
-        logger.removeHandler(notes)
-        logger.setLevel(level)
-    with (tmp_path / "moments.jsonl").open("a") as stream:
-        stream.write('{"at": 3, "sta')  # being written
-    found = moments(folder)
-    assert [(moment.stage, moment.done) for moment in found] == [
-        ("round 1 · sample", False),
-        ("round 1 · sample", True),
-    ]
-    assert found[0].at <= found[1].at
-
-
 def write_night(home: Path, rounds: int, useful: dict[int, float]) -> Path:
     """A night's moments, manifests and metrics: a round takes 10 s and 1 s more for each after the first."""
     folder, at = home / "nights" / DATE, 0.0
@@ -133,26 +96,10 @@ def write_manifest(folder: Path, stage: str, seconds: float, own: dict[str, floa
     (folder / "manifest.json").write_text(json.dumps({"stage": stage, "seconds": seconds, "figures": own}))
 
 
-def test_a_profile_counts_neither_the_first_nor_the_last_round(tmp_path: Path) -> None:
-    found = profile(write_night(tmp_path, 5, {}), 5)
-    assert (found["rounds"], found["rounds_left_out"]) == (3, 0)
-    assert found["seconds"] == pytest.approx(12.0)  # rounds 2 to 4 take 11, 12 and 13 s
-    assert found["parts"]["update"] == pytest.approx(7.0)
-    assert found["overhead_share"] == pytest.approx(1 - (2.5 + 0.4 + 7.0) / 12)
-    assert found["state_seconds"] == 5.0
-
-
-def test_a_profile_leaves_out_rounds_with_groups_that_were_not_useful(tmp_path: Path) -> None:
+def test_a_profile_leaves_out_the_ends_and_rounds_with_groups_that_were_not_useful(tmp_path: Path) -> None:
     folder = write_night(tmp_path, 5, {2: 3.0, 3: 3.0})
     found = profile(folder, 5, useful=4)
     assert (found["rounds"], found["rounds_left_out"]) == (1, 2)
     assert found["seconds"] == pytest.approx(13.0)
     with pytest.raises(RuntimeError, match="no round"):
         profile(folder, 5, useful=5)
-
-
-def test_refills_count_within_their_round(tmp_path: Path) -> None:
-    folder = write_night(tmp_path, 2, {})
-    write_manifest(folder / "round-02" / "refill-1" / "sample", "sample", 1.5, {"sync": 0.25, "generate": 1.0})
-    found = seconds_within(folder, 2)
-    assert (found["sample"], found["generate"], found["sync"]) == pytest.approx((4.4, 3.5, 0.35))

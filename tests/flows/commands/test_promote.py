@@ -78,7 +78,7 @@ def test_a_registry_that_fails_is_one_line(home: Home, school: School, monkeypat
         raise MlflowException("database is locked\nSELECT …")
 
     monkeypatch.setattr(school.registry, "finish_alias_move", locked)
-    with pytest.raises(InputError, match=r"^rollback: the registry does not answer \(database is locked\); the same"):
+    with pytest.raises(InputError, match=r"^rollback: .*database is locked\)"):
         roll_back(home, school.registry)
 
 

@@ -103,7 +103,7 @@ def test_the_beginning_of_a_digest_is_enough_where_it_is_unique(tmp_path: Path) 
     with pytest.raises(InputError, match=f"2 checkpoints start with {checkpoint.name[:6]}"):
         resolve_model(checkpoint.name[:6], "CHECKPOINT", StudentConfig(), home)
     for unknown in ("d5e6d5e6", "0123456789abcdef0123"):
-        with pytest.raises(InputError, match=f"No checkpoint starts with {unknown}; see `nightschool checkpoints`."):
+        with pytest.raises(InputError, match=unknown):
             resolve_model(unknown, "CHECKPOINT", StudentConfig(), home)
 
 
@@ -115,7 +115,7 @@ def test_a_damaged_checkpoint_is_refused_and_a_damaged_copy_gets_its_own_digest(
     shutil.copytree(checkpoint, copy)
     for folder in (checkpoint, copy):
         (folder / "model.safetensors").write_text("torn")
-    with pytest.raises(InputError, match=f"CHECKPOINT: {checkpoint} was changed or damaged; "):
+    with pytest.raises(InputError, match="CHECKPOINT: .*damaged"):
         resolve_model(checkpoint.name, "CHECKPOINT", StudentConfig(), home)
     link = resolve_model(str(copy), "CHECKPOINT", StudentConfig(), home).named_by_digest(tmp_path)
     assert link.name == digest_folder(copy) != copy.name
@@ -166,9 +166,9 @@ def test_a_deployed_exam_is_checked_by_the_flow(home: Home, tmp_path: Path, monk
     monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "of a worker")  # Prefect's way to set it in tests
     mine = str(student(tmp_path / "mine"))
     (tmp_path / "rows.csv").mkdir()
-    with pytest.raises(InputError, match="exam: arithmetic-1 has no problems"):
+    with pytest.raises(InputError, match="no problems"):
         flow.exam(mine, load_night(STARTER, [*SETTINGS, "exam.target.after=100000", *SHORT]))
-    with pytest.raises(InputError, match="rows: .*rows.csv: not writable"):
+    with pytest.raises(InputError, match="not writable"):
         flow.exam(mine, load_night(STARTER, SETTINGS + SHORT), None, tmp_path / "rows.csv")
     assert not home.root.exists()
     assert TinyEngine.asked == []

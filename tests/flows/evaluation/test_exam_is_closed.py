@@ -62,6 +62,8 @@ LEAKS = {
     "changed, between other numbers": f"Problem 7 (3 points): {EXAM.replace('fair', 'plain')} It is 10 of 36.",
     "changed, below other numbers": f"Exercise 7 of 12, for 3 points.\n{EXAM.replace('fair', 'plain')}\nTime: 5 min.",
 }
+HARDEST = "changed, between other numbers"  # that each dress is seen through is proven in test_contamination.py
+DRESSES = [pytest.param(name, marks=[] if name == HARDEST else pytest.mark.full) for name in LEAKS]
 EXCLUDED = ("gsm8k/test/0", EXAM)
 
 
@@ -344,7 +346,7 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_student(tmp_path_factory.mktemp("students") / "tiny")
 
 
-@pytest.mark.parametrize("dress", LEAKS)
+@pytest.mark.parametrize("dress", DRESSES)
 @pytest.mark.parametrize("way_in", WAYS_IN)
 def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: str, dress: str) -> None:
     entered = "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), LEAKS[dress])).lower()

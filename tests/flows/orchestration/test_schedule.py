@@ -1,6 +1,5 @@
 """`nightschool services` with its real server and worker: what runs."""
 
-import datetime
 import json
 import os
 import shlex
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psutil
 import pytest
 import yaml
 from prefect.client.orchestration import SyncPrefectClient
@@ -145,12 +143,6 @@ def start(client: SyncPrefectClient, **parameters: Any) -> UUID:
 # --- what is deployed: see `test_deployment.py`
 
 
-def test_the_next_night_is_printed(services: Services) -> None:
-    now = datetime.datetime.fromtimestamp(psutil.Process(services.process.pid).create_time()).astimezone()
-    moment = now.replace(hour=1, minute=0) + datetime.timedelta(days=now.hour >= 1)
-    assert f"Next night: {moment:%Y-%m-%d %H:%M %Z}" in services.output
-
-
 def test_prefects_own_commands(services: Services) -> None:
     """As docs/how-to/every-night.md has them; a parameter of the wrong type is refused at once."""
     assert "0 1 * * *" in services.prefect("deployment", "schedule", "ls", "nightly/nightly")
@@ -206,11 +198,7 @@ def messages(services: Services, tmp_path: Path) -> Iterator[list[tuple[str, str
 
 
 def test_a_schedule_of_seconds_fires(
-    requested: FlowRun,
-    services: Services,
-    client: SyncPrefectClient,
-    tiny: dict[str, Any],
-    school: School,
+    requested: FlowRun, services: Services, client: SyncPrefectClient, tiny: dict[str, Any], school: School
 ) -> None:
     """The starter of prefect.yaml with a schedule: a whole night of the date for which its start was scheduled."""
     services.home.night(completed_night(requested)).rename(school.root / "requested")  # the same date runs once more

@@ -239,7 +239,7 @@ def test_a_configured_server_that_does_not_answer_is_an_input_error(tmp_path: Pa
     gone = f"http://127.0.0.1:{free_port()}/api"
     with (
         temporary_settings({PREFECT_API_URL: gone}),
-        pytest.raises(InputError, match=f"^PREFECT_API_URL: {gone} does not answer"),
+        pytest.raises(InputError, match="^PREFECT_API_URL: "),
         prefect_api(tmp_path / "school", None),
     ):
         raise AssertionError("the night began")

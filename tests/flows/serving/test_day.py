@@ -115,7 +115,7 @@ def test_a_day(school: School, server: Server) -> None:
     with hold(school.home.root, "the night 2026-11-21"):
         wait_for_server(school.home.root)
         assert not any(map(is_alive, engine))
-        with pytest.raises(APIStatusError, match="the night 2026-11-21 is running") as refused:
+        with pytest.raises(APIStatusError, match="2026-11-21") as refused:
             client.models.list()
         assert refused.value.response.headers["retry-after"] == "60"
         server.process.send_signal(signal.SIGINT)

@@ -160,7 +160,7 @@ def test_without_an_engine_clients_get_the_reason_and_when_to_retry(tmp_path: Pa
     with gate_at(HERE, tmp_path, opened=False) as served:
         served.gate.close("the night 2026-11-20 is running", 60)
         client = OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
-        with pytest.raises(InternalServerError, match="no model serves now: the night 2026-11-20 is running") as caught:
+        with pytest.raises(InternalServerError, match="2026-11-20") as caught:
             client.models.list()
         assert (caught.value.status_code, caught.value.response.headers["retry-after"]) == (503, "60")
         assert httpx.get(f"{served.url}/health").status_code == 503

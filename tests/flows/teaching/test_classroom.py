@@ -182,11 +182,7 @@ def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     entry = lines(school)[-1]
     assert (entry.kind, entry.rewards) == ("conversation", [None, -1])
     assert [message.content for message in entry.messages] == ["7 + 5?", ANSWERS[0], "And 1 more?", answer["text"]]
-    assert room.state()["lessons"][0]["what"] == {
-        "kind": "bad_talk",
-        "question": "And 1 more?",
-        "text": answer["text"],
-    }
+    assert room.state()["lessons"][0]["what"] == {"kind": "bad_talk", "question": "And 1 more?", "text": answer["text"]}
     do(room.undo(taught["lesson"]))
     do(room.teach("good_talk", answer["id"]))
     earlier = do(ask(room, "And then?", follow_up=True))["earlier"]
@@ -301,7 +297,7 @@ def test_a_journal_that_cannot_be_written_says_so_and_nothing_is_learned(school:
 def test_while_it_is_closed_it_says_why(school: School, do: Do) -> None:
     room = school.open()
     room.close("the night 2026-11-20 is running", 60)
-    with pytest.raises(RefusedError, match="the night 2026-11-20 is running") as refused:
+    with pytest.raises(RefusedError, match="2026-11-20") as refused:
         do(ask(room))
     assert refused.value.status == 503
     assert (room.state()["ready"], room.state()["why"]) == (False, "the night 2026-11-20 is running")

@@ -55,7 +55,7 @@ def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tu
 
 
 def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: Path) -> None:
-    artifact, run, kept = fitted(home, 160)
+    artifact, run, kept = fitted(home, 100)
     outcome = artifact.read_json("outcome.json")
     assert outcome["serves"]
     assert json.loads(kept.read_text()) == outcome
@@ -94,11 +94,7 @@ def given_to_the_fit(night: Night, champion: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("setting", "serves", "goes_on"),
-    [
-        ("seed=2", True, True),
-        ("seed=2", False, False),
-        ("reward_model.backbone=another", True, False),
-    ],
+    [("seed=2", True, True), ("seed=2", False, False), ("reward_model.backbone=another", True, False)],
 )
 def test_the_fit_goes_on_from_the_last_nights_reward_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, serves: bool, goes_on: bool

@@ -36,11 +36,7 @@ def test_each_step_goes_on_from_the_one_before(finished: Finished) -> None:
     assert len(set(digests)) == 4
     assert [parent_of(candidate.parent / digests[n]) for n in (1, 2, 3)] == digests[:3]
     assert candidate.name == digests[-1]
-    assert sorted(file.parent.name for file in folder.glob("*/manifest.json")) == [
-        "day",
-        "distill",
-        "distill-2",
-    ]
+    assert sorted(file.parent.name for file in folder.glob("*/manifest.json")) == ["day", "distill", "distill-2"]
     assert [json.loads((folder / path / "curve.json").read_text())[-1]["step"] for path in CHAIN[::2]] == [2, 2]
 
 

@@ -57,6 +57,10 @@ SETTINGS = [
     "optimizer.learning_rate=0.004",
     "optimizer.warmup_steps=0",
 ]
+FEW = (
+    *("grpo.prompts_per_round=4", "grpo.group_size=2", "grpo.max_completion_tokens=8"),
+    "learned_reward.owner_share=0.25",
+)
 PICKS, LETTERS = 40, "abcdefgh"
 OUTCOME = {  # what the report reads of it
     "reason": "",
@@ -269,7 +273,7 @@ def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taug
 
 
 def test_a_reward_model_that_fails_costs_no_night_and_is_not_asked_again(school: School) -> None:
-    settings = ("grpo.rounds=3", "grpo.group_size=2", "learned_reward.owner_share=0.25")
+    settings = ("grpo.rounds=3", *FEW)
     studied = study(school, "broken", breaks, *settings)
     assert (studied.trainer.judged, len(studied.figures), studied.rounds.monitor.severe) == (1, 3, ())
     asked = [scores(studied.folder, number) for number in (1, 2, 3)]
@@ -292,7 +296,7 @@ def test_a_reward_model_that_fails_costs_no_night_and_is_not_asked_again(school:
 
 
 def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> None:
-    studied = study(school, "plain", likes_length, "grpo.rounds=1", "grpo.group_size=2", serves=False)
+    studied = study(school, "plain", likes_length, "grpo.rounds=1", *FEW, serves=False)
     assert studied.trainer.judged == 0
     assert not list(studied.folder.rglob("rank_picks"))
     assert not (studied.folder / "owner_prompts").exists()
@@ -316,12 +320,7 @@ def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school:
         return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
 
     with chat_server(judge) as server:
-        settings = [
-            "grpo.rounds=2",
-            "grpo.group_size=2",
-            "learned_reward.owner_share=0.25",
-            "learned_reward.tie_breaker=0",
-        ]
+        settings = ["grpo.rounds=2", *FEW, "learned_reward.tie_breaker=0"]
         settings.append(f"judge={{base_url: '{server.url}', model: wise, retries: 0}}")
         name = f"judged-{honest}"
         studied = study(school, name, breaks, *settings, serves=False)

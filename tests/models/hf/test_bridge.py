@@ -53,5 +53,5 @@ def test_a_template_without_an_end_token(tokenizer: Any) -> None:
 )
 def test_a_template_that_changes_the_past_is_refused(tokenizer: Any, template: str) -> None:
     tokenizer.chat_template = template
-    with pytest.raises(InputError, match="its chat template changes earlier answers"):
+    with pytest.raises(InputError, match="chat template"):
         Bridge(tokenizer, STUDENT)

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_state_of_another_checkpoint_is_refused(folder: Path) -> None:
     assert read_state(folder, "cafe42").step == STATE.step
-    with pytest.raises(StateError, match="belongs to the checkpoint cafe42, not to beef17"):
+    with pytest.raises(StateError, match="cafe42.*beef17"):
         read_state(folder, "beef17")
 
 

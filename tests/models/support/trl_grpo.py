@@ -32,12 +32,7 @@ def trl() -> ModuleType:
 
 
 def trl_loss(
-    policy: Tensor,
-    batch: Batch,
-    config: GrpoConfig,
-    *,
-    level: str | None = None,
-    weights: Tensor | None = None,
+    policy: Tensor, batch: Batch, config: GrpoConfig, *, level: str | None = None, weights: Tensor | None = None
 ) -> tuple[Tensor, dict[str, float]]:
     """`_compute_loss` of a GRPOTrainer with our settings, and the metrics that it logged.
 

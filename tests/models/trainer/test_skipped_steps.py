@@ -63,7 +63,7 @@ def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout], caplog
 
     for _ in range(2):
         trainer.update(rollouts, bad)
-    with pytest.raises(NonFiniteError, match="3 steps in a row, after step 1"):
+    with pytest.raises(NonFiniteError, match="after step 1"):
         trainer.update(rollouts, bad)
     assert same(weights_of(trainer), weights_of(untroubled))
     logged = [record.getMessage() for record in caplog.records if record.name == "nightschool"]

@@ -27,13 +27,7 @@ from tests.models.support.tiny import (
     trainer_config,
     write_tiny,
 )
-from tests.models.support.weights import (
-    Named,
-    assert_close,
-    gradients_of_round,
-    gradients_of_steps,
-    plain_gradients,
-)
+from tests.models.support.weights import Named, assert_close, gradients_of_round, gradients_of_steps, plain_gradients
 
 AGGREGATIONS = ["token", "sequence", "constant"]
 CONTEXT = 128  # tokens, of the tiny model

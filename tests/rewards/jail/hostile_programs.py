@@ -1,22 +1,25 @@
-"""The hostile corpus: tests/rewards/jail/hostile/<category>.toml, one table per program.
+"""The hostile corpus: tests/rewards/jail/hostile/<category>.toml.
 
-    what = "one line"
+At the head of a file stand its mechanisms (each with its programs), what its programs have unless they say otherwise,
+and what several of them begin with. Then comes one table per program, `[name] # what it does`:
+
     allowed = ["wrong", "crashed"]              # the verdicts that the program may get
-    tests = ["assert solve(3) == 4"]            # what an attack tries to pass
-    setup = "import math"                       # runs before the tests, on their side
-    entry_point = "solve"                       # the default; "none" if the judge is not told
     needs = ["seccomp"]                         # layers without which the verdict cannot be promised
     seconds = 2                                 # of CPU time
     memory_mb = 128
+    entry_point = "solve"                       # the default; "none" if the judge is not told
+    uses = ["libc"]                             # what it begins with
+    setup = "import math"                       # runs before the tests, on their side
+    tests = ["assert solve(3) == 4"]            # what an attack tries to pass
     transform = 'text.replace("\\n", "\\r\\n")'   # an expression that turns `source`, as `text`, into what is judged
     source = '''…'''
 
-`what`, `allowed`, `tests` and `source` are required. A program does not contain its own tests. An attack is written so
+`allowed`, `tests` and `source` are required. A program does not contain its own tests. An attack is written so
 that its success is what the tests ask for: a verdict of `correct` outside odd.toml is a hole.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,38 +28,10 @@ from rewards.sandbox import Program
 
 FOLDER = Path(__file__).parent / "hostile"
 CATEGORIES = ("escape", "forging", "odd", "resources", "wrong")
-REQUIRED = {"what", "allowed", "tests", "source"}
-OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform"}
+REQUIRED = {"allowed", "tests", "source"}
+OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform", "uses"}
 SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short
 MAX_SECONDS = 2.0
-# One program for each mechanism: what `make test` runs. All of them are for `make test-full`.
-MECHANISMS = {
-    "escape": """
-        abstract_socket any_environment bpf capabilities change_owner chroot clone_three dies_later_than_its_parent
-        enter_a_namespace environment_secret_in_memory exec_by_the_loader exec_from_memory hard_link imports_the_judge
-        inherited_descriptors internet_socket io_uring keyring leaves_by_dot_dot list_processes loads_its_own_library
-        make_device mount open_by_handle poison_the_standard_library ptrace_parent read_home read_memory_of_others
-        read_proc_environ reads_the_tests sends_a_descriptor signals_to_others symbolic_link system_calls_of_32_bits
-        unix_socket user_namespace write_everywhere write_shared_memory""",
-    "forging": """
-        answers_by_caller answers_not_implemented atexit_reports_success audit_hook callback_attributes class_property
-        closes_every_descriptor container_of_liars counts_the_calls cyclic_value entry_is_lying_class
-        equal_to_everything exception_text_is_endless exit_zero_in_call forges_bytes_of_descriptors
-        generator_raises_assertion huge_text import_hook lying_int lying_str not_a_number object_is_callable
-        os_exit_zero_on_import patched_json pickles_with_reduce prints_success protocol_wrong_forms
-        raises_assertion_error reads_the_next_request redefines_isinstance_in_builtins redefines_the_tests_helper
-        replies_before_it_is_asked rewrites_small_ints rewrites_type_slots searches_frames searches_its_memory_by_ctypes
-        signal_handlers source_with_nul swaps_descriptors thread_keeps_writing trace_changes_locals""",
-    "odd": """
-        cached callable_object class_with_state decorators exceptions_inside generator large_return special_floats
-        standard_library threads""",
-    "resources": """
-        big_file callback_without_end catches_everything cpu_loop deadlock deep_recursion_in_c endless_attributes
-        floods_stdout fork_bomb judge_computes_a_power judge_drains_a_range kills_everything many_descriptors
-        memory_by_list memory_by_memfd memory_by_mmap nested_source segmentation_fault sleeps_in_slices thread_bomb
-        trickles_a_reply""",
-    "wrong": "off_by_one text_for_a_number",
-}
 
 
 @dataclass(frozen=True)
@@ -64,10 +39,10 @@ class Hostile:
     """A program, the verdicts that it may get, and the layers needed to be sure of them."""
 
     name: str  # category/name
-    what: str
     allowed: frozenset[str]
     needs: frozenset[str]
     program: Program
+    is_chosen: bool  # whether it is the first of its mechanism: what `make test` runs
 
     @property
     def category(self) -> str:
@@ -82,25 +57,25 @@ class Hostile:
 
 def read_corpus() -> list[Hostile]:
     """Return all programs, sorted by category, then in the order of the file."""
-    return [
-        _hostile(path.stem, name, entry)
-        for path in sorted(FOLDER.glob("*.toml"))
-        for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items()
-    ]
+    return [hostile for category in CATEGORIES for hostile in _read(category)]
 
 
-def one_a_mechanism(programs: Sequence[Hostile]) -> list[Hostile]:
-    """Return the programs that `MECHANISMS` names. Raises KeyError for a name that is not there."""
-    named = {hostile.name: hostile for hostile in programs}
-    return [named[f"{category}/{name}"] for category, names in MECHANISMS.items() for name in names.split()]
+def _read(category: str) -> Iterator[Hostile]:
+    entries = tomllib.loads((FOLDER / f"{category}.toml").read_text(encoding="utf-8"))
+    mechanisms, defaults, snippets = entries.pop("mechanisms"), entries.pop("defaults"), entries.pop("snippets", {})
+    by_mechanism = [names.split() for names in mechanisms.values()]
+    assert sorted(entries) == sorted(name for names in by_mechanism for name in names), category
+    chosen = {names[0] for names in by_mechanism}
+    for name, entry in entries.items():
+        yield _hostile(category, name, defaults | entry, snippets, name in chosen)
 
 
-def _hostile(category: str, name: str, entry: Mapping[str, Any]) -> Hostile:
-    assert set(entry) <= REQUIRED | OPTIONAL, name
-    assert entry["tests"], name
+def _hostile(category: str, name: str, entry: Mapping[str, Any], snippets: Mapping[str, str], chosen: bool) -> Hostile:
+    assert REQUIRED <= set(entry) <= REQUIRED | OPTIONAL, name
     for code in [entry.get("setup", ""), *entry["tests"]]:
         compile(code, name, "exec")
-    text, entry_point = entry["source"], entry.get("entry_point", "solve")
+    text = "".join(f"{part}\n" for part in [*(snippets[use] for use in entry.get("uses", ())), entry["source"]])
+    entry_point = entry.get("entry_point", "solve")
     program = Program(
         source=eval(entry["transform"], {"text": text}) if "transform" in entry else text,
         tests=tuple(entry["tests"]),
@@ -109,6 +84,7 @@ def _hostile(category: str, name: str, entry: Mapping[str, Any]) -> Hostile:
         seconds=float(entry.get("seconds", SECONDS.get(category, MAX_SECONDS))),
         memory_mb=entry.get("memory_mb", 512),
     )
+    assert program.tests, name
     assert program.seconds <= MAX_SECONDS, name
     allowed, needs = frozenset(entry["allowed"]), frozenset(entry.get("needs", ()))
-    return Hostile(f"{category}/{name}", entry["what"], allowed, needs, program)
+    return Hostile(f"{category}/{name}", allowed, needs, program, chosen)

@@ -4,8 +4,9 @@ import ctypes
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 MARK = "nightschool-hostile"  # in the name of every file that the corpus tries to make
 KEY = "4e5348"  # in the keys of its shared memory, as /proc/sysvipc shows them in decimal: see `_shared_memory`
@@ -18,10 +19,10 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def left_behind(patience_seconds: float = 0.0) -> dict[str, object]:
-    """Return what a run must not change. Processes that are ending get `patience_seconds`."""
-    until = time.monotonic() + patience_seconds
-    while any(processes()) and time.monotonic() < until:
+def left_behind(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what a run must not change. Processes that were not there `before` may take five seconds to end."""
+    until = time.monotonic() + 5
+    while before and dict(processes()).keys() - before["processes"].keys() and time.monotonic() < until:
         time.sleep(0.02)
     return {
         "processes": dict(processes()),

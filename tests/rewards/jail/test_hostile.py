@@ -14,12 +14,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rewards.sandbox import Layer, Program, Sandbox
 from rewards.verifier import Score
-from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, one_a_mechanism, read_corpus
+from tests.rewards.jail.hostile_programs import CATEGORIES, Hostile, read_corpus
 from tests.rewards.jail.left_behind import adopt_orphans, left_behind, memory_mb, processes
 
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -27,9 +28,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="without bubblewrap on
 
 CORPUS = read_corpus()
 NAMED = {hostile.name: hostile for hostile in CORPUS}
-CHOSEN = one_a_mechanism(CORPUS)
+CHOSEN = [hostile for hostile in CORPUS if hostile.is_chosen]
 QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
-COUNTS = {"escape": 102, "forging": 150, "odd": 71, "resources": 88, "wrong": 16}  # none is ever dropped
 LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
 SECRET = "night-key-b7d20f4e89c6a153"  # escape/environment_secret* look for it
 ROOT = Path(__file__).parents[3]
@@ -41,8 +41,8 @@ class Run:
     """The scores of some programs, and the state of the machine before and after."""
 
     judged: list[tuple[Hostile, Score]]
-    before: dict[str, object]
-    after: dict[str, object]
+    before: dict[str, Any]
+    after: dict[str, Any]
 
     @property
     def offences(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ def run(programs: Sequence[Hostile], without: Sequence[Layer] = (), workers: int
             listener.listen()
         with Sandbox(workers, without=without) as sandbox:
             scores = sandbox.run([hostile.program for hostile in programs])
-    return Run(list(zip(programs, scores, strict=True)), before, left_behind(patience_seconds=5))
+    return Run(list(zip(programs, scores, strict=True)), before, left_behind(before))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,10 +83,7 @@ def whole_run(request: pytest.FixtureRequest) -> Run:
     return run([program for pair in zip(attacks, itertools.cycle(honest), strict=False) for program in pair])
 
 
-def test_the_corpus_is_complete() -> None:
-    counts = Counter(hostile.category for hostile in CORPUS)
-    assert set(counts) == set(CATEGORIES)
-    assert {category: counts[category] for category, least in COUNTS.items() if counts[category] < least} == {}
+def test_no_program_is_there_twice() -> None:
     assert len({hostile.name.partition("/")[2] for hostile in CORPUS}) == len(CORPUS)
     assert len({hostile.program for hostile in CORPUS}) == len(CORPUS)
 
@@ -192,7 +189,7 @@ def test_nothing_outlives_a_night_that_is_killed() -> None:
         running = [name for _, name in processes()]
         night.kill()
     assert len(running) > 6  # two wardens in their bubblewraps, with a judge and a program each
-    assert left_behind(patience_seconds=5) == before
+    assert left_behind(before) == before
 
 
 SAMPLE = [hostile.program for hostile in random.Random(1).sample(QUICK, 100)]

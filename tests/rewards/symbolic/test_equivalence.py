@@ -106,7 +106,7 @@ def test_a_pair_whose_worker_was_stopped_or_killed_gets_a_second_try(
 def test_a_start_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('none here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(MathWorkersError, match="^math-verify's process failed: ImportError: none here$"):
+    with pytest.raises(MathWorkersError, match=r"^[^\n]*ImportError: none here$"):
         compare([SAME])
 
 

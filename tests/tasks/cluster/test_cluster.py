@@ -165,6 +165,7 @@ def test_the_number_of_machines_changes_nothing(
     assert copy.is_dir()
 
 
+@pytest.mark.full
 def test_other_machines_are_waited_for_no_longer_than_the_nights_hours(
     engine: Cluster, second: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,7 @@ def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
 
 
 def test_files_that_do_not_exist_or_are_damaged(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nowhere\.jsonl: no such file"):
+    with pytest.raises(InputError, match="nowhere.jsonl"):
         check_source(str(tmp_path / "nowhere.jsonl"))
     check_source("somebody/their-traces")
     (tmp_path / "no.parquet").write_bytes(b"PAR1?")

@@ -38,10 +38,7 @@ PAIRS = {
     "TRL, turns": {"prompt": [QUESTION], "chosen": [said("4")], "rejected": [said("5")]},
     "TRL, turns, implicit prompt": {"chosen": [QUESTION, said("4")], "rejected": [QUESTION, said("5")]},
     "TRL, text, implicit prompt": {"chosen": "2 + 2? 4", "rejected": "2 + 2? 5"},
-    "HH dialogue": {
-        "chosen": "\n\nHuman: 2 + 2?\n\nAssistant: 4",
-        "rejected": "\n\nHuman: 2 + 2?\n\nAssistant: 5",
-    },
+    "HH dialogue": {"chosen": "\n\nHuman: 2 + 2?\n\nAssistant: 4", "rejected": "\n\nHuman: 2 + 2?\n\nAssistant: 5"},
     "HH dialogue, explicit prompt": {"prompt": "\n\nHuman: 2 + 2?\n\nAssistant:", "chosen": "4", "rejected": "5"},
     "ultrafeedback_binarized": {
         "prompt": "2 + 2?",
@@ -94,9 +91,7 @@ def test_an_hh_dialogue_of_several_turns_whose_answers_begin_alike() -> None:
 
 
 @given(
-    st.text("ab \n", min_size=1, max_size=8).filter(str.strip),
-    st.text("ab ", max_size=5),
-    st.text("ab ", max_size=5),
+    st.text("ab \n", min_size=1, max_size=8).filter(str.strip), st.text("ab ", max_size=5), st.text("ab ", max_size=5)
 )
 def test_implicit_prompts_are_cut_where_trl_cuts_them(prompt: str, chosen: str, rejected: str) -> None:
     row = {"chosen": f"{prompt}c{chosen}", "rejected": f"{prompt}d{rejected}"}
@@ -135,7 +130,7 @@ def test_a_ranking_is_a_pick_of_the_best_against_all_that_are_worse() -> None:
 CHATS = {
     "messages": {"messages": [SYSTEM, QUESTION, said("4"), {"role": "user", "content": "Thanks"}]},
     "text in parts": {
-        "messages": [SYSTEM, {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]}, said("4")],
+        "messages": [SYSTEM, {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]}, said("4")]
     },
     "ShareGPT": {
         "conversations": [

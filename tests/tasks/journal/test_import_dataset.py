@@ -87,7 +87,7 @@ def test_a_set_in_the_hubs_layout(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     assert taught(import_rows(journal, source, "test", "picks")) == ["3"]
     assert taught(import_rows(journal, source, subset="chats")) == ["3", "a", "b"]
-    with pytest.raises(InputError, match=r"cannot be read \(ValueError: .*, with the split and subset asked for"):
+    with pytest.raises(InputError, match="ValueError: .*split"):
         import_rows(journal, source, "validation", "picks")
 
 

@@ -89,8 +89,7 @@ def test_a_conversation_that_the_template_refuses_is_left_out(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("day", "weight"),
-    [("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)],
+    ("day", "weight"), [("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)]
 )
 def test_older_picks_weigh_less(student: Path, day: str, weight: float) -> None:
     (pick,) = all_of(split(student, [Choice(asked("Why?"), ["a", "b"], 0, day)], half_life_nights=14.0))

@@ -235,7 +235,7 @@ def test_prompts_that_leave_no_room_are_skipped(tmp_path: Path, student: Path) -
     table = select(tmp_path / "short", student, longest=longest)
     assert len(table) == 40
     assert table.prompt_token_ids.map(len).max() <= longest
-    with pytest.raises(InputError, match="engine.max_model_len: no problem's prompt has at most 20 tokens"):
+    with pytest.raises(InputError, match="engine.max_model_len: .* 20 tokens"):
         select(tmp_path / "none", student, longest=20)
 
 

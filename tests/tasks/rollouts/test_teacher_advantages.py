@@ -73,8 +73,8 @@ def test_a_group_without_a_token_has_no_signal(tmp_path: Path, teacher: Path) ->
 
 def test_a_teacher_has_the_students_tokenizer(tmp_path: Path, teacher: Path) -> None:
     assert find_teacher(OnPolicyConfig(teacher=str(teacher)), teacher, False) == teacher
-    with pytest.raises(InputError, match=r"^on_policy\.teacher: /nowhere: there is no such folder; name one, or a hub"):
+    with pytest.raises(InputError, match="^on_policy.teacher: /nowhere"):
         find_teacher(OnPolicyConfig(teacher="/nowhere"), teacher, False)
     other = write_student(tmp_path / "other")
-    with pytest.raises(InputError, match=r"^on_policy\.teacher: .*: its tokenizer is not the student's: .* differ"):
+    with pytest.raises(InputError, match="^on_policy.teacher: .*tokenizer"):
         find_teacher(OnPolicyConfig(teacher=str(other)), teacher, False)

@@ -87,5 +87,5 @@ def test_who_reads_an_adapter_reads_a_whole_model(chain: list[Path]) -> None:
 
 def test_another_rank_is_refused(chain: list[Path]) -> None:
     other = trainer_config(lora=KEPT.model_copy(update={"rank": 8}))
-    with pytest.raises(StateError, match="another rank or other targets"):
+    with pytest.raises(StateError, match="rank"):
         Trainer.load(chain[1], other)

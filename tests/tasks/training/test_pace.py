@@ -23,7 +23,7 @@ def _alone_again() -> Iterator[None]:
     trainer_process._let_go()
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_lesson_that_was_killed_comes_to_the_same_bits(
     tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch, processes: int
 ) -> None:
