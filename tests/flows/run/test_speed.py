@@ -67,8 +67,8 @@ def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: py
     config = starter("grpo.prompts_per_round=96")
     known, usual = expected(home, config), estimate(config, STUDENT, 140e9)
     assert known is not None
-    assert known.round == pytest.approx(2 * usual.round + 3, rel=0.05)
-    assert (known.answer, known.step) == pytest.approx((2 * usual.answer, 2 * usual.step), rel=0.05)
+    assert known.round == pytest.approx(2 * usual.round + 3, rel=0.1)
+    assert (known.answer, known.step) == pytest.approx((2 * usual.answer, 2 * usual.step), rel=0.1)
 
 
 @pytest.mark.parametrize(
