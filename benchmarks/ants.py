@@ -102,7 +102,7 @@ def rounds_part(before: np.ndarray, after: np.ndarray, seed: int) -> str:
     if len(before) == 0:
         return "– | –"
     gained = (after - before).astype(float)
-    low, high = bootstrap_mean(gained, samples=10_000, seed=seed)
+    low, high = bootstrap_mean(gained, seed=seed)
     return f"{gained.mean():+.2f} [{low:+.2f}, {high:+.2f}] | {sign_flip(gained):.2g}"
 
 

@@ -25,7 +25,7 @@ from scipy.stats import spearmanr
 from conf.load import load_night
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages
-from models.credit import Visit, state_values, turn_advantages
+from models.credit import GAMMA, Visit, state_values, turn_advantages
 from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.environments.ants import Ants
@@ -35,11 +35,11 @@ from tasks.rollouts.episodes import Episode, Game, Player, game, play
 from tasks.rollouts.turns import spans
 from tasks.workers import Worker
 
-GROUP, GAMMA = 8, 0.99
+GROUP = 8
 KINDS = {
-    "episode": GrpoConfig(credit="episode", credit_gamma=GAMMA),
-    "gigpo": GrpoConfig(credit="gigpo", credit_gamma=GAMMA),
-    "td": GrpoConfig(credit="td", credit_gamma=GAMMA, credit_lambda=0.95),
+    "episode": GrpoConfig(credit="episode"),
+    "gigpo": GrpoConfig(credit="gigpo"),
+    "td": GrpoConfig(credit="td"),
 }
 
 

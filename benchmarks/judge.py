@@ -20,7 +20,7 @@ from typing import Any, get_args
 from benchmarks.inputs.starter import starter
 from benchmarks.inputs.tastes import ANSWERS, Taste, picks
 from benchmarks.local_teacher import NAME, served
-from conf.sections.lessons import JudgeConfig
+from conf.sections.lessons import EndpointConfig
 from flows.web.address import free_port
 from models.lessons.ranking import exact_interval, hit
 from tasks.judge.ask import Group, judge_groups
@@ -44,7 +44,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         model: Path = options.checkpoint or starter()
         url = options.base_url or stack.enter_context(served(model.resolve(), free_port(), folder / "vllm.log"))
-        config = JudgeConfig(
+        endpoint = EndpointConfig(
             base_url=url,
             model=options.model,
             max_tokens=options.max_tokens,
@@ -54,18 +54,18 @@ def main() -> None:
         print("| answers | ranked first | pairs in order | unjudged | another best in another order | would serve |")
         print("|---|---|---|---|---|---|")
         for taste in options.tastes:
-            found = [measure(taste, seed, options.picks, config, folder / "replies") for seed in options.seeds]
+            found = [measure(taste, seed, options.picks, endpoint, folder / "replies") for seed in options.seeds]
             print(line(taste, found), flush=True)
 
 
-def measure(taste: Taste, seed: int, count: int, config: JudgeConfig, cache: Path) -> dict[str, Any]:
+def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache: Path) -> dict[str, Any]:
     """Return how a judge ranks a seed's picks."""
     drawn = picks(taste, count, f"judge {seed}")
     groups = [
         Group(pick.messages[0]["content"], pick.responses, range(ANSWERS), number, f"pick/{number}")
         for number, pick in enumerate(drawn)
     ]
-    judged = judge_groups(groups, config, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)
+    judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)
     first, pairs = [], []
     for pick, scores in zip(drawn, judged.scores, strict=True):
         given = scores or [0.0] * ANSWERS

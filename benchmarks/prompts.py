@@ -97,7 +97,7 @@ def exam_turn(student: Path) -> Turn:
 
     from models.sampler import Sampler
 
-    sampler = Sampler(student, load_night(NIGHT).engine)
+    sampler = Sampler(student, load_night(NIGHT).sampler)
     problems = Arithmetic(LEVELS).problems("test")[:PROBLEMS]
     params = SamplingParams(temperature=0.0, max_tokens=WRITTEN, ignore_eos=True)
 

@@ -41,12 +41,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=defaults.epochs)
     parser.add_argument("--learning-rate", type=float, default=defaults.learning_rate)
-    parser.add_argument("--head-learning-rate", type=float, default=defaults.head_learning_rate)
     parser.add_argument("--backbone", type=Path, default=STARTER)
     options = parser.parse_args()
     environment.prepare()
     starter(options.backbone)
-    changes = {name: getattr(options, name) for name in ("epochs", "learning_rate", "head_learning_rate")}
+    changes = {name: getattr(options, name) for name in ("epochs", "learning_rate")}
     found = measure(options, defaults.model_copy(update=changes))
     print(json.dumps({name: str(value) for name, value in vars(options).items()} | found))
 
@@ -55,12 +54,12 @@ def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str,
     """Fit to picks of a taste; return the accuracy on held-out picks and on fresh ones of the same taste and noise."""
     tokenizer, trainer = load_tokenizer(options.backbone), TrainerConfig(seed=options.seed)
     drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
-    day = day_picks(drawn, DATE, tokenizer, STUDENT, config)
+    day = day_picks(drawn, DATE, tokenizer, STUDENT)
     started = time.perf_counter()
     model, _ = fit(options.backbone, day.fitted, config, trainer, options.seed)
     seconds = time.perf_counter() - started
     held_out = _ranking(model, day.held_out)
-    fresh = _ranking(model, _fresh(options, {tuple(pick.prompt) for pick in (*day.fitted, *day.held_out)}, config))
+    fresh = _ranking(model, _fresh(options, {tuple(pick.prompt) for pick in (*day.fitted, *day.held_out)}))
     best = attainable(options.taste, options.noise)
     return {
         "fitted": len(day.fitted),
@@ -73,10 +72,10 @@ def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str,
     }
 
 
-def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]], config: RewardModelConfig) -> list[Pick]:
+def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]]) -> list[Pick]:
     """Return picks of prompts that were not in the day."""
     drawn = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
-    day = day_picks(drawn, DATE, load_tokenizer(options.backbone), STUDENT, config)
+    day = day_picks(drawn, DATE, load_tokenizer(options.backbone), STUDENT)
     return [pick for pick in (*day.fitted, *day.held_out) if pick.prompt not in seen][: options.fresh]
 
 

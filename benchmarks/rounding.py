@@ -68,7 +68,7 @@ def effects(student: Path, lesson: Lesson) -> dict[str, float]:
 def _lessons(student: Path, count: int) -> dict[str, Lesson]:
     tokenizer, levels = load_tokenizer(student), NIGHT.benchmarks[0].levels
     drawn = drawn_picks("short", count, "rounding")
-    day = day_picks(drawn, DATE, tokenizer, NIGHT.student, NIGHT.reward_model)
+    day = day_picks(drawn, DATE, tokenizer, NIGHT.student)
     picks = [*day.fitted, *day.held_out]
     texts = [tokenizer.encode(line["text"]) for line in generated_lines("words", "rounding", count, levels, DATE)]
     words: list[Example] = [(text[:1], text[1:]) for text in texts]

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from conf.section import HubRevision, NotInIdentity, Positive, Section, Share
+from conf.section import HubRevision, NotInIdentity, Positive, Section
 from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
+from conf.sections.hardware import EngineOptions, HardwareConfig
 from conf.sections.hours import TimeOfDay, TimeZone
 from conf.sections.lessons import (
     DayConfig,
@@ -20,6 +21,14 @@ from conf.sections.rewards import RewardConfig, SandboxConfig
 from conf.sections.services import AlarmsConfig, ClusterConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.sections.stages import OnPolicyConfig, SelfPlayConfig, Stages, Step, steps
 from conf.sections.teaching import TeachConfig
+from conf.sections.training import (
+    EngineConfig,
+    GrpoConfig,
+    LoraConfig,
+    OptimizerConfig,
+    OptimizerOptions,
+    TrainerConfig,
+)
 
 
 class StudentConfig(Section):
@@ -36,162 +45,6 @@ class StudentConfig(Section):
     )
     template_arguments: dict[str, Any] = Field(default={}, description="further arguments of the chat template")
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
-
-
-MICROBATCH = "packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory"
-Lanes = Literal[1, 2, 4]
-Gpu = Annotated[int, Field(ge=0)]
-Gpus = tuple[Gpu, ...]
-LANES = "parts of a step's gradients that are summed by themselves; as many processes can train to the same bits"
-PROCESSES = "processes that train together, each with a copy of the weights and its share of the lanes"
-
-
-class GrpoConfig(Section):
-    """Group relative policy optimization: the rounds, the groups and the loss."""
-
-    rounds: Annotated[int, Field(ge=0)] = Field(
-        default=10, description="of the `grpo` entries in `stages` without a number"
-    )
-    prompts_per_round: Positive = Field(default=40, description="problems drawn for a round, each with a group")
-    group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions per prompt")
-    train_on: Annotated[int, Field(ge=2)] | None = Field(
-        default=None,
-        description="completions of a group that are trained on, those whose rewards vary most; null: all. "
-        "On-policy distillation trains on all",
-    )
-    max_completion_tokens: Positive = Field(default=48, description="a completion is cut after so many tokens")
-    steps_per_round: Positive = Field(default=1, description="optimizer steps per round, on equal shares of its groups")
-    scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's deviation")
-    aggregation: Literal["token", "sequence", "constant"] = Field(
-        default="token",
-        description="average over tokens (DAPO), over completions (GRPO), or by a constant length (Dr. GRPO)",
-    )
-    importance: Literal["token", "sequence"] = Field(
-        default="token",
-        description="ratio to the old policy per token, or per completion (GSPO; use clips of about 0.0003)",
-    )
-    credit: Literal["episode", "gigpo", "td"] = Field(
-        default="episode",
-        description="advantages in episodes of several turns: one for all turns, or each turn's (models/credit.py)",
-    )
-    credit_gamma: Share = Field(default=0.99, description="discount of rewards by turn, for credit: gigpo and td")
-    credit_lambda: Share = Field(default=0.95, description="decay of the traces, for credit: td")
-    clip_low: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.2, description="lower clip of the ratio: 1 - clip_low"
-    )
-    clip_high: Annotated[float, Field(ge=0)] = Field(default=0.28, description="upper clip of the ratio: 1 + clip_high")
-    kl_coefficient: Annotated[float, Field(ge=0)] = Field(
-        default=0.0, description="of the KL term (k3) to the checkpoint at the start of the block"
-    )
-    sampler_ratio_cap: Annotated[float, Field(gt=0)] = Field(
-        default=2.0, description="cap of the per-token weight exp(old policy - sampler)"
-    )
-    sampler_ratio_band: tuple[Share, Annotated[float, Field(ge=1)]] = Field(
-        default=(0.5, 2.0), description="completions whose geometric-mean ratio is outside this band are masked"
-    )
-    overlong: Literal["train", "mask", "shape"] = Field(
-        default="train", description="completions cut by length: trained like others, left out, or penalised"
-    )
-    overlong_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=0.2, description="shape: the last share of max_completion_tokens, over which the penalty grows from 0"
-    )
-    overlong_penalty: Annotated[float, Field(ge=0)] = Field(
-        default=1.0, description="shape: penalty of a completion that reached the limit"
-    )
-    min_useful_groups: Positive = Field(default=2, description="the step is skipped if fewer groups have signal")
-    refills: Annotated[int, Field(ge=0, le=9)] = Field(
-        default=1, description="times that a round replaces its groups without signal"
-    )
-    choice: Literal["solve_rate", "signal", "even"] = Field(
-        default="solve_rate",
-        description="which kinds of problems are drawn most: solved now and then, those whose groups had advantages, "
-        "or all alike",
-    )
-    exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
-    solve_rate_decay: Share = Field(default=0.7, description="weight of a kind's earlier attempts, per round")
-    quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(default=5, description="rounds between quizzes; 0: no quiz")
-    quiz_problems: Annotated[int, Field(ge=1, le=100)] = Field(default=100, description="training problems in a quiz")
-
-    @model_validator(mode="after")
-    def a_group_has_what_is_trained_on(self) -> Self:
-        """Refuse to train on more than a group has, and on a part of it where each turn has its own credit."""
-        if self.train_on is not None and self.train_on > self.group_size:
-            raise ValueError(f"train_on: {self.train_on} is more than the group_size, {self.group_size}; lower it")
-        if self.train_on is not None and self.credit != "episode":
-            raise ValueError(f"train_on: with credit: {self.credit} all episodes are trained on; set it to null")
-        return self
-
-
-class LoraConfig(Section):
-    """Low-rank adapters instead of full fine-tuning."""
-
-    rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of an adapter's two matrices")
-    alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
-    dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="share of its inputs dropped in training, except for feedback and picks"
-    )
-    lesson_rate_factor: Annotated[float, Field(gt=0)] = Field(
-        default=10.0,
-        description="times the learning rates of lessons and of the reward model, which are those of full fine-tuning",
-    )
-    keep: bool = Field(
-        default=False,
-        description="never merge: each checkpoint is an adapter of the first student, from night to night",
-    )
-    targets: tuple[str, ...] | Literal["all-linear"] = Field(
-        default="all-linear", description="layers with an adapter, or all linear layers except the head"
-    )
-
-
-Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
-class OptimizerConfig(Section):
-    """AdamW on fp32 master weights."""
-
-    learning_rate: Annotated[float, Field(gt=0)] = Field(default=2e-5, description="of the rounds, after warm-up")
-    betas: tuple[Decay, Decay] = Field(default=(0.9, 0.95), description="decay of the two moments, per step")
-    epsilon: Annotated[float, Field(gt=0)] = Field(default=1e-8, description="added to the root of the second moment")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(default=0.0, description="times the learning rate, per step")
-    warmup_steps: Annotated[int, Field(ge=0)] = Field(default=2, description="steps in which the rate grows from 0")
-    max_grad_norm: Annotated[float, Field(gt=0)] = Field(default=1.0, description="gradients are clipped to this norm")
-
-
-class DevicesConfig(Section):
-    """Which of this machine's GPUs does what. On GPUs of their own, engine and trainer need not make room in turn."""
-
-    engine: Gpu | None = Field(default=None, description="number of the engine's GPU; null: the first")
-    trainer: Gpus = Field(default=(), description="those of the trainer's processes, one each; none: the first ones")
-
-
-class TrainerConfig(Section):
-    """Everything the trainer needs: the recipe, the optimizer and the memory it may use."""
-
-    grpo: GrpoConfig = GrpoConfig()
-    optimizer: OptimizerConfig = OptimizerConfig()
-    lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
-    microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)
-    lanes: Lanes = Field(default=1, description=LANES)
-    processes: NotInIdentity[Lanes] = Field(default=1, description=PROCESSES)
-    gpus: NotInIdentity[Gpus] = Field(default=(), description="numbers of the GPUs, one for each process")
-    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto: a GPU if there is one")
-    trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
-    seed: int = Field(default=0, description="of dropout and new adapters")
-
-
-class EngineConfig(Section):
-    """vLLM, the sampler."""
-
-    max_model_len: Positive = Field(default=512, description="longest prompt plus completion, tokens")
-    max_num_seqs: Positive = Field(default=256, description="completions sampled at the same time")
-    kv_cache_gb: Annotated[float, Field(gt=0)] = Field(default=2.0, description="key/value cache on a CPU, GiB")
-    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
-    shard_prompts: Positive | None = Field(
-        default=None,
-        description="prompts of a round that are sampled together, with a seed of their own, so that results do not "
-        "depend on other shards; up to 8 times as many where each is answered once, as in an exam; null: all",
-    )
-    lora: LoraConfig | None = Field(default=None, description="adapters that it serves; a night uses those of `lora`")
 
 
 class NightConfig(Section):
@@ -228,12 +81,10 @@ class NightConfig(Section):
     grpo: GrpoConfig = GrpoConfig()
     on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
     self_play: SelfPlayConfig = SelfPlayConfig()
-    optimizer: OptimizerConfig = OptimizerConfig()
+    optimizer: OptimizerOptions = OptimizerOptions()
     lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
-    microbatch_tokens: Positive | None = Field(default=None, description=MICROBATCH)
-    lanes: Lanes = Field(default=1, description=LANES)
-    trainer_processes: NotInIdentity[Lanes] = Field(default=1, description=PROCESSES)
-    engine: EngineConfig = EngineConfig()
+    hardware: HardwareConfig = HardwareConfig()
+    engine: EngineOptions = EngineOptions()
     exam: ExamConfig
     keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
     budget_minutes: NotInIdentity[Annotated[float, Field(gt=0)] | None] = Field(
@@ -245,7 +96,6 @@ class NightConfig(Section):
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
-    devices: NotInIdentity[DevicesConfig] = DevicesConfig()
     cluster: NotInIdentity[ClusterConfig] = ClusterConfig()
     alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
     morning: NotInIdentity[MorningConfig] = MorningConfig()
@@ -316,16 +166,10 @@ class NightConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def processes_have_lanes(self) -> Self:
-        """Refuse processes without a lane of their own, and lanes in which dropout would draw other numbers."""
-        if self.trainer_processes > self.lanes:
-            raise ValueError(
-                f"trainer_processes: {self.trainer_processes} need as many lanes; set lanes: {self.trainer_processes}"
-            )
-        if self.devices.trainer and len(self.devices.trainer) != self.trainer_processes:
-            raise ValueError(f"devices.trainer: name one GPU for each of trainer_processes: {self.trainer_processes}")
-        if self.lanes > 1 and self.lora is not None and self.lora.dropout:
-            raise ValueError("lanes: with lora.dropout each process would draw other numbers; set lora.dropout: 0")
+    def lanes_have_no_dropout(self) -> Self:
+        """Refuse lanes in which dropout would draw other numbers."""
+        if self.hardware.lanes > 1 and self.lora is not None and self.lora.dropout:
+            raise ValueError("hardware.lanes: with lora.dropout each process would draw other numbers; set it to 0")
         return self
 
     @property
@@ -346,13 +190,13 @@ class NightConfig(Section):
     @property
     def channels(self) -> tuple[str, ...]:
         """The kinds of feedback that become lessons, in the order in which they are learned."""
-        enabled = {
-            "corrections": self.lessons.corrections.enabled,
-            "words": self.lessons.words.enabled,
-            "feedback": self.lessons.feedback.enabled,
+        learned = {
+            "corrections": self.lessons.corrections.epochs > 0,
+            "words": self.lessons.words.epochs > 0,
+            "feedback": self.lessons.feedback.epochs > 0,
             "picks": self.preference_learning != "reward_model",
         }
-        return tuple(channel for channel, on in enabled.items() if on)
+        return tuple(channel for channel, on in learned.items() if on)
 
     @property
     def wants_reward_model(self) -> bool:
@@ -368,19 +212,19 @@ class NightConfig(Section):
     @property
     def sampler(self) -> EngineConfig:
         """The engine's configuration, with the adapters that the night trains."""
-        return self.engine.model_copy(update={"lora": self.lora})
+        return EngineConfig(**dict(self.engine), lora=self.lora)
 
     @property
     def trainer(self) -> TrainerConfig:
         """The trainer's configuration."""
         return TrainerConfig(
             grpo=self.grpo,
-            optimizer=self.optimizer,
+            optimizer=OptimizerConfig(**dict(self.optimizer)),
             lora=self.lora,
-            microbatch_tokens=self.microbatch_tokens,
-            lanes=self.lanes,
-            processes=self.trainer_processes,
-            gpus=self.devices.trainer,
+            microbatch_tokens=self.hardware.microbatch_tokens,
+            lanes=self.hardware.lanes,
+            processes=len(self.hardware.trainer_gpus) or 1,
+            gpus=self.hardware.trainer_gpus,
             trust_remote_code=self.student.trust_remote_code,
             seed=self.seed,
         )

@@ -24,20 +24,45 @@ night is in its folder, in `config.yaml`.
 nightschool night --config conf/starter.yaml --set grpo.rounds=4 --set exam.target.problems=200
 ```
 
-N is an index in a list, from 0: `--set benchmarks.0.weight=2`.
+N is an index in a list, from 0: `--set benchmarks.0.weight=2`. An option whose default is `null` may be set to it.
 """
-LIMITS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most", "exclusiveMaximum": "less than"}
-PLAIN = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "object": "a mapping"}
+FIRST = (  # the options that people set
+    *("budget_minutes", "deadline", "student.source", "benchmarks", "stages", "grpo.rounds", "grpo.prompts_per_round"),
+    *("grpo.group_size", "grpo.max_completion_tokens", "optimizer.learning_rate", "distill.steps", "lora"),
+    *("exam.target", "seed", "keep_nights"),
+)
+LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+PLAIN = {"integer": "integer", "number": "number", "boolean": "true, false", "object": "mapping", "string": "text"}
 
 
 def reference() -> str:
-    """Return the page: one table for each section, in the order of the schema."""
+    """Return the page: the options that people set, then a table for each section, in the order of the schema."""
     whole = NightConfig.model_json_schema()
     sections = {name: (places, whole["$defs"][name]) for name, places in _places(whole).items()}
-    tables = [_table("The night", whole)]
+    tables = [_first(whole), _table("The night", whole)]
     for places, section in sections.values():
         tables.append(_table(", ".join(f"`{place}`" for place in places), section))
     return "\n".join([HEAD, *tables])
+
+
+def _first(whole: dict[str, Any]) -> str:
+    """Return the table of the options that people set."""
+    rows = [f"`{option}` | {_default(value)} | {_what(whole, value)}" for option, value in _options(whole)]
+    return "\n".join(["## What people set\n", "key | default | what", "---|---|---", *rows, ""])
+
+
+def _options(whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each of these options with its schema."""
+    for option in FIRST:
+        *keys, name = option.split(".")
+        section = whole
+        for key in keys:
+            section = whole["$defs"][next(_sections(section["properties"][key]))[0]]
+        yield option, section["properties"][name]
+
+
+def _what(whole: dict[str, Any], value: dict[str, Any]) -> str:
+    return value.get("description") or whole["$defs"][next(_sections(value))[0]]["description"]
 
 
 def _places(whole: dict[str, Any]) -> dict[str, list[str]]:
@@ -67,41 +92,39 @@ def _sections(value: dict[str, Any], in_list: bool = False) -> Iterator[tuple[st
 def _table(title: str, section: dict[str, Any]) -> str:
     """Return a section's table. Sections with defaults of their own have tables, not rows."""
     rows = [
-        f"| `{key}` | {_allowed(value)} | {_default(value)} | {value.get('description', '')} |".replace("\n", " ")
+        f"`{key}` | {_allowed(value)} | {_default(value)} | {value.get('description', '')}".replace("\n", " ")
         for key, value in section["properties"].items()
         if "$ref" not in value
     ]
-    head = ["| key | allowed | default | what |", "|---|---|---|---|"]
+    head = ["key | allowed | default | what", "---|---|---|---"]
     return "\n".join([f"## {title}\n", section["description"] + "\n", *head, *rows, ""])
 
 
 def _default(value: dict[str, Any]) -> str:
-    return f"`{json.dumps(value['default'], ensure_ascii=False)}`" if "default" in value else "none: it must be given"
+    return f"`{json.dumps(value['default'], ensure_ascii=False)}`" if "default" in value else "required"
 
 
 def _allowed(value: dict[str, Any]) -> str:
     """Return the allowed values in words."""
     if "$ref" in value:
-        return "a section, below"
+        return "section"
     if "anyOf" in value:
-        return ", or ".join(dict.fromkeys(map(_allowed, value["anyOf"])))
+        return ", or ".join(dict.fromkeys(branch for branch in map(_allowed, value["anyOf"]) if branch != "null"))
     if "enum" in value or "const" in value:
         return ", ".join(f"`{name}`" for name in value.get("enum", [value.get("const")]))
     if value.get("type") == "array":
         return _of_list(value)
-    if value.get("type") == "string":
-        return f"a text like `{value['pattern']}`".replace("|", r"\|") if "pattern" in value else "a text"
     if "minimum" in value and value["minimum"] == value.get("maximum"):
         return f"{value['minimum']:g}"
-    limits = [f"{words} {value[limit]:g}" for limit, words in LIMITS.items() if limit in value]
-    return ", ".join([PLAIN.get(value.get("type", ""), "null"), *limits])
+    limits = [f" {sign} {value[limit]:g}" for limit, sign in LIMITS.items() if limit in value]
+    return PLAIN.get(value.get("type", ""), "null") + ",".join(limits)
 
 
 def _of_list(value: dict[str, Any]) -> str:
     if "prefixItems" in value:
-        return f"a list of two: {'; '.join(map(_allowed, value['prefixItems']))}"
-    least = f", at least {value['minItems']}" if "minItems" in value else ""
-    return f"a list of: {_allowed(value['items'])}{least}"
+        return f"two: {'; '.join(map(_allowed, value['prefixItems']))}"
+    least = f", ≥ {value['minItems']}" if "minItems" in value else ""
+    return f"list of {_allowed(value['items'])}{least}"
 
 
 if __name__ == "__main__":

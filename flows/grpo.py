@@ -200,8 +200,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        problems, path = self.night.config.grpo.quiz_problems, f"{round_path(number)}/quiz"
-        quiz = run_quiz(self.night, path, self.policy, self.sampler.excluded, problems)
+        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.excluded)
         if (accuracy := quiz_accuracy(quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.monitor.add_quiz(number, quiz)

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 
+OVERLONG_SHARE, OVERLONG_PENALTY = 0.2, 1.0  # of `overlong: shape`
+
 
 def group_advantages(
     rewards: Float[Tensor, "groups size"], scale: Literal["none", "std"] = "none", epsilon: float = 1e-4
@@ -78,12 +80,12 @@ def overlong_rewards(
     its denominator (TRL's mask_truncated_completions leaves them in the baseline). `shape`: minus the penalty times
     min(1, (|y| − (L_max − L_cache)) / L_cache) for a completion of more than L_max − L_cache tokens (DAPO, arXiv
     2503.14476, equation 13, with the penalty 1), where L_max is `max_completion_tokens` and L_cache its last
-    `overlong_share`; a completion that was cut counts as longer than L_max. NaN stays NaN.
+    fifth; a completion that was cut counts as longer than L_max. NaN stays NaN.
     """
     if config.overlong == "mask":
         return rewards.masked_fill(cut, float("nan"))
     if config.overlong == "shape":
-        cache = config.overlong_share * config.max_completion_tokens
+        cache = OVERLONG_SHARE * config.max_completion_tokens
         beyond = (lengths.to(rewards.dtype) - (config.max_completion_tokens - cache)) / cache
-        return rewards - config.overlong_penalty * beyond.clamp(0.0, 1.0).masked_fill(cut, 1.0)
+        return rewards - OVERLONG_PENALTY * beyond.clamp(0.0, 1.0).masked_fill(cut, 1.0)
     return rewards

@@ -21,6 +21,8 @@ class Visit(NamedTuple):
     reward: float
 
 
+GAMMA, LAMBDA = 0.99, 0.95  # discount of rewards by turn; decay of the traces of `td`
+
 Group = Sequence[Sequence[Visit]]
 Values = list[list[float]]
 
@@ -33,7 +35,7 @@ def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
     return returns[::-1]
 
 
-def state_values(group: Group, gamma: float) -> Values:
+def state_values(group: Group, gamma: float = GAMMA) -> Values:
     """Return V of every visit: the mean return-to-go from where the same was seen.
 
     What was seen only once has the mean of all episodes at that turn.
@@ -86,9 +88,9 @@ def turn_advantages(group: Group, values: Values, episode_advantages: Float[Tens
     `values`: those of `state_values`.
     """
     if grpo.credit == "gigpo":
-        return gigpo_advantages(group, values, episode_advantages.tolist(), grpo.credit_gamma)
+        return gigpo_advantages(group, values, episode_advantages.tolist(), GAMMA)
     if grpo.credit == "td":
-        return td_advantages(group, values, grpo.credit_gamma, grpo.credit_lambda)
+        return td_advantages(group, values, GAMMA, LAMBDA)
     return [[whole] * len(episode) for whole, episode in zip(episode_advantages.tolist(), group, strict=True)]
 
 

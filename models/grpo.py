@@ -9,6 +9,7 @@ from torch import Tensor
 from conf.schema import GrpoConfig
 
 IMPOSSIBLE = -1e4  # nats: replaces the log-probability −inf, so that a difference of two is a number
+RATIO_CAP = 2.0  # of a token's weight against the sampler
 LOG_RATIO_LIMIT = 20.0  # nats: a ratio is clamped to exp(±20) and has no gradient beyond
 
 
@@ -117,7 +118,7 @@ def sampler_weights(
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
     """Return weights that correct for the mismatch of sampler and policy. Log-probabilities must be 0 where masked.
 
-    Three values: the token weights min(exp(π_old − μ), cap) (Yao et al. 2025, "Your efficient RL framework secretly
+    Three values: the token weights min(exp(π_old − μ), 2) (Yao et al. 2025, "Your efficient RL framework secretly
     brings you off-policy RL training"); which completions are kept: those whose geometric-mean ratio is in the band
     (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose sampler log-probabilities are all numbers;
     and the mismatch: sums over tokens of |π_old − μ|, of the ratio and its square, of k3(μ‖π), and the extremes.
@@ -141,7 +142,7 @@ def sampler_weights(
         "sampler_k3": (ratio - bounded - 1).sum(),
         "masked_sequences": (~kept).sum(),
     }
-    return ratio.clamp(max=config.sampler_ratio_cap), kept, mismatch
+    return ratio.clamp(max=RATIO_CAP), kept, mismatch
 
 
 def _possible(logprobs: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T"]:

@@ -19,6 +19,7 @@ from models.td import gae, trace_weights
 
 HUMAN_RATE = 1e-6  # of the literal rule: on the owner's own words
 RATE = 1e-5  # of the literal rule: on everything else
+GAMMA, LAMBDA = 0.99, 0.95  # of traces: discount and decay per token
 ALIKE = 1e-4  # nats; preferences that differ by less say nothing
 
 Tokens = Sequence[int]
@@ -83,7 +84,7 @@ def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Seq
     The credit is the advantage with values of 0: an owner's praise and blame are advantages already (COACH, MacGlashan
     et al. 2017).
     """
-    weights = gae(rewards, [0.0] * (len(rewards) + 1), day.config.gamma, day.config.trace_decay)
+    weights = gae(rewards, [0.0] * (len(rewards) + 1), GAMMA, LAMBDA)
     return _learn(day, prompt, [answer], [weights.float()], RATE)
 
 
@@ -153,7 +154,7 @@ def _fading(day: DayCopy, length: int) -> Tensor:
     """Return a praise's weights: 1 for each token, or with traces the accumulating trace's at the end."""
     if not day.config.traces:
         return torch.ones(length)
-    return trace_weights(length, day.config.gamma, day.config.trace_decay).float()
+    return trace_weights(length, GAMMA, LAMBDA).float()
 
 
 def _from(first: int, length: int) -> Tensor:

@@ -11,6 +11,7 @@ from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 
 OWNER = "owner"  # stands for the benchmark in the owner's own prompts
+COMPLETE, IN_LATIN = 0.5, 0.5  # rewards of an answer that ended by itself, and of one in the prompt's script
 CLIP = 3.0  # standard deviations, so that one outlier cannot dominate a group
 ROUNDING = 1e-4  # a group whose rewards spread less has no preference
 
@@ -52,7 +53,7 @@ def owner_scores(
     length_penalty: float,
     max_tokens: int,
 ) -> list[Score]:
-    """Score a group of answers to an owner's prompt with `weight`·z + `format`·f + `language`·s − `length_penalty`·l.
+    """Score a group of answers to an owner's prompt with `weight`·z + f/2 + s/2 − `length_penalty`·l.
 
     z is the learned reward, standardised within the group. f is 1 for an answer that ended by itself and is not empty.
     s is 0 where a prompt in Latin script is answered mostly in another, else 1. l is the length as a share of
@@ -67,7 +68,7 @@ def owner_scores(
         complete = float(attempt.finish_reason == "stop" and bool(attempt.completion.strip()))
         script = float(not leaves_latin(attempt.problem.question, attempt.completion))
         length = attempt.tokens / max_tokens
-        reward = config.weight * z + config.format * complete + config.language * script - length_penalty * length
+        reward = config.weight * z + COMPLETE * complete + IN_LATIN * script - length_penalty * length
         parts = {"learned": raw, "learned_z": z, "format": complete, "language": script, "length": length}
         scores.append(Score(reward, "judged", parts=parts))
     return scores

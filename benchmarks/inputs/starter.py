@@ -45,7 +45,7 @@ def studied() -> Path:
     traces = iter(generated_lines("traces", "of the teacher", count, night.benchmarks[0].levels, "2026-01-01"))
     with TemporaryDirectory(dir=model.parent) as drafts:
         for number, lesson in enumerate(LESSONS):
-            trainer = Trainer(model, lesson_config(night.trainer, lesson.learning_rate, lesson.warmup_steps))
+            trainer = Trainer(model, lesson_config(night.trainer, lesson.learning_rate))
             chosen = list(islice(traces, lesson.steps * lesson.batch_size))
             prompts = [prompt_tokens(tokenizer, trace["messages"], night.student) for trace in chosen]
             answers = [answer_tokens(tokenizer, trace["response"]) for trace in chosen]

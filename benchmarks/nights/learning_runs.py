@@ -83,7 +83,7 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     found = []
     for checkpoint in checkpoints:
         prompts = render_prompts(benchmark, chosen, checkpoint, config.student)
-        arguments = (checkpoint, config.student, config.engine, config.exam.max_completion_tokens, engine)
+        arguments = (checkpoint, config.student, config.sampler, config.exam.max_completion_tokens, engine)
         rows = answer_questions(benchmark, chosen, prompts, *arguments)
         found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     engine.close()

@@ -73,7 +73,7 @@ def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sample
             prompts=committed(_prompts(night)),
             checkpoint=_checkpoint(night),
             grpo=config.grpo,
-            config=config.engine,
+            config=config.sampler,
             trust_remote_code=False,
             seed=number,
             engine=night.engine,
@@ -93,7 +93,7 @@ def plain(night: "Night", repeats: int) -> list[Sampled]:
     worker = Worker("plain", engine_environment(), night.folder / "logs" / "plain.log")
     arguments = (
         _checkpoint(night),
-        config.engine,
+        config.sampler,
         [list(map(int, tokens)) for tokens in prompts],
         config.grpo.group_size,
         config.grpo.max_completion_tokens,

@@ -85,16 +85,12 @@ class ExamPart(Section):
     problems: Positive | None = Field(
         default=None, description="so many: the first of the test split in a fixed random order; null: all"
     )
-    after: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="skips so many of the first problems in that order"
-    )
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.05, description="largest loss of accuracy allowed to a guard, or to the target where picks decide"
     )
     samples: Annotated[int, Field(ge=0, le=1000)] = Field(
-        default=0, description="further answers sampled per problem by `nightschool evaluate`, for pass@k"
+        default=0, description="further answers that `nightschool evaluate` samples per problem, for pass@k"
     )
-    temperature: Annotated[float, Field(gt=0, le=2)] = Field(default=1.0, description="of those further answers")
 
     @model_validator(mode="after")
     def can_be_chosen(self) -> Self:

@@ -31,7 +31,6 @@ class ExamConfig(Section):
         default=False,
         description="the student after its lessons and the candidate also answer all problems of the target",
     )
-    bootstrap_samples: Annotated[int, Field(ge=1000)] = Field(default=10_000, description="draws of the bootstrap")
 
     @model_validator(mode="after")
     def parts_have_their_own_names(self) -> Self:

@@ -4,13 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conf.section import Positive, Section
+from conf.section import Section
 
 
 class RewardConfig(Section):
-    """The parts of a completion's reward; see `rewards/composition.py`."""
+    """The parts of a completion's reward besides 1 for a correct answer; see `rewards/composition.py`."""
 
-    correct: Annotated[float, Field(ge=0)] = Field(default=1.0, description="reward of a correct answer")
     format: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="reward of an answer in the format that the prompt asks for, correct or not"
     )
@@ -23,7 +22,6 @@ class RewardConfig(Section):
 class SandboxConfig(Section):
     """How programs that a model wrote are run; see docs/security.md."""
 
-    workers: Positive | None = Field(default=None, description="programs that run at the same time; null: one per core")
     seconds: Annotated[float, Field(gt=0)] = Field(default=5.0, description="CPU time of one program, seconds")
     memory_mb: Annotated[int, Field(ge=64)] = Field(default=512, description="memory of one program, MB")
     allow_missing: tuple[Literal["landlock", "seccomp"], ...] = Field(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from conf.section import HubRevision, Positive, Section
+from conf.section import Positive, Section
 
 Lesson = Literal["distill", "lessons", "self_distill"]
 Rounds = Literal["grpo", "on_policy", "self_play"]
@@ -29,7 +29,6 @@ class OnPolicyConfig(Section):
     """On-policy distillation: a local teacher scores each token of the student's completions."""
 
     teacher: str = Field(description="'starter', or folder or hub id of a model with the student's tokenizer")
-    revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
 
 
 class SelfPlayConfig(Section):

@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from conf.section import Positive, Section, Share
+from conf.sections.training import LoraConfig
 
 Nats = Annotated[float, Field(gt=0)]
+DAY_ADAPTER = LoraConfig(rank=16, alpha=32)  # with which the day copy learns
 
 
 class TeachConfig(Section):
@@ -26,15 +28,10 @@ class TeachConfig(Section):
     kl_of_day: Nats = Field(
         default=0.1, description="most that a day may change answers to everyday prompts: KL divergence, nats per token"
     )
-    traces: bool = Field(
-        default=False, description="credit fades backwards through an answer, by (gamma * trace_decay)"
-    )
-    gamma: Share = Field(default=0.99, description="discount per token")
-    trace_decay: Share = Field(default=0.95, description="λ, decay of an eligibility trace per token")
+    traces: bool = Field(default=False, description="credit fades backwards through an answer, by 0.94 a token")
     implicit_reward: Share = Field(
         default=0.0,
         description="reward of an answer after which the conversation goes on, from 0 (off) to 1; answers that were "
         "left without a word get its negative; below 0.25, only the day copy learns from it",
     )
     max_answer_tokens: Positive = Field(default=96, description="an answer is cut after so many tokens")
-    rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of the day's adapter")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conf.load import STARTER, load_night
-from conf.schema import LoraConfig, NightConfig
+from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_second, refuse_second_server
 from flows.commands.options import AsJson, Config, Overrides, print_json
@@ -83,10 +83,9 @@ def teach(
 
 
 def for_teaching(config: NightConfig) -> NightConfig:
-    """Return a configuration whose engine has room for the day copy's adapter and for a few answers at a time."""
-    adapter = LoraConfig(rank=config.teach.rank, alpha=2 * config.teach.rank)
-    changes = {"lora": adapter, "max_num_seqs": ANSWERS, "kv_cache_gb": CACHE}
-    return config.model_copy(update={"engine": config.engine.model_copy(update=changes)})
+    """Return a configuration whose engine has room for a few answers at a time."""
+    engine = config.engine.model_copy(update={"max_num_seqs": ANSWERS, "kv_cache_gb": CACHE})
+    return config.model_copy(update={"engine": engine})
 
 
 @contextmanager

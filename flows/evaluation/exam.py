@@ -56,8 +56,7 @@ def exam(
     if against:
         for part in outcome:
             after, before = (table[table.benchmark == part] for table in tables)
-            options = {"samples": config.exam.bootstrap_samples, "seed": config.seed, "alpha": config.exam.alpha}
-            comparison = dataclasses.asdict(compare(part, before, after, **options))
+            comparison = dataclasses.asdict(compare(part, before, after, seed=config.seed, alpha=config.exam.alpha))
             outcome[part] |= {"against": figures[1][part], "comparison": comparison}
     show_text("exam", "\n".join(f"    {line}" for line in lines_of(outcome)), f"The exam of {checkpoint}")
     return outcome

@@ -57,11 +57,11 @@ class Night:
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        devices, address = self.config.devices, self.config.cluster.address
-        engine = engine_environment() | on_gpu(devices.engine)
+        hardware, address = self.config.hardware, self.config.cluster.address
+        engine = engine_environment() | on_gpu(hardware.engine_gpu)
         kept: Any = ("engine", engine, logs / "engine.log", self.note)
         self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
-        trainer = trainer_environment() | on_gpu(*devices.trainer[:1])  # the others are its helpers'
+        trainer = trainer_environment() | on_gpu(*hardware.trainer_gpus[:1])  # the others are its helpers'
         self.trainer = Worker("trainer", trainer, logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
         self.limit_workers(before_end=-LATE)
@@ -147,8 +147,9 @@ class Night:
 
         An engine that dies of it holds nothing any more: the next call starts it.
         """
-        devices = self.config.devices
-        apart = devices.engine is not None and devices.trainer and devices.engine not in devices.trainer
+        hardware = self.config.hardware
+        engine, trainers = hardware.engine_gpu, hardware.trainer_gpus
+        apart = engine is not None and trainers and engine not in trainers
         if self.engine.running and not apart:
             with suppress(WorkerDiedError):
                 self.engine.call(engine_process.sleep)

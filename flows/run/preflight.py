@@ -16,7 +16,7 @@ from flows.run.machine import require_machine
 from flows.run.sandbox_check import program_benchmarks, require_sandbox
 from flows.run.speed import check_hours
 from flows.training.judge import CHAMPION, find_judge
-from flows.training.validation import is_quizzed, quiz_part
+from flows.training.validation import BETWEEN_ROUNDS, is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards import benchmarks
 from tasks.cluster.connection import connect
@@ -46,7 +46,7 @@ def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
     if not resumed:
         check_hours(home, config)
     if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # perhaps gigabytes to download
-        find_model(config.on_policy.teacher, config.on_policy.revision, "on_policy.teacher")
+        find_model(config.on_policy.teacher, None, "on_policy.teacher")
     if config.judge is not None and config.judge.checkpoint not in (None, CHAMPION):
         find_judge(config.judge.checkpoint)
 
@@ -166,7 +166,7 @@ def _check_quizzes(config: NightConfig) -> None:
     """A quiz asks training problems of the exam's target, so there must be some."""
     if not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
         return
-    part = quiz_part(config, config.grpo.quiz_problems)
+    part = quiz_part(config, BETWEEN_ROUNDS)
     try:
         if not benchmarks.configured(part).problems("train"):
             raise InputError(f"{part.name} has no training problems for a quiz")

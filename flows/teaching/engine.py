@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
+from conf.sections.teaching import DAY_ADAPTER
 from models.engine.environment import engine_environment
 from tasks.teaching import writing
 from tasks.teaching.writing import Champion, Messages, Written
@@ -32,7 +33,8 @@ class Engine:
         self.champion, self.has_adapter, self.running = champion, False, True
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
-        self._model = Champion(champion, config.engine, config.student)
+        settings = config.sampler.model_copy(update={"lora": DAY_ADAPTER})
+        self._model = Champion(champion, settings, config.student)
         self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:

@@ -25,6 +25,7 @@ from tasks.stage import Artifact, committed, run_name
 from tasks.tables import TRACES, read_table
 
 TABLE = "traces.parquet"
+OWN_ANSWERS_RATE = 5e-6  # much more ruins a student
 
 
 def learn_traces(
@@ -176,7 +177,7 @@ def learn_own_answers(
             traces=(answers,),
             unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
             drawn_by=_seed(night, path),
-            config=night.config.distill.model_copy(update={"learning_rate": night.config.distill.own_answers_rate}),
+            config=night.config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
             sandbox=night.config.sandbox,
             benchmarks=night.config.benchmarks,
             pace=pace,

@@ -98,13 +98,13 @@ def reward_model_of(
 
 
 def _earlier_reward_model(night: Night) -> Path | None:
-    """Return the reward model that served in the last finished night, where that had the same backbone."""
+    """Return the reward model that served in the last finished night, where that had the same student."""
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
     if last is None or before is None or fitted is None or not fitted.read_json("outcome.json")["serves"]:
         return None
-    if (before.reward_model.backbone, before.student) != (config.reward_model.backbone, config.student):
+    if before.student != config.student:
         return None
     checkpoint = night.checkpoint(fitted)
     return checkpoint if is_intact(checkpoint) else None

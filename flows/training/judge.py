@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from conf.schema import NightConfig
-from conf.sections.lessons import JudgeConfig
+from conf.sections.lessons import EndpointConfig, JudgeConfig
 from conf.storage.durable import make_folder
 from conf.storage.home import NightError
 from flows.evaluation.models import engine_for
@@ -16,7 +16,7 @@ from flows.run.history import last_finished
 from flows.serving.vllm_server import EngineServer
 from flows.serving.whole_model import whole_model
 from flows.training.reward_model import LearnedReward
-from models.hf.teacher_client import CONCURRENT_REQUESTS
+from models.hf.teacher_client import CONCURRENT_REQUESTS, LOCAL
 from rewards.verifier import Problem
 from tasks.judge.examine_judge import examine_judge, figures
 from tasks.judge.rank_by_judge import rank_by_judge
@@ -25,25 +25,30 @@ from tasks.stage import Artifact, committed
 from tasks.tracking import Tracking
 
 CHAMPION = "champion"  # as `judge.checkpoint`
+# Of a judge in a folder: the tokens of a request with its reply, as far as the model can, and its share of the GPU's
+# memory, besides that of `engine`.
+CONTEXT_TOKENS, GPU_MEMORY_SHARE = 4096, 0.3
 
 
 class Judge:
     """The night's judge. One in a folder is served as long as the night lasts, from here on."""
 
     def __init__(self, night: Night, config: JudgeConfig, champion: Path) -> None:
-        self.night, self.config = night, config
+        self.night = night
         self.server: EngineServer | None = None
-        if config.checkpoint is None:
+        if config.endpoint is not None:
+            self.endpoint = config.endpoint
             return
-        if config.checkpoint == CHAMPION:
+        if is_champion := config.checkpoint == CHAMPION:
             checkpoint = whole_model(champion, night.home, night.config.student.trust_remote_code)
         else:
-            checkpoint = find_judge(config.checkpoint)
-        self.config = config.model_copy(update={"model": checkpoint.name})
+            checkpoint = find_judge(str(config.checkpoint))
+        self.endpoint = EndpointConfig(base_url=LOCAL, model=checkpoint.name)
         folder = night.closing.enter_context(TemporaryDirectory(prefix="nightschool-"))  # a socket's path is short
         make_folder(night.folder / "logs")
         log_file = night.folder / "logs" / "judge.log"
-        self.server = EngineServer(checkpoint, settings(night.config, config, checkpoint), Path(folder), log_file, ())
+        served = settings(night.config, checkpoint, trusted=is_champion)
+        self.server = EngineServer(checkpoint, served, Path(folder), log_file, ())
         night.closing.callback(self.server.end)
 
     def arguments(self) -> dict[str, Any]:
@@ -52,7 +57,8 @@ class Judge:
         before = last_finished(night.home.nights, night.config.name)
         until = end_of_asking(night.hours, night.config, night.folder, before)
         local = self._socket if self.server else None
-        return {"config": self.config, "date": night.date, "cache": night.home.teacher, "until": until, "local": local}
+        shared = {"date": night.date, "cache": night.home.teacher, "until": until, "local": local}
+        return {"endpoint": self.endpoint, **shared}
 
     def _socket(self) -> Path:
         """Return the socket file of the judge's server once it answers, or has failed: then it ranks nothing."""
@@ -104,10 +110,11 @@ def learned_reward(
         return None
     if config.judge is not None:
         judge = Judge(night, config.judge, champion)
-        examined = night.run(examine_judge, "examine_judge", reward_model=reward_model, **judge.arguments())
+        proof: dict[str, Any] = {"reward_model": reward_model, "picks": config.judge.picks}
+        examined = night.run(examine_judge, "examine_judge", **proof, **judge.arguments())
         if examined.read_json("outcome.json")["serves"]:
             return JudgedReward(judge, night, day, reward_model, base, exam)
-        log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", judge.config.model)
+        log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", judge.endpoint.model)
     if not reward_model.read_json("outcome.json")["serves"]:
         return None
     return LearnedReward(night, day, reward_model, base, exam)
@@ -120,12 +127,15 @@ def find_judge(checkpoint: str) -> Path:
     return folder
 
 
-def settings(config: NightConfig, judge: JudgeConfig, checkpoint: Path) -> NightConfig:
-    """Return the settings with which a judge in a folder is served: its own memory, no system text, no foreign code."""
-    memory = {"max_model_len": judge.context_tokens, "max_num_seqs": CONCURRENT_REQUESTS, "kv_cache_gb": 1.0}
-    engine = config.engine.model_copy(update=memory | {"gpu_memory_share": judge.gpu_memory_share})
-    trusted = config.student.trust_remote_code and judge.checkpoint == CHAMPION
-    student = config.student.model_copy(update={"system": None, "trust_remote_code": trusted})
+def settings(config: NightConfig, checkpoint: Path, *, trusted: bool) -> NightConfig:
+    """Return the settings with which a judge in a folder is served: its own memory, and no system text.
+
+    Only a `trusted` model may bring code, where the student may.
+    """
+    memory = {"max_model_len": CONTEXT_TOKENS, "max_num_seqs": CONCURRENT_REQUESTS, "kv_cache_gb": 1.0}
+    engine = config.sampler.model_copy(update=memory | {"gpu_memory_share": GPU_MEMORY_SHARE})
+    code = config.student.trust_remote_code and trusted
+    student = config.student.model_copy(update={"system": None, "trust_remote_code": code})
     return config.model_copy(update={"engine": engine_for(engine, checkpoint), "student": student})
 
 

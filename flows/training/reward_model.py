@@ -22,6 +22,7 @@ from tasks.tracking import Tracking
 from tasks.training.trainer_process import Predecessor
 from tasks.workers import HoursOverError, WorkerDiedError
 
+KL_COEFFICIENT = 0.02  # the least of the KL term while a learned reward is used
 RANKED_EVERY = 5  # rounds, where the night has no quizzes
 
 
@@ -46,7 +47,7 @@ class LearnedReward:
     def trainer_config(self) -> TrainerConfig:
         """The trainer's configuration in the rounds: with a KL term to the checkpoint that the block began with."""
         config = self.night.config
-        coefficient = max(config.grpo.kl_coefficient, config.learned_reward.kl_coefficient)
+        coefficient = max(config.grpo.kl_coefficient, KL_COEFFICIENT)
         grpo = config.grpo.model_copy(update={"kl_coefficient": coefficient})
         return config.trainer.model_copy(update={"grpo": grpo})
 

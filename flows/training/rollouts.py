@@ -19,7 +19,7 @@ from tasks.rollouts import verdicts
 from tasks.rollouts.advantages import credit
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sample
-from tasks.rollouts.score import score
+from tasks.rollouts.score import SOLVE_RATE_DECAY, score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.teacher_advantages import credit_by_teacher
 from tasks.self_play.admit import admit
@@ -213,7 +213,7 @@ class GroupSampler:
             reward=config.reward,
             sandbox=config.sandbox,
             solve_rates=self.solve_rates,
-            decay=config.grpo.solve_rate_decay if is_first else 1.0,  # within a round nothing is old
+            decay=SOLVE_RATE_DECAY if is_first else 1.0,  # within a round nothing is old
             night=self.night.date,
             engine=self.night.engine,
             **(learned.score_arguments(path, prompts, rollouts) if learned else {}),

@@ -15,6 +15,8 @@ from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers import HoursOverError, WorkerDiedError
 
+BETWEEN_ROUNDS = 100  # problems of a quiz
+
 
 @dataclass
 class Quizzes:
@@ -68,7 +70,12 @@ def quiz_part(config: NightConfig, problems: int) -> ExamPart:
 
 
 def run_quiz(
-    night: Night, path: str, checkpoint: Path, exam_questions: tuple[str, ...], problems: int, seed: str = "quiz"
+    night: Night,
+    path: str,
+    checkpoint: Path,
+    exam_questions: tuple[str, ...],
+    problems: int = BETWEEN_ROUNDS,
+    seed: str = "quiz",
 ) -> Artifact:
     """Run a quiz of so many problems on a checkpoint. The same `seed` asks the same ones; never `exam_questions`."""
     config = night.config

@@ -19,7 +19,10 @@ from typing import Any, NamedTuple
 from conf.sections.lessons import EndpointConfig
 from conf.storage.durable import make_folder, read_json, write_atomically
 
+TEACHER_KEY, JUDGE_KEY = "NIGHTSCHOOL_TEACHER_KEY", "NIGHTSCHOOL_JUDGE_KEY"  # environment variables
 CONCURRENT_REQUESTS = 4
+TIMEOUT = 60.0  # seconds for one attempt at one answer
+RETRIES = 2  # further attempts at an answer
 MAX_FAILURES = 3  # in a row, after which the teacher is left alone
 TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
 FATAL = (401, 403, 404)  # one such HTTP status is enough to stop
@@ -78,15 +81,16 @@ def ask(
     until: float = math.inf,
     night: str = "",
     socket: Path | None = None,
+    key: str = TEACHER_KEY,
 ) -> Replies:
     """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
 
     `until`: the latest end, in seconds since the epoch. `cache`: a folder with earlier answers, named by the SHA-256 of
     everything that makes the question, and with the tokens that each `night` has spent: its limits hold for all its
     calls together, also after a kill. Requests under way when a limit is reached are still answered and counted.
-    `socket`: the socket file of a server that listens at no address.
+    `socket`: the socket file of a server that listens at no address. `key`: the environment variable of its key.
     """
-    return asyncio.run(_Client(questions, config, cache, night, socket).run(until))
+    return asyncio.run(_Client(questions, config, cache, night).run(until, socket, os.environ.get(key) or "none"))
 
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
@@ -96,34 +100,26 @@ def answered_before(question: Question, config: EndpointConfig, cache: Path, nig
 
 
 class _Client:
-    def __init__(
-        self, questions: Sequence[Question], config: EndpointConfig, cache: Path, night: str, socket: Path | None
-    ) -> None:
-        self.questions, self.config, self.cache, self.night, self.socket = questions, config, cache, night, socket
+    def __init__(self, questions: Sequence[Question], config: EndpointConfig, cache: Path, night: str) -> None:
+        self.questions, self.config, self.cache, self.night = questions, config, cache, night
         self.usage_file = cache / f"{night}.spent"
         self.spent = Usage(*(read_json(self.usage_file) or ()))  # by earlier calls
         self.replies = Replies([None] * len(questions))
         self.failures = 0  # in a row
 
-    async def run(self, until: float) -> Replies:
+    async def run(self, until: float, socket: Path | None, key: str) -> Replies:
+        """Ask. The library wants a `key`, also for a server that needs none."""
         import httpx
         from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
 
         config, replies, before = self.config, self.replies, self.spent
         minutes, left = 60 * config.budget_minutes, until - time.time()
-        key = os.environ.get(config.key_variable) or "none"  # the library wants one, a server of one's own does not
         slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
         make_folder(self.cache)
         # openai takes such a client, though its types name httpx2's
-        through_socket: Any = self.socket and httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(self.socket))
-        )
+        through_socket: Any = socket and httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(socket)))
         async with AsyncOpenAI(
-            base_url=config.base_url or LOCAL,
-            api_key=key,
-            timeout=config.timeout_seconds,
-            max_retries=config.retries,
-            http_client=through_socket,
+            base_url=config.base_url, api_key=key, timeout=TIMEOUT, max_retries=RETRIES, http_client=through_socket
         ) as client:
             try:
                 async with asyncio.timeout(min(minutes, left)):
@@ -171,9 +167,8 @@ class _Client:
         import openai
 
         # the library's timeout is for each read: a server that sends a byte now and then would never reach it
-        seconds = self.config.timeout_seconds * (1 + self.config.retries)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(TIMEOUT * (1 + RETRIES)):
                 return await client.chat.completions.create(
                     model=self.config.model,
                     messages=question.turns,
@@ -181,7 +176,7 @@ class _Client:
                     max_tokens=self.config.max_tokens,
                 )
         except (TimeoutError, openai.APITimeoutError):
-            raise NoAnswerError(f"no answer in {self.config.timeout_seconds:g} s") from None
+            raise NoAnswerError(f"no answer in {TIMEOUT:g} s") from None
         except openai.APIConnectionError:
             raise NoAnswerError("no connection", fatal=True) from None
         except openai.APIStatusError as error:

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from conf.schema import LoraConfig
-from conf.sections.teaching import TeachConfig
+from conf.sections.teaching import DAY_ADAPTER, TeachConfig
 from models import lora
 from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
@@ -60,7 +59,7 @@ class DayCopy:
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
         with torch.random.fork_rng():
             torch.manual_seed(SEED)
-            lora.attach(self.model, LoraConfig(rank=config.rank, alpha=2 * config.rank))
+            lora.attach(self.model, DAY_ADAPTER)
         self.model.eval()
         self.adapter: Adapter = {}
         for name, parameter in self.model.named_parameters():

@@ -30,19 +30,16 @@ def kto_loss(
     kl: Tensor,
     *,
     beta: float,
-    desirable_weight: float = 1.0,
-    undesirable_weight: float = 1.0,
 ) -> tuple[Tensor, dict[str, float]]:
-    """Return the mean over answers of λ_y − v, and metrics (KTO, arXiv 2402.01306, equations 7 and 8).
+    """Return the mean over answers of 1 − v, and metrics (KTO, arXiv 2402.01306, equations 7 and 8, with λ = 1).
 
-    v = λ_D σ(β(r − z)) for a desirable answer, λ_U σ(β(z − r)) for another, with r = log π/π_ref of the whole answer,
-    and z = `kl`, which has no gradient (see `kto_kl`). The metrics: `kl`, and the mean of β r over the `desirable` and
+    v = σ(β(r − z)) for a desirable answer, σ(β(z − r)) for another, with r = log π/π_ref of the whole answer, and
+    z = `kl`, which has no gradient (see `kto_kl`). The metrics: `kl`, and the mean of β r over the `desirable` and
     over the `undesirable` answers, if there are any.
     """
     ratio, kl = policy - reference, kl.detach()
     side = torch.where(desirable, 1.0, -1.0)
-    weight = torch.where(desirable, desirable_weight, undesirable_weight)
-    loss = (weight * (1 - torch.sigmoid(side * beta * (ratio - kl)))).mean()
+    loss = (1 - torch.sigmoid(side * beta * (ratio - kl))).mean()
     rewards = {"desirable": beta * ratio.detach()[desirable], "undesirable": beta * ratio.detach()[~desirable]}
     return loss, {"kl": float(kl)} | {name: float(side.mean()) for name, side in rewards.items() if len(side)}
 

@@ -12,12 +12,18 @@ from torch.nn.utils.rnn import pad_sequence
 
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
+from conf.sections.training import ADAPTER_RATE_FACTOR, OptimizerConfig
 from models import lora
 from models.hf.hardware import tokens_per_pass
 from models.lessons.preference_data import Pick
 from models.optim.master_weights import MasterWeights
 from models.packing.packing import Pack, pack, split
 from models.reward_model import RewardModel, answer_group, choice_loss
+
+PICKS_PER_STEP = 8
+HEAD_RATE_FACTOR = 50  # times the backbone's learning rate
+WARMUP_STEPS = 4
+CENTERING = 0.01  # keeps a pick's rewards around 0
 
 
 def fit(
@@ -33,8 +39,8 @@ def fit(
 
     Takes `config.epochs` passes over the picks. `continues`: `start` is a reward model, which knows most of the picks
     already, so one pass is enough. The word embeddings are frozen: a few hundred picks have nothing to
-    teach most of them. With `trainer.lora`, only adapters (without dropout, at `lesson_rate_factor` times the rate) and
-    the head are trained.
+    teach most of them. With `trainer.lora`, only adapters (without dropout, at ten times the rate) and the head are
+    trained.
     """
     model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
     model.model.requires_grad_(True)
@@ -46,27 +52,24 @@ def fit(
     transformer: Any = model.model
     transformer.get_input_embeddings().requires_grad_(False)
     transformer.get_output_embeddings().requires_grad_(False)
-    optimizer = trainer.optimizer.model_copy(update={"warmup_steps": config.warmup_steps})
-    backbone_rate = config.learning_rate * (trainer.lora.lesson_rate_factor if trainer.lora else 1.0)
     optimizers = [
-        MasterWeights(part, optimizer.model_copy(update={"learning_rate": rate}))
-        for part, rate in ((transformer, backbone_rate), (model.head, config.head_learning_rate))
+        MasterWeights(part, OptimizerConfig(learning_rate=config.learning_rate * factor, warmup_steps=WARMUP_STEPS))
+        for part, factor in (
+            (transformer, ADAPTER_RATE_FACTOR if trainer.lora else 1.0),
+            (model.head, HEAD_RATE_FACTOR),
+        )
     ]
-    rng, size = random.Random(seed), config.picks_per_step
+    rng, size = random.Random(seed), PICKS_PER_STEP
     orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(1 if continues else config.epochs)]
     batches = [order[start : start + size] for order in orders for start in range(0, len(order), size)]
-    curve = [_step(model, optimizers, picks, batch, config) for batch in batches]
+    curve = [_step(model, optimizers, picks, batch) for batch in batches]
     model.model.requires_grad_(False)
     model.head.requires_grad_(False)
     return model, curve
 
 
 def _step(
-    model: RewardModel,
-    optimizers: Sequence[MasterWeights],
-    picks: Sequence[Pick],
-    batch: Sequence[int],
-    config: RewardModelConfig,
+    model: RewardModel, optimizers: Sequence[MasterWeights], picks: Sequence[Pick], batch: Sequence[int]
 ) -> dict[str, float]:
     mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all may be too old to count
     groups = [answer_group(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
@@ -77,7 +80,7 @@ def _step(
         packed = pack(microbatch, model.device)
         rewards, chosen, weights = _rows(model.rewards(packed), packed, picks)
         share = len(microbatch) / len(batch)
-        loss = choice_loss(rewards, chosen, config.centering, weights / mean_weight) * share
+        loss = choice_loss(rewards, chosen, CENTERING, weights / mean_weight) * share
         loss.backward()
         total += float(loss.detach())
     if not math.isfinite(total):

@@ -21,6 +21,7 @@ from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
 from models.trainer import Trainer
 
+BETA = 0.1  # of KTO and DPO; smaller: the policy may move further from the reference
 T = TypeVar("T")
 Metrics = dict[str, float]
 # A step's loss: whole answers' log-probabilities, in nats, in the order of their rows → (loss, metrics)
@@ -81,9 +82,7 @@ def kto(trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfi
             reference=reference,
             desirable=torch.tensor([example.desirable for example in batch], device=trainer.device),
             kl=kto_kl(answer_logprobs(trainer, mismatched), mismatched_reference),
-            beta=config.beta,
-            desirable_weight=config.desirable_weight,
-            undesirable_weight=config.undesirable_weight,
+            beta=BETA,
         )
         yield {"step": float(number)} | preference_step(trainer, rated, loss)
 
@@ -101,7 +100,7 @@ def dpo(trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int)
         ]
         steps.append((groups, pairs, answer_logprobs(trainer, groups)))
     for number, (groups, pairs, reference) in enumerate(steps, 1):
-        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, beta=config.beta)
+        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, beta=BETA)
         yield {"step": float(number)} | preference_step(trainer, groups, loss)
 
 

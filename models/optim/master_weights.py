@@ -11,6 +11,8 @@ from torch.optim.adamw import adamw
 from conf.schema import OptimizerConfig
 from models.optim.trainer_state import StateError
 
+BETAS, EPSILON = (0.9, 0.95), 1e-8  # AdamW's
+MAX_GRAD_NORM = 1.0
 PART = {"cpu": 2**18, "cuda": 2**24}  # elements updated at a time; on a CPU few enough for its cache
 HALF = 2**15  # half of a bf16's last place, in the bits of an fp32
 
@@ -52,7 +54,7 @@ class MasterWeights:
         """
         norm = float(torch.nn.utils.get_total_norm(self.gradients.values()))
         if math.isfinite(norm):
-            self._adamw(min(1.0, self.config.max_grad_norm / (norm + 1e-6)))
+            self._adamw(min(1.0, MAX_GRAD_NORM / (norm + 1e-6)))
             self.step_count += 1
         self.discard()
         return norm
@@ -71,11 +73,11 @@ class MasterWeights:
                     [torch.tensor(float(self.step_count), device=master.device)],
                     fused=True,
                     amsgrad=False,
-                    beta1=self.config.betas[0],
-                    beta2=self.config.betas[1],
+                    beta1=BETAS[0],
+                    beta2=BETAS[1],
                     lr=self.learning_rate,
-                    weight_decay=self.config.weight_decay,
-                    eps=self.config.epsilon,
+                    weight_decay=0.0,
+                    eps=EPSILON,
                     maximize=False,
                 )
                 if remainder is not None:

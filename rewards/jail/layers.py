@@ -27,7 +27,7 @@ def tolerated(config: SandboxConfig) -> frozenset[Layer]:
 
 def configured_sandbox(config: SandboxConfig) -> Sandbox:
     """Return the sandbox as configured, not entered yet."""
-    return Sandbox(config.workers, without=tolerated(config))
+    return Sandbox(without=tolerated(config))
 
 
 def _make_ruleset() -> None:

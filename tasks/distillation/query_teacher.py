@@ -41,15 +41,16 @@ def ask_teacher(
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
     problems = _select(failed, config, cache, date)
     questions = [(entry, question) for entry in problems for question in _questions(entry, config)]
-    replies = ask([question for _, question in questions], config, cache, until, date) if questions else Replies([])
+    asked = [question for _, question in questions]
+    replies = ask(asked, config.endpoint, cache, until, date) if asked else Replies([])
     rows = [
-        entry.trace(answer, config.model, "asked by night")
+        entry.trace(answer, config.endpoint.model, "asked by night")
         for (entry, _), answer in zip(questions, replies.answers, strict=True)
         if answer is not None
     ]
     write_table(folder / "traces.parquet", TRACES, rows)
     summary = {
-        "teacher": config.model,
+        "teacher": config.endpoint.model,
         "problems": len(problems),
         "questions": len(questions),
         "asked": replies.asked,
@@ -61,7 +62,7 @@ def ask_teacher(
     }
     (folder / "asked.json").write_text(json.dumps(summary))
     if replies.stopped:
-        log.warning("stopped querying the teacher %s: %s", config.model, replies.stopped)
+        log.warning("stopped querying the teacher %s: %s", config.endpoint.model, replies.stopped)
 
 
 def _select(
@@ -70,7 +71,8 @@ def _select(
     """Return the problems that an earlier night has all answers to, and up to `config.problems` others."""
     selected, new = [], 0
     for entry in failed:
-        cached = all(answered_before(question, config, cache, date) for question in _questions(entry, config))
+        questions = _questions(entry, config)
+        cached = all(answered_before(question, config.endpoint, cache, date) for question in questions)
         if cached or new < config.problems:
             selected.append(entry)
             new += not cached

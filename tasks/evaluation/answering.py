@@ -107,7 +107,7 @@ def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> li
         benchmarks.configured(part, sandbox).problems("test"),
         key=lambda problem: hashlib.sha256(problem.problem_id.encode()).digest(),
     )
-    problems = by_hash[part.after :][: part.problems]
+    problems = by_hash[: part.problems]
     return random.Random(order).sample(problems, len(problems)) if order else problems
 
 

@@ -57,24 +57,22 @@ class Difference:
     p_value: float
 
 
-def compare(
-    name: str, before: pd.DataFrame, after: pd.DataFrame, *, samples: int, seed: int, alpha: float = 0.025
-) -> Comparison:
+def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
     """Compare two checkpoints' evaluations of one part of the exam.
 
-    Pairs in which either answer could not be graded are dropped and counted. `samples` and `seed`: the bootstrap's.
-    `alpha`: the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the
-    same problems.
+    Pairs in which either answer could not be graded are dropped and counted. `seed`: the bootstrap's. `alpha`:
+    the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the same
+    problems.
     """
     first, second = _paired(name, before, after)
     graded, counted = first.notna() & second.notna(), not are_values(before)
     differences = (second - first)[graded].to_numpy(dtype=float)
     n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
     if counted:
-        low, high = bootstrap(gained, lost, n, samples=samples, seed=seed)
+        low, high = bootstrap(gained, lost, n, seed=seed)
         guard_low, smallest = agresti_min_low(gained, lost, n), detectable(gained + lost, n, alpha)
     else:
-        low, high = bootstrap_mean(differences, samples=samples, seed=seed)
+        low, high = bootstrap_mean(differences, seed=seed)
         guard_low, smallest = student_low(differences), detectable_mean(differences, alpha)
     return Comparison(
         name=name,

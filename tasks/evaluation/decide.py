@@ -113,7 +113,7 @@ class _Pairs:
     def compare(self, before: str, after: str, part: str) -> Comparison:
         """Compare two models on a part of the exam."""
         first, second = (self.rows[role][self.rows[role].benchmark == part] for role in (before, after))
-        return compare(part, first, second, samples=self.exam.bootstrap_samples, seed=self.seed, alpha=self.alpha)
+        return compare(part, first, second, seed=self.seed, alpha=self.alpha)
 
 
 def _evaluations(exam: Artifact) -> pd.DataFrame:

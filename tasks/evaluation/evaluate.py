@@ -102,7 +102,7 @@ def evaluate(
         problems = problems[:first] if part is parts[0] else problems
         greedy += examiner.ask(part, problems, checkpoint)
         if sampled and part.samples:
-            samples += examiner.ask(part, problems, checkpoint, part.samples, part.temperature)
+            samples += examiner.ask(part, problems, checkpoint, part.samples, temperature=1.0)
         benchmark = benchmarks.configured(part, sandbox)
         benchmark.problems("test")
         excluded[part.name] = list(benchmark.excluded.get("test", ()))

@@ -12,6 +12,7 @@ from scipy.stats import binom, binomtest, norm, sem, t
 
 from models.lessons.ranking import wilson_interval
 
+DRAWS = 10_000  # of the bootstrap
 POWER = 0.8  # four times in five
 USUAL_FLIPS = 0.15  # the share of answers that a night flips
 
@@ -72,7 +73,7 @@ def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
     return min(1.0, float(chances[sizes.sum() + steps.sum() :].sum()))
 
 
-def bootstrap_mean(differences: Float[np.ndarray, "n"], *, samples: int, seed: int) -> tuple[float, float]:
+def bootstrap_mean(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
     """Return the bootstrap's 95 % percentile interval of a mean of paired differences."""
     if len(differences) == 0:
         return -1.0, 1.0
@@ -95,7 +96,7 @@ def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float 
     return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
 
 
-def bootstrap(gained: int, lost: int, n: int, *, samples: int, seed: int) -> tuple[float, float]:
+def bootstrap(gained: int, lost: int, n: int, *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
     """Return the paired bootstrap's 95 % percentile interval of the difference (Efron & Tibshirani 1993, chapter 13).
 
     A pair's difference is −1, 0 or 1, so resampling n pairs is one multinomial draw of the three counts.

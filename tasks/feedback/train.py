@@ -23,6 +23,7 @@ from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS, read_table
 from tasks.training import trainer_process
 from tasks.workers import Worker
 
+WORDS_TOKENS = 256  # of a piece of text; longer ones are split
 log = logging.getLogger("nightschool")
 
 
@@ -55,7 +56,7 @@ def corrections(folder: Path, *, config: CorrectionsConfig, **inputs: Unpack[Les
 def words(folder: Path, *, config: WordsConfig, **inputs: Unpack[LessonInputs]) -> None:
     """Continue pretraining on the owner's texts."""
     reader, table = _open(inputs, "words", WORDS)
-    _learn(folder, config, reader.words(table, config.max_tokens), reader, inputs)
+    _learn(folder, config, reader.words(table, WORDS_TOKENS), reader, inputs)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))

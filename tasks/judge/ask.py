@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conf.sections.lessons import JudgeConfig
-from models.hf.teacher_client import Question, Replies, ask
+from conf.sections.lessons import EndpointConfig
+from models.hf.teacher_client import JUDGE_KEY, Question, Replies, ask
 from rewards.judge import Ranking, ranking_of, requests, scores
 from tasks.tables import Row
 
+ORDERS = 3  # in which a judge sees the same answers; where they disagree, it does not count
 Local = Callable[[], Path]
 
 
@@ -54,7 +55,7 @@ class Group:
 
 
 def judge_groups(
-    groups: Sequence[Group], config: JudgeConfig, cache: Path, until: float, night: str, local: Local | None
+    groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str, local: Local | None
 ) -> Judged:
     """Rank the answers of each group; equal answers are shown once and share a score.
 
@@ -66,12 +67,12 @@ def judge_groups(
     asked = [
         (index, order, request)
         for index, (group, answers) in enumerate(zip(groups, different, strict=True))
-        for order, request in enumerate(requests(group.question, answers, config.orders, seed=0))
+        for order, request in enumerate(requests(group.question, answers, ORDERS, seed=0))
     ]
     questions = [Question((("user", request.text),)) for _, _, request in asked]
     replies = Replies([])
     if questions:
-        replies = ask(questions, config, cache, until, f"{night}-judge", local() if local else None)
+        replies = ask(questions, endpoint, cache, until, f"{night}-judge", local() if local else None, JUDGE_KEY)
     found: list[list[Ranking | None]] = [[] for _ in groups]
     rows: list[Row] = []
     for (index, order, request), reply in zip(asked, replies.answers, strict=True):

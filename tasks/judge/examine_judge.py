@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from conf.sections.lessons import JudgeConfig
+from conf.sections.lessons import EndpointConfig
 from models.lessons.ranking import exact_interval, hit
 from tasks.judge.ask import Group, Local, judge_groups, question_of
 from tasks.stage import Artifact, stage
@@ -21,7 +21,8 @@ def examine_judge(
     folder: Path,
     *,
     reward_model: Artifact,
-    config: JudgeConfig,
+    endpoint: EndpointConfig,
+    picks: int,
     date: str,
     cache: Path,
     until: float,
@@ -30,18 +31,18 @@ def examine_judge(
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
     It may if the share of picks that it ranks first, where a pick that it does not judge counts as a guess, has a lower
-    end (exact, 95 %) above chance. Of more than `config.picks` it gets so many, the same every time. A judge that fails
+    end (exact, 95 %) above chance. Of more than `picks` it gets so many, the same every time. A judge that fails
     never raises.
     """
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
-    picks: Any = table.sample(min(config.picks, len(table)), random_state=0).sort_index()
+    drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
     groups, chosen = [], []
-    for number, pick in enumerate(picks.itertuples()):
+    for number, pick in enumerate(drawn.itertuples()):
         answers = [str(answer) for answer in json.loads(pick.responses)]
         question, samples = question_of(json.loads(pick.messages)), range(len(answers))
         groups.append(Group(question, answers, samples, number, f"pick/{number}"))
         chosen.append(int(pick.chosen))
-    judged = judge_groups(groups, config, cache, until, date, local)
+    judged = judge_groups(groups, endpoint, cache, until, date, local)
     write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
     right = [
         hit(scores or [0.0] * len(group.answers), pick)
@@ -50,7 +51,7 @@ def examine_judge(
     accuracy = exact_interval(sum(right), len(right))
     chance = fmean(1 / len(group.answers) for group in groups) if groups else 1.0
     outcome = {
-        "judge": config.model,
+        "judge": endpoint.model,
         "serves": accuracy.low > chance,
         "accuracy": asdict(accuracy),
         "chance": chance,
@@ -58,7 +59,7 @@ def examine_judge(
     }
     (folder / "outcome.json").write_text(json.dumps(outcome))
     if judged.replies.stopped:
-        log.warning("stopped asking the judge %s: %s", config.model, judged.replies.stopped)
+        log.warning("stopped asking the judge %s: %s", endpoint.model, judged.replies.stopped)
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:

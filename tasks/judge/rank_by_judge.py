@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from conf.sections.lessons import JudgeConfig
+from conf.sections.lessons import EndpointConfig
 from rewards.learned_reward import OWNER
 from tasks.judge.ask import Group, Local, judge_groups, question_of
 from tasks.rollouts.sample import sampled_rollouts
@@ -22,7 +22,7 @@ def rank_by_judge(
     *,
     prompts: Artifact,
     rollouts: Artifact,
-    config: JudgeConfig,
+    endpoint: EndpointConfig,
     ties: bool,
     date: str,
     cache: Path,
@@ -45,7 +45,7 @@ def rank_by_judge(
         question, answers = question_of(json.loads(asked[number].messages)), [sampled[row].text for row in rows]
         samples = [sampled[row].sample for row in rows]
         groups.append(Group(question, answers, samples, number, asked[number].problem_id))
-    judged = judge_groups(groups, config, cache, until, date, local)
+    judged = judge_groups(groups, endpoint, cache, until, date, local)
     found = {
         row: score
         for group, scores in zip(groups, judged.scores, strict=True)
@@ -56,4 +56,4 @@ def rank_by_judge(
     write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
     (folder / "judged.json").write_text(json.dumps(judged.summary))
     if judged.replies.stopped:
-        log.warning("stopped asking the judge %s: %s", config.model, judged.replies.stopped)
+        log.warning("stopped asking the judge %s: %s", endpoint.model, judged.replies.stopped)

@@ -7,10 +7,8 @@ from typing import Any
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
-from conf.storage.home import InputError
 from models.checkpoint import base_of, learned
-from models.hf.loading import check_tokenizers, load_tokenizer
-from tasks.registry.import_model import check_loads, find_model
+from models.hf.loading import load_tokenizer
 from tasks.reward_model import process
 from tasks.reward_model.preferences import DayPicks, choices, day_picks
 from tasks.reward_model.process import Fitted
@@ -46,14 +44,13 @@ def fit_reward_model(
 ) -> None:
     """Fit a reward model on the backbone of `checkpoint`, the champion, and write whether it serves to `outcome.json`.
 
-    `config` None: no reward model is wanted. Whatever is wrong with the picks or the backbone is a refusal with its
-    reason: the night continues without a reward model. `broke`: how earlier attempts failed; there is no further one
-    then. `earlier`: the last night's reward model; the fit continues it where it has the backbone's shape and was
+    `config` None: no reward model is wanted. Whatever is wrong with the picks is a refusal with its reason: the night
+    continues without a reward model. `broke`: how earlier attempts failed; there is no further one
+    then. `earlier`: the last night's reward model; the fit continues it where it has the champion's shape and was
     fitted to nothing that judges it tonight. `checkpoint.txt` exists only if the reward model serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    settings, pairs = config or RewardModelConfig(), choices(day.folder)
-    picks = day_picks(pairs, date, tokenizer, student, settings, exam_questions)
+    picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
     held_out = picks.held_out_choices if config else []  # without a reward model all picks are lessons
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
     outcome: dict[str, Any] = {
@@ -67,14 +64,12 @@ def fit_reward_model(
         config = _check(config, picks)
         if broke is not None:
             raise UnfitError(f"it could not be fitted: {broke}")
-        backbone = _backbone(config, checkpoint, student)
-        if earlier is not None and not _may_go_on(earlier, base_of(backbone), picks):
+        if earlier is not None and not _may_go_on(earlier, base_of(checkpoint), picks):
             earlier = None
         outcome["continues"] = earlier and earlier.name
         fitted = trainer.call(
             process.fit_reward_model,
-            backbone,
-            checkpoint.name if backbone == checkpoint else None,
+            checkpoint,
             picks.fitted,
             picks.lessons,
             picks.held_out,
@@ -134,20 +129,3 @@ def _check(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConf
     if not picks.fitted or not picks.held_out:
         raise UnfitError("all picks are on one side of the split by prompt: more different prompts are needed")
     return config
-
-
-def _backbone(config: RewardModelConfig, checkpoint: Path, student: StudentConfig) -> Path:
-    """Return the model that the fit starts from; raise UnfitError if it is none or its tokenizer is not the student's.
-
-    Damaged weights are noticed when they are loaded.
-    """
-    if config.backbone is None:
-        return checkpoint
-    name = "reward_model.backbone"
-    try:
-        backbone = find_model(config.backbone, None, name)
-        check_loads(backbone, name)
-        check_tokenizers(checkpoint, backbone, name, student.trust_remote_code)
-    except InputError as error:
-        raise UnfitError(str(error)) from error
-    return backbone

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
-from conf.sections.lessons import RewardModelConfig
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, opening
 from rewards.contamination import exam_index
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "correction", "older")  # reasons; see `day_picks`
+HALF_LIFE = 14.0  # nights after which a pick's weight has halved
+LONGEST = 1024  # tokens of a prompt plus an answer
 MOST = 200  # picks to fit: on two slow cores 200 take six minutes, and those of a month ago weigh a quarter
 AT_ONCE = 16  # answers of maximal length: all answers of a pick go through the model together
 
@@ -84,14 +85,13 @@ def day_picks(
     date: str,
     tokenizer: "PreTrainedTokenizerBase",
     student: StudentConfig,
-    config: RewardModelConfig,
     exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
     """Split the picks, as of a date, into those to fit and those that judge the fit.
 
     Leaves out picks without two different answers (`no_choice`), that ask an exam question, even approximately
     (`exam`), whose conversation the student's template refuses (`refused`), and with an answer longer than
-    `config.max_tokens` or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
+    1,024 tokens or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
     out corrections (`correction`): style tells the owner's answer from the student's, so they do not show how well the
     student's own answers are told apart. Only the 200 newest are fitted (`older`).
     """
@@ -110,10 +110,10 @@ def day_picks(
             continue
         answers = tuple(tuple(answer_tokens(tokenizer, response)) for response in choice.responses)
         longest, total = max(map(len, answers)), sum(map(len, answers))
-        if len(prompt) + longest > config.max_tokens or len(prompt) + total > AT_ONCE * config.max_tokens:
+        if len(prompt) + longest > LONGEST or len(prompt) + total > AT_ONCE * LONGEST:
             picks.left_out["too_long"] += 1
             continue
-        pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.day, date), config.half_life_nights))
+        pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.day, date), HALF_LIFE))
         if not choice.held_out:
             picks.fitted.append(pick)
             picks.lessons.append(choice.lesson)

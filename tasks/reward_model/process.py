@@ -37,8 +37,7 @@ class Fitted:
 
 
 def fit_reward_model(
-    backbone: Path,
-    parent: str | None,
+    champion: Path,
     picks: Sequence[Pick],
     lessons: Sequence[str],
     held_out: Sequence[Pick],
@@ -48,10 +47,11 @@ def fit_reward_model(
     checkpoints: Path,
     earlier: Path | None = None,
 ) -> Fitted:
-    """Fit a reward model and evaluate it on held-out picks; keep it, with the lineage `parent`, if it may serve.
+    """Fit a reward model and evaluate it on held-out picks; keep it if it may serve.
 
-    `lessons`: the picks' names in the journal. `earlier`: a reward model that the fit continues; its parent is that one
-    then. It is evaluated as loaded back from disk, so that the model that serves is the one that was evaluated.
+    `lessons`: the picks' names in the journal. `earlier`: a reward model that the fit continues; without one it begins
+    with the champion. What it began with is its parent. It is evaluated as loaded back from disk, so that the model
+    that serves is the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
@@ -59,15 +59,15 @@ def fit_reward_model(
     trainer_process._let_go()
     let_go()  # memory suffices for one model
     order = random.Random(seed).sample(list(picks), len(picks))
-    model, steps = fit(earlier or backbone, order, config, trainer, seed, continues=earlier is not None)
+    model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
-    with room_for(draft, size_of(backbone)):
+    with room_for(draft, size_of(champion)):
         model.save(draft)
         del model
         gc.collect()  # model and layers refer to each other
         ranking = _evaluate(RewardModel.load(draft, trainer), held_out)
-        write_lineage(draft, earlier.name if earlier else parent)
+        write_lineage(draft, (earlier or champion).name)
         write_learned(draft, {*lessons, *(learned(earlier) if earlier else ())})
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)

@@ -78,7 +78,7 @@ def _credit_turns(
         rollouts = completions[start : start + grpo.group_size]
         own = [turns[_key(rollout)] for rollout in rollouts]
         group = [[Visit(row["state_key"], row["reward"]) for row in episode] for episode in own]
-        values = state_values(group, grpo.credit_gamma)
+        values = state_values(group)
         whole = advantages[start : start + grpo.group_size].nan_to_num(0.0)
         earned = turn_advantages(group, values, whole, grpo)
         for rollout, episode, its_values, its_advantages in zip(rollouts, own, values, earned, strict=True):

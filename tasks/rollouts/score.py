@@ -29,6 +29,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
 from tasks.workers import Worker, WorkerDiedError, call_once
 
+SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
 PART = 64  # programs that one of several machines runs at a time; its sandbox takes seconds to start
 log = logging.getLogger("nightschool")
@@ -114,7 +115,7 @@ def score(
     _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
     before = read_arms(solve_rates.folder) if solve_rates else []
     probabilities = prompts.read_json("selection.json")["arms"]
-    arms = next_arms(before, tried(verifiable, attempts, scores), probabilities, grpo.choice, 1 - grpo.solve_rate_decay)
+    arms = next_arms(before, tried(verifiable, attempts, scores), probabilities, grpo.choice, 1 - SOLVE_RATE_DECAY)
     write_table(folder / ARMS_FILE, ARMS, arms)
 
 
@@ -149,11 +150,11 @@ def _with_learned(
 ) -> list[Score]:
     """Add the reward model's scores.
 
-    A tie-breaker is bounded by a share of a correct answer's reward. There is none where advantages are divided by the
+    A tie-breaker is bounded. There is none where advantages are divided by the
     group's standard deviation: a group in which nothing else differs would count as much as any other.
     """
     table = read_table(learned.folder / "learned.parquet", LEARNED)
-    limit = config.tie_breaker * reward.correct if grpo.scale == "none" else 0.0
+    limit = config.tie_breaker if grpo.scale == "none" else 0.0
     return with_learned(
         attempts,
         scores,

@@ -58,6 +58,6 @@ def credit_by_teacher(
 
 def find_teacher(config: OnPolicyConfig, student: Path, trust_remote_code: bool) -> Path:
     """Return the teacher's folder. Raises InputError where it is missing or its tokenizer is not the student's."""
-    teacher = find_model(config.teacher, config.revision, "on_policy.teacher")
+    teacher = find_model(config.teacher, None, "on_policy.teacher")
     check_tokenizers(student, teacher, "on_policy.teacher", trust_remote_code)
     return teacher

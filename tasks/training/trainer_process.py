@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
+from conf.sections.training import ADAPTER_RATE_FACTOR
 from conf.storage.durable import room_for, size_of
 from models.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
@@ -87,8 +88,7 @@ def _learn(
     from models.trainer import Trainer
 
     _let_go()
-    warmup_steps = lesson.warmup_steps if isinstance(lesson, DistillConfig) else None
-    _trainer = Trainer.load(checkpoint, lesson_config(config, lesson.learning_rate, warmup_steps))
+    _trainer = Trainer.load(checkpoint, lesson_config(config, lesson.learning_rate))
     share = lesson.kept_share if isinstance(lesson, DistillConfig) else 1.0
     before = {name: weight.detach().clone() for name, weight in _trainer.weights.trained.items()} if share < 1 else {}
     curve = []
@@ -125,17 +125,13 @@ def _steps(
     return paced(learn(trainer, examples, lesson, seed), len(plan_steps(len(examples), lesson, seed)), pace)
 
 
-def lesson_config(config: TrainerConfig, learning_rate: float, warmup_steps: int | None = None) -> TrainerConfig:
-    """Return the trainer's configuration for a lesson: its learning rate and warm-up, and no KL term.
+def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
+    """Return the trainer's configuration for a lesson: its learning rate, and no KL term.
 
-    Adapters learn at `lesson_rate_factor` times the rate of full fine-tuning (Schulman et al. 2025, "LoRA Without
-    Regret": about 10). A KL term would need a second model.
+    Adapters learn at a higher rate than in full fine-tuning. A KL term would need a second model.
     """
-    factor = config.lora.lesson_rate_factor if config.lora else 1.0
-    changes: dict[str, float] = {"learning_rate": learning_rate * factor}
-    if warmup_steps is not None:
-        changes["warmup_steps"] = warmup_steps
-    optimizer = config.optimizer.model_copy(update=changes)
+    rate = learning_rate * (ADAPTER_RATE_FACTOR if config.lora else 1.0)
+    optimizer = config.optimizer.model_copy(update={"learning_rate": rate})
     grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
     return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
 

@@ -26,9 +26,9 @@ LIMIT = 1200  # seconds for one start of a night
 TINY = (
     "day={generated_traces: 0, generated_preferences: 0}",
     "lessons.quiz_problems=8",
-    "distill={steps: 60, max_epochs: 20, batch_size: 8, learning_rate: 0.01, warmup_steps: 2}",
+    "distill={steps: 60, max_epochs: 20, batch_size: 8, learning_rate: 0.01}",
     "grpo={rounds: 3, prompts_per_round: 4, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
-    "refills: 1, quiz_every_rounds: 2, quiz_problems: 6}",
+    "refills: 1, quiz_every_rounds: 2}",
     "optimizer.learning_rate=0.003",
     "engine={max_model_len: 160, max_num_seqs: 8, kv_cache_gb: 1}",
 )
@@ -43,7 +43,7 @@ EPISODES = (
 )
 STARTERS = (
     "grpo={rounds: 2, prompts_per_round: 6, group_size: 8, max_completion_tokens: 24, min_useful_groups: 1, "
-    "refills: 1, quiz_every_rounds: 2, quiz_problems: 10}",
+    "refills: 1, quiz_every_rounds: 2}",
     "distill.steps=4",
     "day.generated_preferences=12",
     "reward_model={min_picks: 6, epochs: 1}",

@@ -1,5 +1,6 @@
 """A configuration is read whole or refused in one line."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from benchmarks.inputs.starter import STUDIED
 from conf.load import FROZEN, frozen_yaml, identity, load_night
 from conf.removed import REMOVED
 from conf.schema import NightConfig
+from conf.sections.hardware import HardwareConfig
+from conf.sections.lessons import JudgeConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.home import InputError
 
@@ -28,7 +31,8 @@ grpo:
 exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
-TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+ENDPOINT = {"base_url": "http://127.0.0.1:8000/v1", "model": "wise"}
+TEACHER = f"distill.teacher={{endpoint: {json.dumps(ENDPOINT)}}}"
 
 
 @pytest.fixture
@@ -199,19 +203,36 @@ def test_a_mistake_in_an_override_names_the_override(in_folder: Path, override: 
 def test_an_option_that_is_gone_says_what_replaces_it_and_a_night_that_has_it_is_read(
     in_folder: Path, option: str
 ) -> None:
-    assert refusal(in_folder, f"{option}=1").startswith(f"--set {option}=1: was removed: {REMOVED[option]}")
+    instead = REMOVED.get(option.partition(".")[0], REMOVED[option])
+    override = option.replace("guards.N.", "guards=[{benchmark: gsm8k, ") + (": 1}]" if ".N." in option else "=1")
+    assert f"was removed: {instead}" in refusal(in_folder, override)
     *sections, name = option.split(".")
-    written = yaml.safe_load(frozen_yaml(load_night(in_folder)))
+    written = yaml.safe_load(frozen_yaml(load_night(in_folder, ["exam.guards=[{benchmark: gsm8k}]"])))
     section: Any = written
     for key in sections:
-        if section[key] is None:  # an endpoint
-            section[key] = {"base_url": "http://127.0.0.1:8000/v1", "model": "wise"}
-        section = section[key]
+        if section.get(key) is None:
+            section[key] = {"endpoint": ENDPOINT} if key in ("teacher", "judge") else {}
+        section = section[key] if key != "guards" else {"N": section[key][0]}
     section[name] = 1
     in_folder.write_text(yaml.safe_dump(written))
-    assert refusal(in_folder).endswith(f"{option}: was removed: {REMOVED[option]}")
+    assert f"was removed: {instead}" in refusal(in_folder)
     in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
     assert load_night(in_folder).exam.target.benchmark == "arithmetic"
+
+
+def test_an_option_that_moved_keeps_its_value_in_a_night_that_has_it(in_folder: Path) -> None:
+    written = yaml.safe_load(frozen_yaml(load_night(in_folder)))
+    del written["hardware"]
+    written |= {"lanes": 4, "microbatch_tokens": 99, "devices": {"engine": 0, "trainer": [1, 2]}}
+    written["distill"]["teacher"] = {**ENDPOINT, "budget_tokens": 7, "answers": 3}
+    written["judge"] = {"checkpoint": "champion", "base_url": "", "model": "", "max_tokens": 9}
+    in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
+    config = load_night(in_folder)
+    assert config.hardware == HardwareConfig(lanes=4, microbatch_tokens=99, engine_gpu=0, trainer_gpus=(1, 2))
+    teacher = config.distill.teacher
+    assert teacher is not None
+    assert (teacher.endpoint.budget_tokens, teacher.endpoint.model, teacher.answers) == (7, "wise", 3)
+    assert config.judge == JudgeConfig(checkpoint="champion")
 
 
 def test_a_night_of_version_0_1_is_read() -> None:
@@ -273,9 +294,9 @@ def test_every_other_value_makes_another_night() -> None:
     config = changed(TEACHER)
     every, identifying = leaves(config.model_dump(mode="json")), leaves(config.identity())
     assert every - identifying == {
-        *("budget_minutes", "deadline", "deadline_time_zone", "distill.teacher.base_url", "prefect.port"),
+        *("budget_minutes", "deadline", "deadline_time_zone", "distill.teacher.endpoint.base_url", "prefect.port"),
         *("alarms.command", "morning.webhook_variable"),
-        *("cluster.address", "devices.engine", "devices.trainer", "trainer_processes"),
+        *("cluster.address", "hardware.engine_gpu", "hardware.trainer_gpus"),
         *(f"teach.{name}" for name in TeachConfig.model_fields),
         *("tracking.tracking_uri", "tracking.experiment", "tracking.hub_repo"),
     }

@@ -35,4 +35,4 @@ def test_every_key_is_described_with_its_default() -> None:
         field = section.model_fields[name]
         in_table = field.annotation not in set(sections(field.annotation))  # a section has a table of its own
         assert not in_table or field.description, f"{place}: no description"
-        assert f"\n| `{name}` | " in page if in_table else f"{name}`" in page, place
+        assert f"\n`{name}` | " in page if in_table else f"{name}`" in page, place

@@ -61,7 +61,7 @@ def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> 
     ]
     named = (*with_sums, f"on_policy.teacher={school.root / 'student'}")
     with chat_server(lambda request: said("The answer is 7.")) as server:
-        endpoints = (f"distill.teacher.base_url={server.url}", f"judge.base_url={server.url}")
+        endpoints = (f"distill.teacher.endpoint.base_url={server.url}", f"judge.endpoint.base_url={server.url}")
         with pytest.MonkeyPatch.context() as owners:
             for name, key in KEYS.items():
                 owners.setenv(name, key)

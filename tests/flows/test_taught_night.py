@@ -29,7 +29,7 @@ SETTINGS = (
     f"reward_model={QUICK.model_dump_json()}",
     "learned_reward.owner_share=0.5",
     "grpo={rounds: 2, prompts_per_round: 16, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
-    "refills: 0, quiz_every_rounds: 2, quiz_problems: 6, sampler_ratio_band: [0.0, 1000.0]}",
+    "refills: 0, quiz_every_rounds: 2, sampler_ratio_band: [0.0, 1000.0]}",
     "start_from=day",
     "lessons.picks.learning_rate=1e-7",
     "teach={step_nats: 0.2, kl_per_lesson: 10, kl_of_day: 10}",

@@ -41,7 +41,7 @@ def test_of_one_turn_all_kinds_are_the_groups_advantages() -> None:
     values = state_values(group, 0.9)
 
     def advantages(credit: Any) -> list[list[float]]:
-        return turn_advantages(group, values, whole, GrpoConfig(credit=credit, credit_gamma=0.9))
+        return turn_advantages(group, values, whole, GrpoConfig(credit=credit))
 
     expected = [[each] for each in whole.tolist()]
     assert advantages("episode") == expected

@@ -34,12 +34,12 @@ def test_every_name_that_the_configuration_allows_is_known() -> None:
         (ExamPart(benchmark="math", source="a folder", subset="500"), {"source": "a folder", "subset": "500"}),
         (
             BenchmarkConfig(name="mbpp", subset="sanitized"),
-            {"subset": "sanitized", "sandbox": SandboxConfig(workers=3)},
+            {"subset": "sanitized", "sandbox": SandboxConfig(seconds=3.0)},
         ),
     ],
 )
 def test_each_entry_brings_its_own_settings(entry: BenchmarkConfig | ExamPart, settings: dict[str, Any]) -> None:
-    benchmark = configured(entry, SandboxConfig(workers=3))
+    benchmark = configured(entry, SandboxConfig(seconds=3.0))
     assert {name: getattr(benchmark, name) for name in settings} == settings
     assert not is_user_defined(entry)
 

@@ -60,12 +60,12 @@ def test_standardised_has_mean_zero_and_keeps_the_order_at_any_scale(
 
 
 def test_an_owners_answer_by_hand() -> None:
-    config = LearnedRewardConfig(weight=0.5, format=0.5, language=0.25)
+    config = LearnedRewardConfig(weight=0.5)
     group = [attempt("Blue.", tokens=10), attempt("", tokens=1), attempt("Синее и глубокое.", tokens=20)]
     found = owner_scores(group, [1.0, 0.0, 2.0], config, length_penalty=0.5, max_tokens=20)
     z = 1.5**0.5
     assert [score.reward for score in found] == pytest.approx(
-        [0 + 0.5 + 0.25 - 0.25, -0.5 * z + 0.0 + 0.25 - 0.025, 0.5 * z + 0.5 + 0.0 - 0.5]
+        [0 + 0.5 + 0.5 - 0.25, -0.5 * z + 0.0 + 0.5 - 0.025, 0.5 * z + 0.5 + 0.0 - 0.5]
     )
     assert [score.verdict for score in found] == ["judged"] * 3
     parts = {"learned": 0.0, "learned_z": pytest.approx(-z), "format": 0.0, "language": 1.0, "length": 0.05}
@@ -82,11 +82,10 @@ def test_an_incomplete_or_empty_answer_loses_the_format_part(wrong: dict[str, An
 
 @pytest.mark.parametrize("raw", [-50.0, 1.5, 50.0])
 def test_a_truncated_answer_gets_the_groups_minimum_whatever_the_model_says(raw: float) -> None:
-    config = LearnedRewardConfig(format=0.5, language=0.0)
     group = [attempt(), attempt(), attempt(finish_reason="length")]
-    *ended, cut = owner_scores(group, [1.0, 2.0, raw], config, 0.0, 20)
+    *ended, cut = owner_scores(group, [1.0, 2.0, raw], LearnedRewardConfig(), 0.0, 20)
     assert [score.parts["learned_z"] for score in (*ended, cut)] == [-1.0, 1.0, -1.0]
-    assert (cut.reward, cut.parts["learned"]) == (-1.0, raw)
+    assert (cut.reward, cut.parts["learned"]) == (-0.5, raw)
     step = 0.05 * math.tanh(1.0)
     found = break_ties([group[0], group[2], group[1]], verified(True, True, True), [1.0, raw, 3.0], limit=0.05)
     assert [score.reward for score in found] == pytest.approx([1 - step, 1 - step, 1 + step])
@@ -137,7 +136,6 @@ graded = st.tuples(
 )
 weights = st.builds(
     RewardConfig,
-    correct=st.just(1.0) | st.floats(0, 2),
     format=st.floats(0, 1),
     length_penalty=st.sampled_from([0.98, 0.5, 0.0, 0.95, 1.0, 1.5]),
 )
@@ -145,13 +143,12 @@ weights = st.builds(
 
 @given(st.lists(graded, min_size=1, max_size=12), weights, st.just(0.1) | st.floats(0, 0.1))
 def test_no_wrong_answer_overtakes_a_right_one_and_a_group_of_wrong_ones_gets_no_signal(
-    group: list[tuple[Verdict, int, float, str]], config: RewardConfig, share: float
+    group: list[tuple[Verdict, int, float, str]], config: RewardConfig, limit: float
 ) -> None:
     verdicts, tokens, learned, ends = zip(*group, strict=True)
     plain = [Score(float(verdict == "correct"), verdict) for verdict in verdicts]
     attempts = [attempt(tokens=n, finish_reason=end) for n, end in zip(tokens, ends, strict=True)]
     before = [compose(score, own, config, 20) for score, own in zip(plain, attempts, strict=True)]
-    limit = share * config.correct
     was = [score.reward for score in before if score.reward is not None]
     now = [score.reward for score in break_ties(attempts, before, learned, limit) if score.reward is not None]
     assert len(now) == len(group)

@@ -18,7 +18,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
-from conf.sections.lessons import DistillConfig, TeacherConfig
+from conf.sections.lessons import DistillConfig, EndpointConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
 from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, stage, uncommit
 from tasks.workers import WorkerDiedError
@@ -127,7 +127,7 @@ def test_a_damaged_stage_is_run_again(tmp_path: Path, damage: Callable[[Path], N
 
 
 def teacher(url: str, model: str) -> DistillConfig:
-    return DistillConfig(teacher=TeacherConfig(base_url=url, model=model))
+    return DistillConfig(teacher=TeacherConfig(endpoint=EndpointConfig(base_url=url, model=model)))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from conf.sections.benchmark import ExamPart
 from conf.sections.lessons import (
     CorrectionsConfig,
     DistillConfig,
+    EndpointConfig,
     FeedbackConfig,
     PicksConfig,
     RewardModelConfig,
@@ -223,7 +224,7 @@ def asked(inputs: LessonInputs, leak: str, *questions: str) -> tuple[Path, list[
     with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
         ask_teacher.write(
             folder,
-            config=TeacherConfig(base_url=server.url, model="wise", retries=0, answers=1),
+            config=TeacherConfig(endpoint=EndpointConfig(base_url=server.url, model="wise"), answers=1),
             exam_questions=(EXAM,),
             model="starter",
             scores=(),

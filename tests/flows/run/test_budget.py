@@ -233,7 +233,7 @@ def test_all_but_rounds_may_end_half_an_hour_late(tmp_path: Path, clock: list[fl
     assert endless.engine.until == float("inf")
 
 
-TEACHER = "distill.teacher={base_url: 'http://127.0.0.1:8000/v1', model: wise}"
+TEACHER = "distill.teacher={endpoint: {base_url: 'http://127.0.0.1:8000/v1', model: wise}}"
 
 
 def test_asking_a_teacher_leaves_time_for_all_other_stages(tmp_path: Path, clock: list[float]) -> None:

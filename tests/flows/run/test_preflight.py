@@ -189,7 +189,7 @@ def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, other: str, mon
     assert line == f"sandbox: mbpp cannot be judged on this machine: {layer}: this kernel has none; install another"
     assert refused(tmp_path, TRAINED, f"sandbox.allow_missing=[{other}]") == line
     if shutil.which("bwrap"):
-        allowed = starter(TRAINED, EXAMINED, f"sandbox.allow_missing=[{layer}]", "sandbox.workers=1")
+        allowed = starter(TRAINED, EXAMINED, f"sandbox.allow_missing=[{layer}]")
         check_night(Home(tmp_path / "school"), allowed)
         check_exam(allowed)
         assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -32,7 +32,7 @@ def night(tmp_path: Path, trainer: Worker) -> Callable[..., Night]:
     """Returns nights of one home."""
 
     def make(*settings: str) -> Night:
-        small = "distill={steps: 3, batch_size: 1, learning_rate: 0.01, warmup_steps: 0}"
+        small = "distill={steps: 3, batch_size: 1, learning_rate: 0.01}"
         stages = "stages=[distill, {grpo: 2}, self_distill]"
         config = load_night(STARTER, [small, stages, "engine.max_model_len=128", "student.system=null", *settings])
         night = Night(Home(tmp_path / "school"), DATE, config)
@@ -55,7 +55,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
     with chat_server(lambda request: said("7 + 8 = 15\n#### 12")) as server:
         tonight = night(
             f"distill.files=[{{source: {file}, benchmark: arithmetic}}]",
-            f"distill.teacher={{base_url: '{server.url}', model: wise, answers: 1, retries: 0}}",
+            f"distill.teacher={{endpoint: {{base_url: '{server.url}', model: wise}}, answers: 1}}",
         )
         home = tonight.home
         write_round(home.nights / "2026-11-19/round-01", {"7 + 8?": [WRONG]})

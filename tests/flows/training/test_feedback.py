@@ -84,7 +84,7 @@ def test_each_channel_goes_on_from_the_one_before(lessons: Callable[..., Lessons
 
 
 def test_a_channel_that_is_switched_off_is_left_out(lessons: Callable[..., Lessons]) -> None:
-    off = ("lessons.corrections.enabled=false", "lessons.words.enabled=false", "preference_learning=reward_model")
+    off = ("lessons.corrections.epochs=0", "lessons.words.epochs=0", "preference_learning=reward_model")
     one = lessons(*off)
     assert one.run().name == one.digest("feedback")
     assert one.trainer.functions == [trainer_process.lesson]

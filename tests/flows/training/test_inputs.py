@@ -94,7 +94,7 @@ def given_to_the_fit(night: Night, champion: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("setting", "serves", "goes_on"),
-    [("seed=2", True, True), ("seed=2", False, False), ("reward_model.backbone=another", True, False)],
+    [("seed=2", True, True), ("seed=2", False, False), ("student.system=another", True, False)],
 )
 def test_the_fit_goes_on_from_the_last_nights_reward_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, serves: bool, goes_on: bool

@@ -22,7 +22,7 @@ DATE, PICKS = "2026-11-20", 2
 
 @pytest.fixture
 def night(tmp_path: Path) -> Night:
-    return Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["judge={checkpoint: champion, retries: 0}"]))
+    return Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["judge={checkpoint: champion}"]))
 
 
 def examined(judge: Judge, folder: Path, question: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def examined(judge: Judge, folder: Path, question: str) -> dict[str, Any]:
     ]
     held_out = write_stage(folder / "fit_reward_model", {"held_out": (HELD_OUT, rows)})
     (folder / "examined").mkdir()
-    examine_judge.write(folder / "examined", reward_model=held_out, **judge.arguments())
+    examine_judge.write(folder / "examined", reward_model=held_out, picks=100, **judge.arguments())
     return json.loads((folder / "examined" / "outcome.json").read_text())
 
 

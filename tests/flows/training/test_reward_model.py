@@ -16,6 +16,7 @@ import pytest
 from prefect import flow
 
 import flows.training.reward_model
+import rewards.learned_reward
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.grpo import Rounds
@@ -52,10 +53,7 @@ SETTINGS = [
     "grpo.sampler_ratio_band=[0.0, 1000.0]",
     "engine.max_model_len=1000",
     "learned_reward.owner_share=0.75",
-    "learned_reward.format=0.0",
-    "learned_reward.language=0.0",
     "optimizer.learning_rate=0.004",
-    "optimizer.warmup_steps=0",
 ]
 FEW = (
     *("grpo.prompts_per_round=4", "grpo.group_size=2", "grpo.max_completion_tokens=8"),
@@ -195,9 +193,11 @@ def taught_student(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _ranked_every_other_round() -> Iterator[None]:
+def _only_the_learned_reward_and_ranked_every_other_round() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flows.training.reward_model, "RANKED_EVERY", 2)
+        patch.setattr(rewards.learned_reward, "COMPLETE", 0.0)
+        patch.setattr(rewards.learned_reward, "IN_LATIN", 0.0)
         yield
 
 
@@ -321,7 +321,7 @@ def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school:
 
     with chat_server(judge) as server:
         settings = ["grpo.rounds=2", *FEW, "learned_reward.tie_breaker=0"]
-        settings.append(f"judge={{base_url: '{server.url}', model: wise, retries: 0}}")
+        settings.append(f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
         name = f"judged-{honest}"
         studied = study(school, name, breaks, *settings, serves=False)
         asked = len(server.requests)

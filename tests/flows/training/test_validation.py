@@ -19,7 +19,7 @@ from tests.tasks.doubles.tables import write_stage
 def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     home = Home(tmp_path)
     checkpoint = write_student(home.checkpoints / "cafe42")
-    night = Night(home, "2026-11-20", load_night(STARTER, ["grpo.quiz_problems=3", "engine.max_model_len=4096"]))
+    night = Night(home, "2026-11-20", load_night(STARTER, ["engine.max_model_len=4096"]))
     engine = TableEngine(checkpoint, {})
     night.engine.end()
     night.engine = engine  # pyright: ignore

@@ -142,6 +142,4 @@ def test_the_penalty_grows_over_the_last_tokens() -> None:
     cut = [False, False, False, False, False, True, True]
     expected = [1.0, 1.0, 0.95, 0.5, 0.0, 0.0, 0.0]
     assert overlong([1.0] * 7, lengths, cut, overlong="shape") == pytest.approx(expected)
-    found = overlong([1.0] * 7, lengths, cut, overlong="shape", overlong_penalty=0.5, overlong_share=0.4)
-    assert found == pytest.approx([1.0, 0.75, 1 - 0.5 * 21 / 40, 1 - 0.5 * 30 / 40, 0.5, 0.5, 0.5])
     assert math.isnan(overlong([math.nan], [100], [True], overlong="shape")[0])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conf.sections.lessons import TeacherConfig
+from conf.sections.lessons import EndpointConfig
 from models.hf import teacher_client
 from models.hf.teacher_client import CONCURRENT_REQUESTS, MAX_FAILURES, Question, ask
 from tests.models.support.chat_server import Reply, chat_server, said
@@ -20,8 +20,8 @@ from tests.models.support.chat_server import Reply, chat_server, said
 KEY = "sk-planted-5e8d"
 
 
-def config(url: str, **changes: Any) -> TeacherConfig:
-    return TeacherConfig(base_url=url, model="m", **{"retries": 0, "timeout_seconds": 5.0, **changes})
+def config(url: str, **changes: Any) -> EndpointConfig:
+    return EndpointConfig(base_url=url, model="m", **changes)
 
 
 def questions(count: int) -> list[Question]:
@@ -30,6 +30,12 @@ def questions(count: int) -> list[Question]:
 
 def echo(request: dict[str, Any]) -> Reply:
     return said(f"to {request['messages'][-1]['content']}")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher_client, "RETRIES", 0)
+    monkeypatch.setattr(teacher_client, "TIMEOUT", 5.0)
 
 
 @pytest.fixture
@@ -95,9 +101,13 @@ def test_the_key_is_written_nowhere(
         (Reply(said("late").body, seconds=3), "no answer in 0.5 s"),
     ],
 )
-def test_bad_servers_cost_only_answers(tmp_path: Path, reply: Reply, why: str | None) -> None:
+def test_bad_servers_cost_only_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, why: str | None
+) -> None:
+    if reply.seconds:
+        monkeypatch.setattr(teacher_client, "TIMEOUT", 0.5)
     with chat_server(lambda request: reply) as server:
-        found = ask(questions(9), config(server.url, timeout_seconds=0.5 if reply.seconds else 5.0), tmp_path)
+        found = ask(questions(9), config(server.url), tmp_path)
     assert found.answers == [None] * 9
     assert found.stopped is not None
     if why is not None:
@@ -185,9 +195,12 @@ def test_an_answer_without_a_sensible_usage_counts_as_its_bytes_and_all_it_may_h
         (20.0, -100.0, "the night has no more time for it"),
     ],
 )
-def test_it_ends_with_its_minutes_or_the_nights(tmp_path: Path, minutes: float, left: float, stopped: str) -> None:
+def test_it_ends_with_its_minutes_or_the_nights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, left: float, stopped: str
+) -> None:
+    monkeypatch.setattr(teacher_client, "TIMEOUT", 60.0)
     with chat_server(lambda request: Reply(echo(request).body, seconds=30)) as server:
-        slow = config(server.url, timeout_seconds=60.0, budget_minutes=minutes)
+        slow = config(server.url, budget_minutes=minutes)
         found = ask(questions(3), slow, tmp_path, time.time() + left)
     assert (found.answers, found.stopped) == ([None] * 3, stopped)
 

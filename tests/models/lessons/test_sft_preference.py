@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, PicksConfig
+from conf.sections.lessons import DistillConfig, FeedbackConfig, PicksConfig
 from models.lessons.pace import Pace
 from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import batches, distill, dpo, kto
@@ -51,7 +51,7 @@ def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Te
 def test_the_gradient_of_a_dpo_step(folder: Path, budget: int) -> None:
     """The second step: the policy has left the reference by then."""
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
-    steps = dpo(trainer, PICKS, PicksConfig(epochs=2, batch_size=8, beta=BETA), seed=1)
+    steps = dpo(trainer, PICKS, PicksConfig(epochs=2, batch_size=8), seed=1)
     metrics = [next(steps)]
     between = weights_of(trainer)
     (found,) = gradients_of_steps(trainer, lambda: metrics.append(next(steps)))
@@ -79,7 +79,7 @@ def ratio(policy: Any, reference: Any, prompt: Sequence[int], answer: Sequence[i
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "cut"])
 def test_the_gradient_of_a_kto_step(folder: Path, budget: int) -> None:
-    config = FeedbackConfig(epochs=2, batch_size=8, beta=BETA, desirable_weight=2.0, undesirable_weight=0.5)
+    config = FeedbackConfig(epochs=2)
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
     steps = kto(trainer, JUDGED, config, seed=1)
     metrics = [next(steps)]
@@ -93,12 +93,11 @@ def test_the_gradient_of_a_kto_step(folder: Path, budget: int) -> None:
     terms = []
     for one in order:
         own = ratio(policy, reference, one.prompt, one.answer) - kl
-        terms.append(2.0 * (1 - (BETA * own).sigmoid()) if one.desirable else 0.5 * (1 - (-BETA * own).sigmoid()))
+        terms.append(1 - ((BETA if one.desirable else -BETA) * own).sigmoid())
     loss = torch.stack(terms).mean()
     loss.backward()
     assert_close(found, plain_gradients(policy), 2e-6, 1e-3)
-    weights = [2.0 if one.desirable else 0.5 for one in JUDGED]
-    assert metrics[0]["loss"] == pytest.approx(sum(weights) / 2 / len(weights))
+    assert metrics[0]["loss"] == pytest.approx(0.5)
     assert metrics[0]["kl"] == metrics[0]["desirable"] == metrics[0]["undesirable"] == 0.0
     assert metrics[1]["loss"] == pytest.approx(float(loss.detach()), abs=1e-4)
     assert metrics[1]["kl"] == pytest.approx(float(kl), abs=1e-4)
@@ -115,7 +114,7 @@ def test_a_kto_step_of_one_example_has_no_kl_term(folder: Path) -> None:
 
 @given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 3), st.integers(0, 9))
 def test_every_line_once_an_epoch_in_equal_steps(lines: int, size: int, epochs: int, seed: int) -> None:
-    config = CorrectionsConfig(epochs=epochs, batch_size=size)
+    config = PicksConfig(epochs=epochs, batch_size=size)
     found = batches(range(lines), config, seed)
     assert found == batches(range(lines), config, seed)
     assert len(found) == epochs * math.ceil(lines / size)

@@ -7,7 +7,7 @@ from conf.sections.lessons import RewardModelConfig
 from models.lessons.preference_data import Pick
 
 # A fit of seconds, by which a tiny student learns a taste.
-QUICK = RewardModelConfig(epochs=4, picks_per_step=16, learning_rate=3e-3, head_learning_rate=3e-2, warmup_steps=2)
+QUICK = RewardModelConfig(epochs=4, learning_rate=1e-3)
 END, LETTER = 1, 25
 ANSWERS = 5
 

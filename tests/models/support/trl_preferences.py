@@ -29,8 +29,6 @@ def trl_kto(
     reference_mismatched: Tensor,
     *,
     beta: float,
-    desirable_weight: float,
-    undesirable_weight: float,
 ) -> tuple[Tensor, dict[str, float]]:
     """`_compute_loss` of a KTOTrainer whose answers are of one token, and the metrics that it logged.
 
@@ -42,7 +40,7 @@ def trl_kto(
     trainer.model = SimpleNamespace(training=False)
     trainer.precompute_ref_logps, trainer.aux_loss_enabled, trainer._total_train_tokens = True, False, 0
     trainer.loss_type, trainer.calculate_KL = "kto", True
-    trainer.desirable_weight, trainer.undesirable_weight = desirable_weight, undesirable_weight
+    trainer.desirable_weight = trainer.undesirable_weight = 1.0
     own = _sequences(len(policy))
     inputs = own | {f"KL_{name}": 1 + value for name, value in own.items()}
     inputs |= {"label": desirable, "ref_logps": reference, "ref_KL_logps": reference_mismatched}

@@ -12,7 +12,7 @@ from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
 from rewards.verifier import Score
 
-LIMITS = SandboxConfig(seconds=2.0, memory_mb=256, workers=1)
+LIMITS = SandboxConfig(seconds=2.0, memory_mb=256)
 TESTS = ProgramTests("", ("assert f(1) == 2", "assert f(2) == 3"), "f")
 RIGHT = TESTS.program("def f(x):\n    return x + 1", LIMITS)
 WRONG = TESTS.program("def f(x):\n    return 2", LIMITS)

@@ -96,7 +96,7 @@ def run(
         config=DistillConfig(steps=steps, batch_size=size, max_epochs=1, rehearsal=share),
         trainer_config=TrainerConfig(),
         student=StudentConfig(),
-        sandbox=SandboxConfig(workers=1),
+        sandbox=SandboxConfig(),
         benchmarks=(BenchmarkConfig(name="tests.tasks.doubles.benchmarks:Shouted"),),
         exam_questions=tuple(problem.question for problem in Arithmetic(levels=["1"]).problems("test")),
         unseen=unseen,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from conf.sections.lessons import TeacherConfig
+from conf.sections.lessons import EndpointConfig, TeacherConfig
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.tables import TRACES, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
@@ -21,7 +21,7 @@ def query(
     folder.mkdir()
     ask_teacher.write(
         folder,
-        config=TeacherConfig(base_url=url, model="wise", retries=0, **changes),
+        config=TeacherConfig(endpoint=EndpointConfig(base_url=url, model="wise"), **changes),
         exam_questions=("Is this one of the exam?",),
         model="starter",
         scores=(),

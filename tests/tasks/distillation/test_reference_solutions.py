@@ -14,7 +14,7 @@ from tasks.tables import TRACES, read_table
 
 def drawn(folder: Path, *sources: BenchmarkConfig, count: int = 4, seed: str = "1") -> list:
     folder.mkdir()
-    reference_solutions.write(folder, sources=sources, sandbox=SandboxConfig(workers=1), count=count, seed=seed)
+    reference_solutions.write(folder, sources=sources, sandbox=SandboxConfig(), count=count, seed=seed)
     return traces_of(read_table(folder / "traces.parquet", TRACES))
 
 

@@ -40,7 +40,7 @@ def filtered(traces: Sequence[Trace], per_problem: int = 4, **options: Any) -> l
     def unfit(trace: Trace) -> Any:
         return "too_long" if len(trace.response) > 1000 else None
 
-    return filter_traces(traces, SandboxConfig(workers=1), EXAM, per_problem, unfit, **options)
+    return filter_traces(traces, SandboxConfig(), EXAM, per_problem, unfit, **options)
 
 
 def fates(traces: Sequence[Trace], **options: Any) -> list[str]:

@@ -129,4 +129,4 @@ def compared(
     before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target", alpha: float = 0.025
 ) -> Comparison:
     tables = evaluations(before, "champion"), evaluations(after, "candidate")
-    return compare(name, *tables, samples=1000, seed=1, alpha=alpha)
+    return compare(name, *tables, seed=1, alpha=alpha)

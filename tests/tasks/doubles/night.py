@@ -24,7 +24,6 @@ PARTS = {"arithmetic-1-2": 400, "arithmetic-3": 100, "arithmetic-4": 100}
 EXAM = ExamConfig(
     target=ExamPart(benchmark="arithmetic", levels=("1", "2")),
     guards=tuple(ExamPart(benchmark="arithmetic", levels=(level,), margin=0.06) for level in ("3", "4")),
-    bootstrap_samples=2000,
 )
 PLANNED = (400, 868)  # the exam's looks
 KINDS = ["1/plus", "1/minus", "1/times", "1/share", "1/boxes", "2/plus-minus", "2/compare", "2/gain-lose"]

@@ -24,22 +24,22 @@ def test_compare_counts_every_kind_of_pair() -> None:
 
 def test_compare_joins_by_problem_and_sample_not_by_position() -> None:
     before, after = evaluations([True, False, False], "a"), evaluations([True, True, False], "b")
-    shuffled = compare("target", before, after.iloc[[2, 0, 1]], samples=1000, seed=1)
-    assert shuffled == compare("target", before, after, samples=1000, seed=1)
+    shuffled = compare("target", before, after.iloc[[2, 0, 1]], seed=1)
+    assert shuffled == compare("target", before, after, seed=1)
     assert (shuffled.gained, shuffled.lost) == (1, 0)
 
 
 def test_compare_refuses_what_cannot_be_paired() -> None:
     three, two = evaluations([True] * 3, "a"), evaluations([True] * 2, "b")
     with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
-        compare("target", three, two, samples=1000, seed=1)
+        compare("target", three, two, seed=1)
     with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
-        compare("target", pd.concat([three, three]), three, samples=1000, seed=1)
+        compare("target", pd.concat([three, three]), three, seed=1)
 
 
 def test_difference_is_what_compare_finds() -> None:
     before, after = evaluations([True, True, False, None], "a"), evaluations([True, False, True, True], "b")
-    found, compared_ = difference("target", before, after), compare("target", before, after, samples=1000, seed=1)
+    found, compared_ = difference("target", before, after), compare("target", before, after, seed=1)
     expected = (compared_.n, compared_.gained, compared_.lost, compared_.difference, compared_.p_value)
     assert (found.n, found.gained, found.lost, found.mean, found.p_value) == expected
     assert difference("target", before[:0], after[:0]).p_value == 1.0
@@ -79,7 +79,7 @@ def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha:
 def test_episodes_are_compared_by_what_they_achieved() -> None:
     before, after = evaluations([False] * 5, "champion"), evaluations([False] * 4 + [True], "candidate")
     before["value"], after["value"] = [0.0, 0.5, 0.5, 0.25, 0.0], [0.5, 0.5, 0.75, 0.5, 1.0]
-    found = compare("ants-0", before, after, samples=2000, seed=1)
+    found = compare("ants-0", before, after, seed=1)
     assert (found.gained, found.lost, found.n, found.p_value) == (4, 0, 5, 1 / 16)
     assert found.difference == pytest.approx(0.4)
     # mean 0.4, standard deviation √(0.575 / 4): Student's t of four degrees at 95 %, one-sided

@@ -12,7 +12,7 @@ from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, EXAM, TARGET, write_decision, write_evaluations, write_exam
 from tests.tasks.doubles.picks import ranking
 
-ALONE = ExamConfig(target=EXAM.target, bootstrap_samples=2000)  # without guards
+ALONE = ExamConfig(target=EXAM.target)  # without guards
 ENGLISH = ALONE.model_copy(update={"english_margin": 0.05})
 GUARD = "arithmetic-3"  # margin 0.06: of 100 problems two may be lost, not three
 BEGINS = "The candidate was ahead but is not proven: by default the next night begins with it."

@@ -167,7 +167,7 @@ def test_a_look_says_what_both_answered_and_asks_for_nothing_twice(tmp_path: Pat
 
 
 def test_sampled_answers_are_kept_apart_from_the_greedy_ones_that_decide(tmp_path: Path, student: Path) -> None:
-    part = fruit_exam(tmp_path, "apples", "pears", samples=3, temperature=0.8)
+    part = fruit_exam(tmp_path, "apples", "pears", samples=3)
     table, engine = evaluated(tmp_path / "exam", student, [part], FRUIT | {"pears": "#### 4"}, sampled=True)
     assert engine.calls == 2
     assert table["sample"].tolist() == [0, 0]
@@ -181,7 +181,7 @@ def test_sampled_answers_are_kept_apart_from_the_greedy_ones_that_decide(tmp_pat
 
 
 def test_a_question_that_is_too_long_counts_as_not_answered(tmp_path: Path, student: Path) -> None:
-    part = fruit_exam(tmp_path, "apples", "pears" + " and plums" * 100, "figs", samples=2, temperature=0.8)
+    part = fruit_exam(tmp_path, "apples", "pears" + " and plums" * 100, "figs", samples=2)
     table, engine = evaluated(tmp_path / "exam", student, [part], FRUIT, longest=400, sampled=True)
     assert len(engine.asked) == 2
     assert table.verdict.tolist() == ["correct", "no_answer", "correct"]

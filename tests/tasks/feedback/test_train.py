@@ -25,12 +25,17 @@ from tests.tasks.doubles.workers import InProcessWorker
 
 STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
     "corrections": (train.corrections, CorrectionsConfig(), "imitation"),
-    "words": (train.words, WordsConfig(max_tokens=8), "imitation"),
+    "words": (train.words, WordsConfig(), "imitation"),
     "feedback": (train.feedback, FeedbackConfig(), "kto"),
     "dpo": (train.picks, PicksConfig(), "dpo"),
     "best_of_n": (train.picks, PicksConfig(method="best_of_n"), "imitation"),
 }
 PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
+
+
+@pytest.fixture(autouse=True)
+def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "WORDS_TOKENS", 8)
 
 
 @pytest.fixture

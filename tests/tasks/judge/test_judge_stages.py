@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conf.sections.lessons import JudgeConfig
+from conf.sections.lessons import EndpointConfig
 from rewards.learned_reward import OWNER
 from tasks.judge.examine_judge import examine_judge, figures
 from tasks.judge.rank_by_judge import rank_by_judge
@@ -50,9 +50,9 @@ def examined(tmp_path: Path, judge: Judge, picks: int = 40, **changes: Any) -> d
     folder = tmp_path / "examine_judge"
     folder.mkdir()
     with chat_server(judge) as server:
-        config = JudgeConfig(base_url=server.url, model="wise", retries=0, **changes)
+        endpoint = EndpointConfig(base_url=server.url, model="wise", **changes)
         arguments: dict[str, Any] = {"date": DATE, "cache": tmp_path / "teacher", "until": math.inf, "local": None}
-        examine_judge.write(folder, reward_model=held_out, config=config, **arguments)
+        examine_judge.write(folder, reward_model=held_out, endpoint=endpoint, picks=100, **arguments)
     return json.loads((folder / "outcome.json").read_text())
 
 
@@ -111,7 +111,7 @@ def test_completions_of_the_owners_prompts_are_ranked_and_with_ties_all(tmp_path
             folder,
             prompts=prompts,
             rollouts=rollouts,
-            config=JudgeConfig(base_url=server.url, model="wise", retries=0),
+            endpoint=EndpointConfig(base_url=server.url, model="wise"),
             ties=ties,
             date=DATE,
             cache=tmp_path / "teacher",

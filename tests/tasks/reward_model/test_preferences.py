@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from conf.schema import StudentConfig
-from conf.sections.lessons import RewardModelConfig
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick
-from tasks.reward_model.preferences import AT_ONCE, MOST, Choice, DayPicks, choices, day_picks
+from tasks.reward_model import preferences
+from tasks.reward_model.preferences import AT_ONCE, LONGEST, MOST, Choice, DayPicks, choices, day_picks
 from tasks.tables import CORRECTIONS, PREFERENCES
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
@@ -29,8 +29,8 @@ def preference(text: str, responses: list[str], chosen: int) -> dict[str, Any]:
     return {"messages": messages, "responses": shown, "chosen": chosen, "policy": "cafe42", **ORIGIN}
 
 
-def split(student: Path, found: list[Choice], **config: Any) -> DayPicks:
-    return day_picks(found, DATE, load_tokenizer(student), StudentConfig(), RewardModelConfig(**config))
+def split(student: Path, found: list[Choice]) -> DayPicks:
+    return day_picks(found, DATE, load_tokenizer(student), StudentConfig())
 
 
 def all_of(picks: DayPicks) -> list[Pick]:
@@ -66,18 +66,19 @@ def test_two_different_answers_make_a_choice(tmp_path: Path, student: Path, resp
 
 
 def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
-    choice = Choice(asked("Why?"), ["x", "y" * 50], 0, DATE)
-    whole = len("User: Why?\nAssistant:") + 51
-    assert len(split(student, [choice], max_tokens=whole)) == 1
-    assert +split(student, [choice], max_tokens=whole - 1).left_out == {"too_long": 1}
+    whole = LONGEST - len("User: Why?\nAssistant:") - 1
+    assert len(split(student, [Choice(asked("Why?"), ["x", "y" * whole], 0, DATE)])) == 1
+    longer = Choice(asked("Why?"), ["x", "y" * (whole + 1)], 0, DATE)
+    assert +split(student, [longer]).left_out == {"too_long": 1}
 
 
-def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path) -> None:
+def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of a megabyte may have hundreds of long answers, and all go through the model together."""
     length = len("User: Why?\nAssistant:") + 51
+    monkeypatch.setattr(preferences, "LONGEST", length)
     for count, fits in ((AT_ONCE, True), (AT_ONCE * length // 51 + 1, False)):
         choice = Choice(asked("Why?"), [f"{n:050d}" for n in range(count)], 0, DATE)
-        found = split(student, [choice], max_tokens=length)
+        found = split(student, [choice])
         assert (len(found), found.left_out["too_long"]) == (fits, not fits)
 
 
@@ -92,7 +93,7 @@ def test_a_conversation_that_the_template_refuses_is_left_out(tmp_path: Path) ->
     ("day", "weight"), [("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)]
 )
 def test_older_picks_weigh_less(student: Path, day: str, weight: float) -> None:
-    (pick,) = all_of(split(student, [Choice(asked("Why?"), ["a", "b"], 0, day)], half_life_nights=14.0))
+    (pick,) = all_of(split(student, [Choice(asked("Why?"), ["a", "b"], 0, day)]))
     assert pick.weight == pytest.approx(weight)
 
 

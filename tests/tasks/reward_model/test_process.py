@@ -27,9 +27,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(tiny_student: Path, checkpoints: Path) -> Fitted:
-    return fit_reward_model(
-        tiny_student, "cafe42", tiny_picks(120, seed=1), NAMES, HELD_OUT, QUICK, TRAINER, 1, checkpoints
-    )
+    return fit_reward_model(tiny_student, tiny_picks(120, seed=1), NAMES, HELD_OUT, QUICK, TRAINER, 1, checkpoints)
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +36,13 @@ def checkpoint(fitted: Fitted) -> Path:
     return fitted.checkpoint
 
 
-def test_a_fit_is_kept_with_its_lineage(fitted: Fitted, checkpoint: Path, checkpoints: Path) -> None:
+def test_a_fit_is_kept_with_its_lineage(
+    tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path
+) -> None:
     assert fitted.ranking.accuracy.value > 0.8
     assert checkpoint.parent == checkpoints
     assert is_intact(checkpoint)
-    assert parent_of(checkpoint) == "cafe42"
+    assert parent_of(checkpoint) == tiny_student.name
     assert (checkpoint / HEAD).exists()
     assert not (checkpoints / "draft").exists()
 
@@ -52,7 +52,7 @@ def test_a_fit_goes_on_from_an_earlier_one(
 ) -> None:
     """With one epoch, of which the first step already knows most."""
     picks, once = tiny_picks(60, seed=3), QUICK.model_copy(update={"epochs": 1})
-    inputs = (tiny_student, "cafe42", picks, ["another"], HELD_OUT)
+    inputs = (tiny_student, picks, ["another"], HELD_OUT)
     anew = fit_reward_model(*inputs, once, TRAINER, 1, checkpoints)
     continued = fit_reward_model(*inputs, QUICK, TRAINER, 1, checkpoints, checkpoint)
     assert len(continued.steps) == len(anew.steps)
@@ -98,7 +98,7 @@ def test_shuffled_picks_are_refused_and_nothing_is_kept(tiny_student: Path, tmp_
     for seed in range(20):
         chance = random.Random(seed)
         shuffled = [replace(pick, chosen=chance.randrange(5)) for pick in tiny_picks(140, seed=100 + seed)]
-        fitted = fit_reward_model(tiny_student, None, shuffled[:80], shuffled[80:], quick, TRAINER, seed, tmp_path)
+        fitted = fit_reward_model(tiny_student, shuffled[:80], shuffled[80:], quick, TRAINER, seed, tmp_path)
         refused += fitted.ranking.refusal is not None
         assert (fitted.checkpoint is None) == (fitted.ranking.refusal is not None)
     assert refused >= 18

@@ -20,7 +20,7 @@ from tasks.training.trainer_process import Predecessor
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 
 KEPT = LoraConfig(rank=4, alpha=8, keep=True)
-LESSON = DistillConfig(steps=3, batch_size=4, max_epochs=9, learning_rate=0.01, warmup_steps=1)
+LESSON = DistillConfig(steps=3, batch_size=4, max_epochs=9, learning_rate=0.01)
 
 
 @pytest.fixture(scope="module")

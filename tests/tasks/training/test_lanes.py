@@ -64,7 +64,7 @@ def test_several_processes_come_to_the_bits_of_one(
         rounds.update()
         rounds.update()
         examples = [(rollout.prompt_token_ids, rollout.token_ids) for rollout in rollouts]
-        lesson = DistillConfig(steps=3, batch_size=4, max_epochs=9, learning_rate=0.01, warmup_steps=1)
+        lesson = DistillConfig(steps=3, batch_size=4, max_epochs=9, learning_rate=0.01)
         learned, curve = trainer_process.lesson(rounds.folder / "base", rounds.config, lesson, examples, rounds.folder)
         found.append((rounds.digests, learned.name, [step["loss"] for step in curve]))
     assert found[0] == found[1]

@@ -13,7 +13,7 @@ from models.trainer import Trainer
 from tasks.training import helpers, trainer_process
 from tests.models.support.tiny import trainer_config
 
-LESSON = DistillConfig(steps=8, batch_size=2, learning_rate=0.01, warmup_steps=1, schedule="linear")
+LESSON = DistillConfig(steps=8, batch_size=2, learning_rate=0.01, schedule="linear")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,135 @@
+"""How the student is trained: GRPO, adapters, the optimizer, and what the trainer is given of them."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from conf.section import NotInIdentity, Positive, Section, Share
+from conf.sections.hardware import EngineOptions, Gpu, Lanes
+
+# Where adapters learn, times the rates of lessons and of the reward model (Schulman et al. 2025, "LoRA Without
+# Regret": about 10).
+ADAPTER_RATE_FACTOR = 10.0
+
+
+class GrpoConfig(Section):
+    """Group relative policy optimization: the rounds, the groups and the loss."""
+
+    rounds: Annotated[int, Field(ge=0)] = Field(
+        default=10, description="of the `grpo` entries in `stages` without a number"
+    )
+    prompts_per_round: Positive = Field(default=40, description="problems drawn for a round, each with a group")
+    group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions per prompt")
+    train_on: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        description="completions of a group that are trained on, those whose rewards vary most; null: all. "
+        "On-policy distillation trains on all",
+    )
+    max_completion_tokens: Positive = Field(default=48, description="a completion is cut after so many tokens")
+    steps_per_round: Positive = Field(default=1, description="optimizer steps per round, on equal shares of its groups")
+    scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's deviation")
+    aggregation: Literal["token", "sequence", "constant"] = Field(
+        default="token",
+        description="average over tokens (DAPO), over completions (GRPO), or by a constant length (Dr. GRPO)",
+    )
+    importance: Literal["token", "sequence"] = Field(
+        default="token",
+        description="ratio to the old policy per token, or per completion (GSPO; use clips of about 0.0003)",
+    )
+    credit: Literal["episode", "gigpo", "td"] = Field(
+        default="episode",
+        description="advantages in episodes of several turns: one for all turns, or each turn's (models/credit.py)",
+    )
+    clip_low: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.2, description="lower clip of the ratio: 1 - clip_low"
+    )
+    clip_high: Annotated[float, Field(ge=0)] = Field(default=0.28, description="upper clip of the ratio: 1 + clip_high")
+    kl_coefficient: Annotated[float, Field(ge=0)] = Field(
+        default=0.0,
+        description="of the KL term (k3) to the checkpoint at the start of the block; at least 0.02 while a learned "
+        "reward is used",
+    )
+    sampler_ratio_band: tuple[Share, Annotated[float, Field(ge=1)]] = Field(
+        default=(0.5, 2.0), description="completions whose geometric-mean ratio is outside this band are masked"
+    )
+    overlong: Literal["train", "mask", "shape"] = Field(
+        default="train", description="completions cut by length: trained like others, left out, or penalised"
+    )
+    min_useful_groups: Positive = Field(default=2, description="the step is skipped if fewer groups have signal")
+    refills: Annotated[int, Field(ge=0, le=9)] = Field(
+        default=1, description="times that a round replaces its groups without signal"
+    )
+    choice: Literal["solve_rate", "signal", "even"] = Field(
+        default="solve_rate",
+        description="which kinds of problems are drawn most: solved now and then, those whose groups had advantages, "
+        "or all alike",
+    )
+    exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
+    quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(
+        default=5, description="rounds between quizzes of 100 training problems; 0: no quiz"
+    )
+
+    @model_validator(mode="after")
+    def a_group_has_what_is_trained_on(self) -> Self:
+        """Refuse to train on more than a group has, and on a part of it where each turn has its own credit."""
+        if self.train_on is not None and self.train_on > self.group_size:
+            raise ValueError(f"train_on: {self.train_on} is more than the group_size, {self.group_size}; lower it")
+        if self.train_on is not None and self.credit != "episode":
+            raise ValueError(f"train_on: with credit: {self.credit} all episodes are trained on; set it to null")
+        return self
+
+
+class LoraConfig(Section):
+    """Low-rank adapters instead of full fine-tuning. Lessons and the reward model learn at ten times their rates."""
+
+    rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of an adapter's two matrices")
+    alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
+    dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.0, description="share of its inputs dropped in training, except for feedback and picks"
+    )
+    keep: bool = Field(
+        default=False,
+        description="never merge: each checkpoint is an adapter of the first student, from night to night",
+    )
+    targets: tuple[str, ...] | Literal["all-linear"] = Field(
+        default="all-linear", description="layers with an adapter, or all linear layers except the head"
+    )
+
+
+class OptimizerOptions(Section):
+    """AdamW on fp32 master weights."""
+
+    learning_rate: Annotated[float, Field(gt=0)] = Field(
+        default=2e-5, description="of the rounds, after a warm-up of two steps"
+    )
+
+
+class OptimizerConfig(OptimizerOptions):
+    """What the optimizer is given. In `warmup_steps` the learning rate grows from 0."""
+
+    warmup_steps: Annotated[int, Field(ge=0)] = 2
+
+
+class EngineConfig(EngineOptions):
+    """What the engine is given: its options, and the adapters that it serves."""
+
+    lora: LoraConfig | None = None
+
+
+class TrainerConfig(Section):
+    """What the trainer is given: the recipe, the optimizer, and the memory and processes that it may use.
+
+    `processes`, `gpus`: the processes that train together, and the numbers of their GPUs; none: the first ones.
+    `seed`: of dropout and new adapters.
+    """
+
+    grpo: GrpoConfig = GrpoConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    lora: LoraConfig | None = None
+    microbatch_tokens: Positive | None = None
+    lanes: Lanes = 1
+    processes: NotInIdentity[Positive] = 1
+    gpus: NotInIdentity[tuple[Gpu, ...]] = ()
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    trust_remote_code: bool = False
+    seed: int = 0
