@@ -316,7 +316,7 @@ def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school:
 
     def judge(request: dict[str, Any]) -> Reply:
         shown = re.findall(r'<answer id="(.+?)">(.*?)</answer>', request["messages"][-1]["content"], re.DOTALL)
-        ranked = sorted(shown, key=lambda each: len(each[1])) if honest else shown
+        ranked = sorted(shown, key=lambda each: (len(each[1]), each[1])) if honest else shown
         return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
 
     with chat_server(judge) as server:
