@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conf.schema import LoraConfig
-from models import trainer as trainer_module
+from models.packing import grpo_round
 from models.rollout import Rollout
 from models.trainer import NonFiniteError, Trainer
 from tests.models.support.tiny import ADVANTAGES, trainer_config
@@ -76,14 +76,14 @@ def test_either_the_loss_or_the_gradients_may_be_infinite(
     folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     trainer = Trainer.load(folder, trainer_config())
-    before, loss = weights_of(trainer), trainer_module.grpo_loss
+    before, loss = weights_of(trainer), grpo_round.grpo_loss
 
     def infinite(*arguments: Any, **keywords: Any) -> Any:
         total, metrics = loss(*arguments, **keywords)
         return total + math.inf, metrics
 
     if which == "loss":
-        monkeypatch.setattr(trainer_module, "grpo_loss", infinite)
+        monkeypatch.setattr(grpo_round, "grpo_loss", infinite)
     else:
         next(iter(trainer.weights.trained.values())).register_hook(lambda gradient: gradient * math.nan)
     assert trainer.update(rollouts, ADVANTAGES)["non_finite_steps"] == 1.0
