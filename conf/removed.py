@@ -16,63 +16,80 @@ MOVED = {
     for section in ("distill.teacher", "judge")
     for name in ("base_url", "model", "max_tokens", "budget_tokens", "budget_minutes")
 }
-# What holds instead of each group of options; N stands for the items of a list.
+# What holds instead, by section and options; N stands for the items of a list.
 INSTEAD = {
-    "grpo.temperature grpo.top_p": "training samples from the policy itself",
-    "grpo.credit_gamma grpo.credit_lambda": "turns are discounted by 0.99, and traces decay by 0.95",
-    "grpo.sampler_ratio_cap": "a token's weight against the sampler is at most 2",
-    "grpo.overlong_share grpo.overlong_penalty": "overlong: shape takes up to 1 off, over the limit's last fifth",
-    "grpo.solve_rate_decay": "with each round earlier attempts count 0.7 times as much",
-    "grpo.quiz_problems": "quizzes between rounds have 100 problems; for the others there is lessons.quiz_problems",
-    "distill.choice": "a lesson's solutions always come shuffled",
-    "distill.own_answers_rate": "self_distill learns at 5e-6",
-    "distill.warmup_steps optimizer.warmup_steps": "rounds and lessons warm up for two steps",
-    "distill.teacher.key_variable judge.key_variable": "set NIGHTSCHOOL_TEACHER_KEY and NIGHTSCHOOL_JUDGE_KEY",
-    "distill.teacher.timeout_seconds judge.timeout_seconds": "an attempt at an answer has 60 seconds",
-    "distill.teacher.retries judge.retries": "an answer is asked for up to three times",
-    "distill.teacher.budget_usd judge.budget_usd distill.teacher.usd_per_million_prompt_tokens "
-    "judge.usd_per_million_prompt_tokens distill.teacher.usd_per_million_answer_tokens "
-    "judge.usd_per_million_answer_tokens": "endpoint.budget_tokens limits what an endpoint may cost",
-    "judge.orders": "a judge sees the same answers in three orders",
-    "judge.context_tokens": "a judge in a folder has 4,096 tokens for a request and its reply",
-    "judge.gpu_memory_share": "a judge in a folder takes 0.3 of the GPU's memory",
-    "lessons.examine": "quizzes come before and after each lesson; exam.after_lessons adds an exam for benchmarks",
-    "lessons.corrections.enabled lessons.words.enabled lessons.feedback.enabled": "epochs: 0 switches a lesson off",
-    "lessons.corrections.batch_size lessons.words.batch_size lessons.feedback.batch_size": "a step has 8 lines",
-    "lessons.words.max_tokens": "a text is learned in pieces of 256 tokens",
-    "lessons.feedback.beta lessons.picks.beta": "beta is 0.1",
-    "lessons.feedback.desirable_weight lessons.feedback.undesirable_weight": "praise and blame count alike",
-    "reward_model.learning_curve": "fits to fewer picks only showed what more picks bring; there are none any more",
-    "reward_model.backbone": "the reward model begins with the student",
-    "reward_model.picks_per_step": "a step has 8 picks",
-    "reward_model.head_learning_rate": "the head learns at 50 times reward_model.learning_rate",
-    "reward_model.warmup_steps": "the fit warms up for four steps",
-    "reward_model.centering": "it is 0.01",
-    "reward_model.half_life_nights": "a pick's weight halves in 14 nights",
-    "reward_model.max_tokens": "picks of more than 1,024 tokens are left out",
-    "learned_reward.format": "an answer to your own prompts that is complete earns 0.5",
-    "learned_reward.language": "an answer in the script of your own prompt earns 0.5",
-    "learned_reward.kl_coefficient": "it is at least 0.02 while a learned reward is used; raise grpo.kl_coefficient",
-    "reward.correct": "a correct answer earns 1",
-    "sandbox.workers": "there is a program for each core",
-    "on_policy.revision": "name a folder with that revision in on_policy.teacher",
-    "optimizer.betas optimizer.epsilon optimizer.weight_decay": "AdamW has betas 0.9 and 0.95, and no weight decay",
-    "optimizer.max_grad_norm": "gradients are clipped to the norm 1",
-    "lora.lesson_rate_factor": "lessons of adapters learn at ten times their rate",
-    "engine.lora": "the engine serves the adapters of `lora`",
-    "trainer_processes": "one process trains on each of hardware.trainer_gpus",
-    "devices": "name hardware.engine_gpu and hardware.trainer_gpus",
-    "exam.further_targets": "an exam has one target; make the others guards",
-    "exam.alpha_spending": "alpha is spent on the looks of one night's exam (docs/exam-and-decision.md)",
-    "exam.vault": "guards are held against the first student as well",
-    "exam.bootstrap_samples": "intervals come from 10,000 draws",
-    "exam.target.after exam.guards.N.after": "an exam takes the first problems of the split",
-    "exam.target.temperature exam.guards.N.temperature": "samples are drawn at temperature 1",
-    "teach.gamma teach.trace_decay": "traces fade by 0.99 · 0.95 with each token",
-    "teach.rank": "the day's adapter has rank 16",
+    "": {
+        "devices": "name hardware.engine_gpu and hardware.trainer_gpus",
+        "trainer_processes": "one process trains on each of hardware.trainer_gpus",
+        "on_policy.revision": "name a folder with that revision in on_policy.teacher",
+        "reward.correct": "a correct answer earns 1",
+        "sandbox.workers": "there is a program for each core",
+        "engine.lora": "the engine serves the adapters of `lora`",
+        "lora.lesson_rate_factor": "lessons of adapters learn at ten times their rate",
+    },
+    "grpo.": {
+        "temperature top_p": "training samples from the policy itself",
+        "credit_gamma credit_lambda": "turns are discounted by 0.99, and traces decay by 0.95",
+        "sampler_ratio_cap": "a token's weight against the sampler is at most 2",
+        "overlong_share overlong_penalty": "overlong: shape takes up to 1 off, over the limit's last fifth",
+        "solve_rate_decay": "with each round earlier attempts count 0.7 times as much",
+        "quiz_problems": "quizzes between rounds have 100 problems; for the others there is lessons.quiz_problems",
+    },
+    "distill.": {
+        "choice": "a lesson's solutions always come shuffled",
+        "own_answers_rate": "self_distill learns at 5e-6",
+        "warmup_steps": "every lesson warms up for two steps",
+    },
+    "lessons.": {
+        "examine": "quizzes come before and after each lesson; exam.after_lessons adds an exam for benchmarks",
+        "corrections.enabled words.enabled feedback.enabled": "epochs: 0 switches a lesson off",
+        "corrections.batch_size words.batch_size feedback.batch_size": "a step has 8 lines",
+        "words.max_tokens": "a text is learned in pieces of 256 tokens",
+        "feedback.beta picks.beta": "beta is 0.1",
+        "feedback.desirable_weight feedback.undesirable_weight": "praise and blame count alike",
+    },
+    "reward_model.": {
+        "learning_curve": "fits to fewer picks only showed what more picks bring; there are none any more",
+        "backbone": "the reward model begins with the student",
+        "head_learning_rate": "the head learns at 50 times reward_model.learning_rate",
+        "picks_per_step warmup_steps centering": "a step has 8 picks, four steps warm up, and the centering is 0.01",
+        "half_life_nights max_tokens": "a pick's weight halves in 14 nights; it has at most 1,024 tokens",
+    },
+    "learned_reward.": {
+        "format language": "an answer to your prompts earns 0.5 where it is complete, and 0.5 in their script",
+        "kl_coefficient": "it is at least 0.02 while a learned reward is used; raise grpo.kl_coefficient",
+    },
+    "judge.": {
+        "orders": "a judge sees the same answers in three orders",
+        "context_tokens gpu_memory_share": "a judge in a folder has 4,096 tokens and 0.3 of the GPU's memory",
+    },
+    "optimizer.": {
+        "betas epsilon weight_decay": "AdamW has betas 0.9 and 0.95, and no weight decay",
+        "warmup_steps max_grad_norm": "the rate warms up for two steps; gradients are clipped to the norm 1",
+    },
+    "exam.": {
+        "further_targets": "an exam has one target; make the others guards",
+        "alpha_spending": "alpha is spent on the looks of one night's exam (docs/exam-and-decision.md)",
+        "vault": "guards are held against the first student as well",
+        "bootstrap_samples": "intervals come from 10,000 draws",
+        "target.after guards.N.after": "an exam takes the first problems of the split",
+        "target.temperature guards.N.temperature": "samples are drawn at temperature 1",
+    },
+    "teach.": {
+        "gamma trace_decay": "traces fade by 0.99 · 0.95 with each token",
+        "rank": "the day's adapter has rank 16",
+    },
+}
+ENDPOINT = {
+    "key_variable": "keys are in NIGHTSCHOOL_TEACHER_KEY and NIGHTSCHOOL_JUDGE_KEY",
+    "timeout_seconds retries": "an answer is asked for up to three times, for 60 seconds each",
+    "budget_usd usd_per_million_prompt_tokens usd_per_million_answer_tokens": "budget_tokens limits the cost",
 }
 REMOVED = {option: f"use {place}" for option, place in MOVED.items()} | {
-    option: instead for group, instead in INSTEAD.items() for option in group.split()
+    f"{section}{name}": instead
+    for section, groups in [*INSTEAD.items(), ("distill.teacher.", ENDPOINT), ("judge.", ENDPOINT)]
+    for names, instead in groups.items()
+    for name in names.split()
 }
 
 

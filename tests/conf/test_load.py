@@ -32,6 +32,7 @@ exam:
   target: {benchmark: arithmetic, levels: ["1"]}
 """
 ENDPOINT = {"base_url": "http://127.0.0.1:8000/v1", "model": "wise"}
+SECTIONS = {"teacher": {"endpoint": ENDPOINT}, "judge": {"endpoint": ENDPOINT}, "on_policy": {"teacher": "starter"}}
 TEACHER = f"distill.teacher={{endpoint: {json.dumps(ENDPOINT)}}}"
 
 
@@ -211,9 +212,9 @@ def test_an_option_that_is_gone_says_what_replaces_it_and_a_night_that_has_it_is
     section: Any = written
     for key in sections:
         if section.get(key) is None:
-            section[key] = {"endpoint": ENDPOINT} if key in ("teacher", "judge") else {}
+            section[key] = dict(SECTIONS.get(key, {}))
         section = section[key] if key != "guards" else {"N": section[key][0]}
-    section[name] = 1
+    section[name] = ENDPOINT.get(name, [1] if name == "trainer" else 1)
     in_folder.write_text(yaml.safe_dump(written))
     assert f"was removed: {instead}" in refusal(in_folder)
     in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
