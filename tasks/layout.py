@@ -1,7 +1,9 @@
 """Where stages and rounds lie in a night's folder."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
 DIVISION = "division.json"  # in a night's folder: how its hours are divided
@@ -57,3 +59,9 @@ def committed_rounds(night: Path) -> list[Path]:
 def passes(folder: Path) -> list[Path]:
     """Return a round's folder and those of its refills, each with prompts, rollouts and scores."""
     return [folder, *sorted(folder.glob("refill-*"))]
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """Return a committed stage's JSON file; None if there is none. The manifest counts, no digest is checked."""
+    file = folder / name
+    return json.loads(file.read_text()) if (folder / MANIFEST).exists() and file.exists() else None

@@ -1,7 +1,6 @@
 """The model card: a checkpoint's README.md with its lineage, training data, recipe and exam results."""
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from models.checkpoint import CARD, parent_of
 from tasks.incidents import ended_early
+from tasks.layout import read_json
 from tasks.registry.promote import intervals_of
 from tasks.report.lessons import CHANNELS
 
@@ -102,11 +102,11 @@ def _data(night: Path, config: NightConfig, steps: Sequence[Step]) -> list[str]:
     for step in steps:
         if step.kind == "lessons":
             lines += _lessons(night)
-        elif traces := _read(night / step.path / "counts.json"):
+        elif traces := read_json(night / step.path, "counts.json"):
             what = "the model's own correct answers" if step.kind == "self_distill" else "worked solutions"
             counts = ", ".join(f"{count} {fate}" for fate, count in traces.items() if isinstance(count, int))
             lines.append(f"{what}: {counts}")
-    fitted = _read(night / "fit_reward_model" / "outcome.json")
+    fitted = read_json(night / "fit_reward_model", "outcome.json")
     if fitted and fitted.get("serves") and any(step.kind == "grpo" for step in steps):
         lines.append(f"the owner's picks, by a reward model: {fitted.get('picks', 0)}")
     return lines
@@ -114,7 +114,7 @@ def _data(night: Path, config: NightConfig, steps: Sequence[Step]) -> list[str]:
 
 def _lessons(night: Path) -> list[str]:
     """Return how many of the owner's lines were learned, by channel, without empty channels."""
-    counts = {name: _read(night / "lessons" / name / "counts.json") for name in CHANNELS}
+    counts = {name: read_json(night / "lessons" / name, "counts.json") or {} for name in CHANNELS}
     return [
         f"{name}: {lines['used']} of {lines['lines']} learned" for name, lines in counts.items() if lines.get("lines")
     ]
@@ -135,7 +135,3 @@ def _recipe(config: NightConfig, steps: Sequence[Step]) -> list[str]:
         *([round_settings] if any(step.is_block for step in steps) else []),
         f"seed {config.seed}; the whole configuration is config.yaml in the night's folder",
     ]
-
-
-def _read(file: Path) -> dict[str, Any]:
-    return json.loads(file.read_text()) if file.exists() else {}
