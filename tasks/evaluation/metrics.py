@@ -56,12 +56,6 @@ def exam_figures(folder: Path) -> dict[str, ExamFigures]:
     }
 
 
-def night_figures(night: Path) -> dict[str, dict[str, ExamFigures]]:
-    """Return the figures of all models that a night has evaluated so far, by role, then by part."""
-    folders = {role: night / "evaluate" / role for role in ROLES}
-    return {role: exam_figures(folder) for role, folder in folders.items() if (folder / "samples.parquet").exists()}
-
-
 def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigures:
     """Return the figures of a part. `greedy`, `sampled`: its rows of the evaluations table."""
     graded = greedy[greedy.verdict != FAILED]

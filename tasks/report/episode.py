@@ -1,39 +1,27 @@
 """An episode of the exam, turn by turn: what the candidate saw, wrote and got."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import pandas as pd
 from markupsafe import Markup
 
 from conf.load import load_night
 from conf.storage.home import InputError
 from rewards.benchmarks import configured
 from rewards.episodes import replay, texts_of
+from rewards.verifier import Turn
 from tasks.report.queries import read_table
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One turn. `drawing`: SVG of the state before it; empty where the environment draws nothing."""
+class ShownEpisode(NamedTuple):
+    """An episode of the exam's target, whose value is the candidate's median.
 
-    drawing: Markup
-    observation: str
-    text: str
-    valid: bool
-    reward: float
-    parts: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class ShownEpisode:
-    """An episode of the exam's target, whose value is the candidate's median."""
+    `frames`: each turn with an SVG of the state before it, empty where the environment draws nothing.
+    """
 
     problem_id: str
     value: float
-    frames: tuple[Frame, ...]
+    frames: tuple[tuple[Markup, Turn], ...]
 
 
 def shown_episode(night: Path) -> ShownEpisode | None:
@@ -47,16 +35,9 @@ def shown_episode(night: Path) -> ShownEpisode | None:
         problems = {problem.problem_id: problem for problem in benchmark.problems("test")}
     except InputError:  # a user's class that is not importable any more
         return None
-    row = _median(table[table["benchmark"] == target.name])
-    turns = replay(benchmark.environment, problems[row["problem_id"]], texts_of(row["text"]))
+    rows = table[table["benchmark"] == target.name].sort_values(["value", "problem_id"])
+    median = rows.iloc[len(rows) // 2]
+    turns = replay(benchmark.environment, problems[median["problem_id"]], texts_of(median["text"]))
     draw = getattr(benchmark.environment, "drawing", lambda state: "")
-    frames = (
-        Frame(Markup(draw(turn.state)), turn.observation, turn.text, turn.valid, turn.reward, turn.parts)
-        for turn in turns
-    )
-    return ShownEpisode(row["problem_id"], float(row["value"]), tuple(frames))
-
-
-def _median(rows: pd.DataFrame) -> pd.Series:
-    ordered = rows.sort_values(["value", "problem_id"])
-    return ordered.iloc[len(ordered) // 2]
+    frames = tuple((Markup(draw(turn.state)), turn) for turn in turns)
+    return ShownEpisode(median["problem_id"], float(median["value"]), frames)

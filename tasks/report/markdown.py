@@ -3,20 +3,21 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from tasks.evaluation.statistics import probability, signed
 from tasks.report.queries import MODELS
-from tasks.report.sections import journal_sentences
-from tasks.report.text import day, duration, percent, percent_range, plain_line, plural
+from tasks.report.text import day, duration, number, percent, percent_range, plain_line, plural
 
 MORE = 1.25  # times the hours of a night into which no round fitted
+FILTERS = (duration, number, percent, percent_range, plain_line, plural, signed)
 
 
-@dataclass(frozen=True)
-class Headline:
-    """What the owner wants to know first."""
+class Headline(NamedTuple):
+    """What you want to know first."""
 
     title: str
     changed: str
@@ -25,12 +26,25 @@ class Headline:
     to_do: str
 
 
+def template(name: str) -> Template:
+    """Return one of the report's two templates."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update({function.__name__: function for function in FILTERS})
+    return environment.get_template(name)
+
+
 def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
     """Return what changed, by how much, how sure that is, and what to do; `decision`: the content of decision.json."""
     promoted = summary["decision"] == "promoted"
-    comparisons = decision["comparisons"]["candidate"]
     target = summary["target"]
-    found = comparisons[target]
+    found = decision["comparisons"]["candidate"][target]
     after, before = found["after"], found["before"]
     if after["counted"]:
         did = f"solves {_solved(after)} of {after['n']} ({percent(after['accuracy'])})"
@@ -50,31 +64,20 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
 def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_hand: Sequence[str] = ()) -> str:
     """Return the night in short: alarms, the first lines, the exam, the reasons, and where to read on.
 
-    `by_hand`: how the owner has moved the serving alias since the night before.
+    `by_hand`: how you have moved the serving alias since the night before.
     """
-    first = headline(summary, decision)
-    lines = [f"# Night of {day(summary['night'])}: {first.title}", ""]
-    if summary["alarms"]:
-        lines += [*(f"- **Alarm:** {plain_line(alarm)}" for alarm in summary["alarms"]), ""]
-    lines += [first.changed, first.how_much, first.how_sure]
-    lines += [f"What to do: {first.to_do[0].lower()}{first.to_do[1:]}", "", *_exam_table(summary), ""]
-    lines += [f"- {plain_line(line)}" for line in (*summary["reasons"], *summary["incidents"])]
-    if summary["day_copy"]:
-        lines.append(f"- Your day: {plain_line(' '.join(summary['day_copy']))}")
-    if faults := journal_sentences(summary["journal"]):
-        faults += [
-            f"The first: {row['file']}:{row['line']}: {row['reason']}" for row in summary["journal"]["first"][:1]
-        ]
-        lines.append(f"- {plain_line(' '.join(faults))}")
-    lines += [f"- By hand since the night before: {move}." for move in by_hand]
-    lines += ["", f"{plural(summary['rounds'], 'round')}; the night took {duration(summary['wall_seconds'])}."]
-    lines.append(" · ".join(f"[{name}]({url})" for name, url in links_of(summary).items()))
-    lines.append(f"Report: `{summary['report']}`")
-    return "\n".join(lines) + "\n"
+    return template("short.md").render(
+        summary=summary,
+        night=day(summary["night"]),
+        headline=headline(summary, decision),
+        models={role: name for role, name in MODELS.items() if role in summary["accuracy"]},
+        by_hand=by_hand,
+        links=links_of(summary),
+    )
 
 
 def to_do(summary: Mapping[str, Any]) -> str:
-    """Return the owner's next step: read the alarms, carry out what a dry run left open, or nothing."""
+    """Return your next step: read the alarms, carry out what a dry run left open, or nothing."""
     alarms = len(summary["alarms"])
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
@@ -85,13 +88,10 @@ def to_do(summary: Mapping[str, Any]) -> str:
     if alarms:
         return first
     if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
-        return f"Give the night more time: no round fitted. {_minutes_for_a_round(summary['hours'])} minutes would do."
+        hours = summary["hours"]  # a round should fit into what was expected before the night, and more than it had
+        minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
+        return f"Give the night more time: no round fitted. {minutes} minutes would do."
     return "Nothing. The next night tries again with the day's new lessons."
-
-
-def _minutes_for_a_round(hours: Mapping[str, Any]) -> int:
-    """Return the minutes into which a round should fit: as expected before the night, and more than it had."""
-    return max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
@@ -116,22 +116,6 @@ def _changed(summary: Mapping[str, Any]) -> str:
 def _decided(summary: Mapping[str, Any]) -> str:
     """Return the digest of the checkpoint that serves if only the decision counts."""
     return summary["digests"]["candidate" if summary["decision"] == "promoted" else "champion"]
-
-
-def _exam_table(summary: Mapping[str, Any]) -> list[str]:
-    models = [role for role in MODELS if role in summary["accuracy"]]
-    head = [
-        f"| exam | problems | {' | '.join(MODELS[role] for role in models)} |",
-        f"|:--|{'--:|' * (len(models) + 1)}",
-    ]
-    rows = []
-    for part, accuracies in summary["benchmarks"].items():
-        cells = [
-            f"{percent(one['accuracy'])} ({percent_range(one['low'], one['high'])})" if one else "–"
-            for one in (accuracies.get(role) for role in models)
-        ]
-        rows.append(f"| {part} | {accuracies['candidate']['n']} | {' | '.join(cells)} |")
-    return [*head, *rows]
 
 
 def _solved(accuracy: Mapping[str, float]) -> int:

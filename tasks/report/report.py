@@ -1,12 +1,13 @@
 """The stage `report`: the page, its short form for Prefect and the terminal, and the evidence for MLflow."""
 
 import json
+import math
 import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -16,11 +17,10 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import SHORT_REPORT, SUMMARY
 from tasks.evaluation.metrics import ROLES
 from tasks.incidents import ended_early, incidents
-from tasks.layout import MANIFEST, is_round
+from tasks.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.monitoring.prefect_artifacts import show_link, show_text
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
-from tasks.report.hours import division_of
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, quiz_results
@@ -28,6 +28,20 @@ from tasks.report.sections import day_copy_sentences, journal_faults
 from tasks.tracking import Tracking
 
 AGAIN = re.compile(r"-\d+$")  # of a stage that runs twice in a night: distill-2
+LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")
+HOURS = {  # what the night's hours are divided among: the first folders of the stages' paths
+    "lessons": {*LESSONS, "fit_reward_model", "picks"},
+    "rounds": {"round", QUIZ},
+    "exam": {"exam", "evaluate"},
+}
+
+
+class Spent(NamedTuple):
+    """What a committed stage took, or a round's update; `end`: a time stamp."""
+
+    end: float
+    path: str
+    seconds: float
 
 
 @task(name="report", task_run_name="report", retries=1, cache_policy=NO_CACHE)
@@ -106,21 +120,32 @@ def summarise(
     }
 
 
+def division_of(folder: Path) -> dict[str, Any] | None:
+    """Return what division.json has, and the seconds of lessons, rounds and exam: `planned`, and `real`, by the clock.
+
+    The reward model is among the lessons, and quizzes are among the rounds. None before the hours were divided, and for
+    a night without hours.
+    """
+    file = folder / DIVISION
+    division = json.loads(file.read_text()) if file.exists() else {"hours": None}
+    if division["hours"] is None:
+        return None
+    stages = _stages(folder)
+    real = {
+        part: _covered(stage for stage in stages if AGAIN.sub("", stage.path.split("/")[0]) in folders)
+        for part, folders in HOURS.items()
+    }
+    return division | {"planned": {part: division[part] for part in HOURS}, "real": real}
+
+
 def stage_seconds(folder: Path) -> dict[str, float]:
     """Return the seconds of each stage, summed over rounds and repeated lessons, in the order of their last commits."""
     seconds: dict[str, float] = {}
-    files = [*folder.rglob(MANIFEST), *folder.glob("round-*/checkpoint/metrics.json")]
-    for file in sorted(files, key=lambda file: (file.stat().st_mtime, file)):
-        noted, is_update = json.loads(file.read_text()), file.name != MANIFEST
-        name = "update" if is_update else _name(str(file.parent.relative_to(folder)))
-        seconds[name] = seconds.pop(name, 0.0) + noted["seconds_update" if is_update else "seconds"]
+    for stage in _stages(folder):
+        first, *rest = stage.path.split("/")  # `sample` of round-02/refill-1/sample, `evaluate` of evaluate/champion
+        name = rest[-1] if is_round(first) else AGAIN.sub("", first)
+        seconds[name] = seconds.pop(name, 0.0) + stage.seconds
     return {name: round(value, 2) for name, value in seconds.items() if value}
-
-
-def _name(path: str) -> str:
-    """Return a stage's name: `sample` of `round-02/refill-1/sample`, `evaluate` of `evaluate/champion`."""
-    first, *rest = path.split("/")
-    return rest[-1] if is_round(first) else AGAIN.sub("", first)
 
 
 def wall_seconds(folder: Path) -> float:
@@ -131,11 +156,28 @@ def wall_seconds(folder: Path) -> float:
     """
     context = FlowRunContext.get()
     now = time.time()
-    covered = context.start_time.timestamp() if context else now  # all from then on is counted
-    total = now - covered
-    stages = [(file.stat().st_mtime, json.loads(file.read_text())["seconds"]) for file in folder.rglob(MANIFEST)]
-    for end, seconds in sorted(stages, reverse=True):
-        start = min(end - seconds, covered)
-        total += min(end, covered) - start
-        covered = start
+    started = context.start_time.timestamp() if context else now
+    return now - started + _covered(_stages(folder), started)
+
+
+def _stages(folder: Path) -> list[Spent]:
+    """Return what the night's committed stages and updates took, in the order in which they ended."""
+    found = []
+    for file in [*folder.rglob(MANIFEST), *folder.glob("round-*/checkpoint/metrics.json")]:
+        noted, end, path = json.loads(file.read_text()), file.stat().st_mtime, str(file.parent.relative_to(folder))
+        if file.name == MANIFEST:
+            found.append(Spent(end, path, noted["seconds"]))
+        else:  # an update is over when its checkpoint begins to be saved
+            end, path = end - noted.get("seconds_checkpoint", 0.0), path.replace("checkpoint", "update")
+            found.append(Spent(end, path, noted.get("seconds_update", 0.0)))
+    return sorted(found)
+
+
+def _covered(stages: Iterable[Spent], until: float = math.inf) -> float:
+    """Return the seconds before `until` in which any of these stages ran."""
+    total = 0.0
+    for stage in sorted(stages, reverse=True):
+        start = min(stage.end - stage.seconds, until)
+        total += min(stage.end, until) - start
+        until = start
     return total

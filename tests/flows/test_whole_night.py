@@ -207,4 +207,4 @@ def test_the_scheduled_night(tmp_path: Path) -> None:
     assert json.loads((folder / "fit_reward_model" / "outcome.json").read_text())["picks"] == 13  # the correction, too
     for lesson in ("distill", "lessons"):
         assert json.loads((folder / f"{lesson}_check" / "verdict" / "outcome.json").read_text())["problems"] == 8
-    assert "Verdicts, by benchmark" in Path(summary["report"]).read_text()
+    assert '<tr><th scope="row">mbpp<small>training</small></th>' in Path(summary["report"]).read_text()

@@ -71,6 +71,7 @@ def test_each_card_has_the_steps_that_made_its_checkpoint(tmp_path: Path, night:
     }.items():
         (folder / place).mkdir(parents=True)
         (folder / place / "counts.json").write_text(json.dumps(counts))
+        (folder / place / "manifest.json").write_text("{}")
     texts = cards(folder, decision, tmp_path / "whole", stages)
     champion, distilled, candidate = (texts[role] for role in ROLES)
     assert not {"## Data", "## Recipe"} & set(champion)

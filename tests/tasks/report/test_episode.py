@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from rewards.environments.ants import Ants
 from tasks.report.episode import shown_episode
 from tasks.tables import EVALUATIONS
@@ -14,29 +12,28 @@ from tests.tasks.doubles.tables import write_stage
 UP = ["ACT: MOVE up", "nonsense"]
 
 
-@pytest.fixture
-def night(tmp_path: Path) -> Path:
+def write_ants(night: Path) -> None:
     """A night whose candidate played three layouts, in two turns each."""
-    (tmp_path / "config.yaml").write_text(Path("conf/ants.yaml").read_text())
+    (night / "config.yaml").write_text(Path("conf/ants.yaml").read_text())
     ids = [problem.problem_id for problem in Ants().problems("test")[:3]]
-    values = zip(ids, (0.5, 0.0, 1.0), strict=True)
     rows = [
         row(problem_id, benchmark="ants-0", value=value, text=json.dumps(UP), turns=2, valid=0.5)
-        for problem_id, value in values
+        for problem_id, value in zip(ids, (0.5, 0.0, 1.0), strict=True)
     ]
-    write_stage(tmp_path / "evaluate" / "candidate", {"evaluations": (EVALUATIONS, rows)})
-    return tmp_path
+    write_stage(night / "evaluate" / "candidate", {"evaluations": (EVALUATIONS, rows)})
 
 
-def test_the_median_episode_turn_by_turn(night: Path) -> None:
-    shown = shown_episode(night)
+def test_the_median_episode_turn_by_turn(tmp_path: Path) -> None:
+    write_ants(tmp_path)
+    shown = shown_episode(tmp_path)
     assert shown is not None
     assert (shown.problem_id, shown.value) == (Ants().problems("test")[0].problem_id, 0.5)
-    assert [frame.text for frame in shown.frames] == UP
-    assert [frame.valid for frame in shown.frames] == [True, False]
-    assert shown.frames[1].parts == {"invalid": -0.02}
-    assert all(frame.drawing.startswith("<svg ") for frame in shown.frames)
-    assert shown.frames[0].drawing != shown.frames[1].drawing
+    assert [(turn.text, turn.valid) for _, turn in shown.frames] == [(UP[0], True), (UP[1], False)]
+    assert shown.frames[1][1].parts == {"invalid": -0.02}
+    first, second = (drawn for drawn, _ in shown.frames)
+    assert first.startswith("<svg ")
+    assert second.startswith("<svg ")
+    assert first != second
 
 
 def test_a_night_of_single_answers_has_none(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def full_day(tmp_path: Path) -> Path:
     write_lesson(tmp_path / "lessons/corrections", {"lines": 9, "used": 7, "exam": 1, "too_long": 1}, [1.5, 1.4])
     write_lesson(tmp_path / "lessons/words", {"lines": 2, "used": 0, "too_short": 2}, [])
     write_lesson(tmp_path / "lessons/feedback", {"lines": 0, "used": 0}, [])
-    write_lesson(tmp_path / "lessons/picks", {"lines": 4, "used": 4}, [0.7])
+    write_lesson(tmp_path / "lessons/picks", {"lines": 9, "used": 9, "later": 5}, [0.7])
     write_lesson(tmp_path / "self_distill", {"dropped": 1}, [])
     write_lesson(tmp_path / "distill-2", {"kept": 5}, [0.9, 0.8])
     write_quizzes(tmp_path, start=1, rounds=2, distill=4, lessons=5, rounds_2=4, rounds_3=6)
@@ -69,18 +69,18 @@ def full_day(tmp_path: Path) -> Path:
 
 
 def test_each_part_in_its_order_with_the_quizzes_before_and_after(full_day: Path) -> None:
-    left_out = {"in the exam": 1, "too long": 1}
+    left_out = ["1 in the exam", "1 too long"]
     pace = "24 of 48 steps: this machine needs 11.8 s a step"
     assert lessons_of(full_day) == [
-        Lesson("rounds 1 to 2", 32, 7, {}, None, (0.1, 0.2)),
-        Lesson("worked solutions", 98, 93, {"dropped": 4, "too long": 1}, (2.0, 1.0), (0.2, 0.4), pace),
+        Lesson("rounds 1 to 2", 32, 7, [], None, (0.1, 0.2)),
+        Lesson("worked solutions", 98, 93, [pace, "4 with a wrong answer", "1 too long"], (2.0, 1.0), (0.2, 0.4)),
         Lesson("corrections", 9, 7, left_out, (1.5, 1.4), None),
-        Lesson("words", 2, 0, {"too short": 2}, None, None),
-        Lesson("picks", 4, 4, {}, (0.7, 0.7), (0.4, 0.5)),  # the quiz after the journal's lessons
-        Lesson("its own answers", 1, 0, {"dropped": 1}, None, None),
-        Lesson("on-policy round 3", 16, 16, {}, None, (0.5, 0.4)),
-        Lesson("round 4", 20, 9, {}, None, (0.4, 0.6)),
-        Lesson("worked solutions 2", 5, 5, {}, (0.9, 0.8), None),
+        Lesson("words", 2, 0, ["2 too short"], None, None),
+        Lesson("picks", 9, 9, ["5 left for later nights"], (0.7, 0.7), (0.4, 0.5)),  # the quiz after all channels
+        Lesson("its own answers", 1, 0, ["1 with a wrong answer"], None, None),
+        Lesson("on-policy round 3", 16, 16, [], None, (0.5, 0.4)),
+        Lesson("round 4", 20, 9, [], None, (0.4, 0.6)),
+        Lesson("worked solutions 2", 5, 5, [], (0.9, 0.8), None),
     ]
 
 
@@ -100,7 +100,7 @@ def test_a_block_that_ended_early_counts_its_committed_rounds(tmp_path: Path) ->
     write_round(tmp_path, 1, 16, 2)
     write_round(tmp_path, 2, 16, 3)
     write_quizzes(tmp_path, start=1, rounds=3)
-    assert lessons_of(tmp_path) == [Lesson("rounds 1 to 2", 32, 5, {}, None, (0.1, 0.3))]
+    assert lessons_of(tmp_path) == [Lesson("rounds 1 to 2", 32, 5, [], None, (0.1, 0.3))]
 
 
 def test_a_block_of_self_play_says_what_became_of_the_texts(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_block_of_self_play_says_what_became_of_the_texts(tmp_path: Path) -> N
     texts = [PROPOSALS_EXAMPLE | {"verdict": verdict} for verdict in ("admitted", "repeated", "unreadable", "repeated")]
     write_stage(tmp_path / "round-01" / "select_prompts", {"proposals": (PROPOSALS, texts)})
     write_quizzes(tmp_path, start=1, rounds=3)
-    left_out = {"repeated texts": 2, "unreadable texts": 1}
-    assert lessons_of(tmp_path) == [Lesson("self-play round 1", 16, 2, left_out, None, (0.1, 0.3))]
+    notes = ["2 repeated texts", "1 unreadable texts"]
+    assert lessons_of(tmp_path) == [Lesson("self-play round 1", 16, 2, notes, None, (0.1, 0.3))]
 
 
 def test_without_quizzes_there_are_no_accuracies(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_without_quizzes_there_are_no_accuracies(tmp_path: Path) -> None:
     write_lesson(tmp_path / "distill", {"kept": 3}, [2.0])
     write_lesson(tmp_path / "lessons/words", {"lines": 2, "used": 2}, [3.0])
     assert lessons_of(tmp_path) == [
-        Lesson("worked solutions", 3, 3, {}, (2.0, 2.0), None),
-        Lesson("words", 2, 2, {}, (3.0, 3.0), None),
-        Lesson("round 1", 16, 2, {}, None, None),
+        Lesson("worked solutions", 3, 3, [], (2.0, 2.0), None),
+        Lesson("words", 2, 2, [], (3.0, 3.0), None),
+        Lesson("round 1", 16, 2, [], None, None),
     ]

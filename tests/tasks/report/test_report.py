@@ -11,7 +11,7 @@ import pytest
 
 from tasks.incidents import end_early, note
 from tasks.report.page import render
-from tasks.report.report import report, stage_seconds, summarise, wall_seconds
+from tasks.report.report import division_of, report, stage_seconds, summarise, wall_seconds
 from tasks.stage import MANIFEST, commit
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
@@ -120,6 +120,30 @@ def test_seconds_are_summed_over_rounds_models_and_repeated_lessons(tmp_path: Pa
         ("checkpoint", 6.0),
         ("evaluate", 42.5),
     ]
+
+
+def test_the_hours_are_divided_by_part_and_counted_by_the_clock(tmp_path: Path) -> None:
+    assert division_of(tmp_path) is None
+    planned = {"lessons": 210.0, "rounds": 420.0, "exam": 135.0}
+    (tmp_path / "division.json").write_text(json.dumps({"hours": 900.0, **planned}))
+    for path, seconds, end in (
+        ("distill-2", 30.0, 40.0),
+        ("fit_reward_model", 5.0, 50.0),
+        ("distill_check", 9.0, 59.0),  # in nobody's hours
+        ("round-01/sample", 20.0, 80.0),
+        ("round-01/checkpoint", 10.0, 130.0),
+        ("round-02/sample", 15.0, 136.0),  # began while the checkpoint was saved
+        ("quiz/rounds", 4.0, 140.0),
+        ("exam/look-1", 11.0, 151.0),
+    ):
+        write_manifest(tmp_path / path, seconds, end)
+    figures = tmp_path / "round-01/checkpoint/metrics.json"
+    figures.write_text(json.dumps({"seconds_update": 40.0, "seconds_checkpoint": 10.0}))
+    os.utime(figures, (130.0, 130.0))
+    found = division_of(tmp_path)
+    assert found is not None
+    assert found["planned"] == planned
+    assert found["real"] == {"lessons": 35.0, "rounds": 20.0 + 40.0 + 16.0 + 4.0, "exam": 11.0}
 
 
 def test_the_clock_counts_overlapping_stages_once_and_no_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
