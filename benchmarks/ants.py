@@ -26,7 +26,7 @@ from benchmarks.machine.child import json_of
 from flows.run.history import read_round_metrics
 from rewards.environment import State
 from rewards.environments.ants import Ants, greedy_policy, oracle, random_policy
-from rewards.episodes import texts_of
+from rewards.environments.episodes import texts_of
 from rewards.verifier import Problem
 from tasks.evaluation.statistics import bootstrap_mean, sign_flip
 from tasks.tables import EVALUATIONS, read_table

@@ -29,11 +29,11 @@ from models.credit import GAMMA, Visit, state_values, turn_advantages
 from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.environments.ants import Ants
-from rewards.episodes import Episodes, replay
+from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
 from tasks.rollouts.episodes import Episode, Game, Player, game, play
 from tasks.rollouts.turns import spans
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 GROUP = 8
 KINDS = {

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 Rows = Iterator[tuple[str, str]]  # what was measured, and the result
 
@@ -223,7 +223,7 @@ def engine(student: Path) -> Rows:
     from benchmarks.inputs.workloads import advantages, workload
     from benchmarks.machine.gauge import CUDA
     from conf.schema import EngineConfig, LoraConfig
-    from models.checkpoint import keep, write_lineage
+    from models.hf.checkpoint import keep, write_lineage
     from models.hf.starter import write_starter
     from models.sampler import Sampler
 

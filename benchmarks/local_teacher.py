@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.inputs.starter import studied
 from models.engine.environment import SERVER, kv_cache_bytes, server_environment
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 NAME, PORT = "studied-starter", 8001
 TOKENS = 2048  # of a question and its answer

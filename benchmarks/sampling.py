@@ -23,12 +23,12 @@ from typing import Any
 
 from benchmarks.inputs.starter import starter
 from conf.schema import EngineConfig, StudentConfig
-from models.checkpoint import digest_folder
 from models.engine.environment import engine_environment
+from models.hf.checkpoint import digest_folder
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.arithmetic import Arithmetic
 from tasks.rollouts.proven import sample_proven
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 MAX_TOKENS = 48
 
@@ -105,7 +105,7 @@ def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
     import ray
     from ray.cluster_utils import Cluster as LocalCluster
 
-    from tasks.cluster.cluster import Cluster
+    from tasks.workers.cluster import Cluster
 
     local = LocalCluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for number in range(nodes):

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from conf.storage.home import SUMMARY
+from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
-from tasks.layout import MANIFEST
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "starter-night"

@@ -33,7 +33,7 @@ from benchmarks.machine.child import json_of
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.web.address import free_port
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 RESULTS = Path("school/benchmarks/teach.jsonl")
 HOMES = Path("school/benchmarks/teach")

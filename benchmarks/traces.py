@@ -22,8 +22,8 @@ from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic, worked_solution
 from rewards.competition_math import CompetitionMath
-from rewards.contamination import Contamination
 from rewards.data.arithmetic_exercises import exercises
+from rewards.data.contamination import Contamination
 from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark

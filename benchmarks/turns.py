@@ -21,11 +21,11 @@ from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards.environments.ants import Ants
-from rewards.episodes import Episodes
-from tasks.rollouts import engine_process
+from rewards.environments.episodes import Episodes
 from tasks.rollouts.episodes import Episode, Player, game, play
 from tasks.rollouts.turns import spans
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 STUDENT = StudentConfig(system="")
 MAX_TOKENS = 12

@@ -26,7 +26,7 @@ from conf.load import load_night
 from conf.storage.home import Home
 from flows.run.history import last_report
 from flows.web.address import LOOPBACK, free_port
-from tasks.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
+from tasks.monitoring.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
 
 DOCS = Path(__file__).parent
 CHARTS = f"{TRAINING_VIEW}&compareRunsMode=CHART"

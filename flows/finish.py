@@ -17,8 +17,8 @@ from flows.run.context import Night
 from flows.run.history import resume_command
 from flows.training.reward_model import log_rankings
 from flows.web.links import links_of
-from tasks.cluster import cluster
 from tasks.monitoring.notify import post_report
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Registry
 from tasks.registry.model_card import write_cards
 from tasks.registry.promote import OUTCOME, promote, show_who_serves
@@ -26,7 +26,7 @@ from tasks.registry.prune import prune
 from tasks.registry.push import push
 from tasks.report.report import report, summarise, write_report
 from tasks.stage import Artifact
-from tasks.tracking import Tracking
+from tasks.workers import cluster
 
 
 def finish(

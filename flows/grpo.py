@@ -13,6 +13,7 @@ from typing import Any
 from conf.schema import TrainerConfig
 from conf.sections.stages import Step
 from conf.storage.home import NightError
+from conf.storage.layout import is_committed, round_path
 from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
@@ -20,16 +21,15 @@ from flows.training.reward_model import LearnedReward, is_ranked, slowest_rankin
 from flows.training.rollouts import GroupSampler
 from flows.training.saver import Retention, Saver
 from flows.training.validation import is_quizzed, quiz_accuracy, run_quiz
-from models.checkpoint import verify
+from models.hf.checkpoint import verify
 from rewards.verifier import Problem
-from tasks.incidents import end_early, ended_early
-from tasks.layout import is_committed, round_path
+from tasks.monitoring.incidents import end_early, ended_early
+from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, run_name
-from tasks.tracking import Tracking
 from tasks.training.metrics import Pass, round_metrics
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.training.update import UpdateResources, checkpoint, merge, update
-from tasks.workers import HoursOverError, WorkerDiedError
+from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
 class Rounds:

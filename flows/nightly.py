@@ -41,13 +41,13 @@ from flows.training.reward_model import rank_held_out
 from flows.training.start import start_of
 from flows.training.validation import Quizzes
 from flows.web.links import prefect_link
-from models.checkpoint import parent_of
+from models.hf.checkpoint import parent_of
 from rewards.verifier import Problem
 from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.monitoring.notify import post_report
+from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 from tasks.registry.mlflow_registry import Registry, Version
 from tasks.stage import Artifact
-from tasks.tracking import HOME_TAG, Tracking, home_mark
 
 SAVING_LIMIT = 60  # seconds
 REFUSED = "Refused"

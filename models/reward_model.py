@@ -9,9 +9,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from conf.schema import TrainerConfig
-from models import lora
-from models.checkpoint import copy_companions
 from models.engine.sync_probe import PROBE_FILE
+from models.hf import lora
+from models.hf.checkpoint import copy_companions
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model
 from models.packing.packing import Group, Pack, hidden_states, pack, split

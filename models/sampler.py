@@ -13,12 +13,12 @@ from vllm.lora.request import LoRARequest
 
 from conf.schema import EngineConfig
 from conf.storage.home import NightError
-from models.checkpoint import base_of, same_weights, wrong_precisions
 from models.engine import cpu_lora, token_ranks, weight_sync
 from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, kv_cache_bytes
 from models.engine.streaming import Piece, stream
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
+from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype
 from models.rollout import Rollout
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from conf.schema import TrainerConfig
 from conf.storage.home import NightError
-from models import lora
-from models.checkpoint import base_of, copy_companions, digest_folder, is_adapter
 from models.engine.sync_probe import Probe, take_probe, write_probe
+from models.hf import lora
+from models.hf.checkpoint import base_of, copy_companions, digest_folder, is_adapter
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model, load_tokenizer
 from models.hf.merging import prove_merge

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from rewards.problem import Problem, Split
+from rewards.data.problem import Problem, Split
 
 State = dict[str, Any]
 Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from rewards.jail.policy import Layer, SandboxUnavailable
-from rewards.jail.program import Program
-from rewards.jail.worker import JailProcess, Policy, scored
+from rewards.programs.policy import Layer, SandboxUnavailable
+from rewards.programs.program import Program
+from rewards.programs.worker import JailProcess, Policy, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from rewards.data.problem import Problem, Split
 from rewards.environment import Environment
-from rewards.problem import Problem, Split
 
 Verdict = Literal[
     "correct",
@@ -74,7 +74,7 @@ class Benchmark(Protocol):
     """Problems with a known truth, how they are asked and how answers are judged.
 
     A class needs `name`, `problems`, `prompt` and `score`. The other members have defaults; a class that does not
-    inherit them from here gets them from `rewards.benchmarks.configured`.
+    inherit them from here gets them from `rewards.data.benchmarks.configured`.
     """
 
     name: str

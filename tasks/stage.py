@@ -22,9 +22,9 @@ from pydantic import BaseModel
 
 from conf.schema import Section
 from conf.storage.durable import make_folder, room_for, sync, sync_folder, write_atomically
-from models.checkpoint import digest_file
-from tasks.layout import MANIFEST, run_name
-from tasks.workers import WorkerDiedError, working_on
+from conf.storage.layout import MANIFEST, run_name
+from models.hf.checkpoint import digest_file
+from tasks.workers.worker import WorkerDiedError, working_on
 
 Write = Callable[..., Mapping[str, float] | None]  # a stage's function
 

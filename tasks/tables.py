@@ -199,8 +199,9 @@ SCORES_EXAMPLE: Row = {
 # The reward model's output, or the judge's; null where it could not rate the completion.
 LEARNED = _schema(NUMBERED, {"learned": pa.float64()})
 LEARNED_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "learned": 0.83}
-# A judge's ranking of a group's different answers in one order (see `rewards/judge.py`). Both are JSON: `shown`, their
-# samples as they stood, and `ranking`, the same, the best first and equals together; null where it gave none.
+# A judge's ranking of a group's different answers in one order (see `tasks/reward_model/judge_prompts.py`). Both are
+# JSON: `shown`, their samples as they stood, and `ranking`, the same, the best first and equals together; null where it
+# gave none.
 RANKINGS = _schema(
     {"problem_id": pa.string(), "group": pa.int32(), "order": pa.int32(), "shown": pa.string()},
     {"ranking": pa.string()},

@@ -35,12 +35,12 @@ LONGEST = (
     "chaos/",
     "flows/test_whole_night.py",
     "flows/teaching/test_teach.py",
-    "tasks/cluster/",
+    "tasks/workers/",
     "models/test_sampler.py",
     "flows/test_finish.py",
     "tasks/training/",
     "flows/training/",
-    "rewards/jail/test_hostile.py",
+    "rewards/programs/test_hostile.py",
 )
 
 

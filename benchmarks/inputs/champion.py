@@ -11,9 +11,9 @@ from conf.storage.home import Home
 
 def home_with_champion(root: Path) -> Path:
     """Make the home anew; return its root."""
-    from models.checkpoint import keep, write_lineage  # with MLflow and torch, seconds to import
+    from models.hf.checkpoint import keep, write_lineage  # with MLflow and torch, seconds to import
+    from tasks.monitoring.tracking import Tracking
     from tasks.registry.mlflow_registry import Registry
-    from tasks.tracking import Tracking
 
     shutil.rmtree(root, ignore_errors=True)
     make(root)

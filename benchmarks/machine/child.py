@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 
 def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any:

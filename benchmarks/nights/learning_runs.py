@@ -24,7 +24,7 @@ from benchmarks.nights.timed import (
 from conf.load import STARTER, load_night
 from models.engine.environment import engine_environment, trainer_environment
 from rewards.arithmetic import Arithmetic
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: the time ends a run

@@ -21,7 +21,7 @@ from conf.storage.home import Home
 from flows import environment
 from flows.orchestration.server import prefect_api
 from models.engine.environment import CPU_BLOCK, engine_environment, kv_cache_bytes
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 if TYPE_CHECKING:
     from flows.run.context import Night

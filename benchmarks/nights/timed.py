@@ -20,7 +20,7 @@ from typing import Any
 
 from conf.load import STARTER
 from conf.storage.home import SUMMARY, Home
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 DATE = "2026-01-01"
 MOMENTS, LOG = "moments.jsonl", "night.log"

@@ -22,9 +22,9 @@ from flows.run.registry import open_registry
 from flows.run.speed import check_hours, forecast
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
-from tasks.cluster.cluster import engine_nodes
+from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.mlflow_registry import DAYTIME
-from tasks.tracking import tracking_uri
+from tasks.workers.cluster import engine_nodes
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
 BF16_CAPABILITY = 8.0  # CUDA's, of Ampere: the first with products in bf16

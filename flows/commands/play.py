@@ -11,9 +11,9 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.home import Home, InputError
 from flows.commands.options import Config, Overrides
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from rewards.environment import Environment
-from rewards.episodes import begun, stepped, texts_of
+from rewards.environments.episodes import begun, stepped, texts_of
 from rewards.verifier import Problem
 
 ANTS = Path(__file__).parents[2] / "conf" / "ants.yaml"
@@ -73,7 +73,7 @@ def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightCo
     from flows.evaluation.models import engine_for, resolve_model
     from models.engine.environment import engine_environment
     from tasks.evaluation.answering import answer_questions, render_prompts
-    from tasks.workers import Worker
+    from tasks.workers.worker import Worker
 
     model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())
     benchmark = configured(part, settings.sandbox)

@@ -7,7 +7,7 @@ from mlflow.exceptions import MlflowException
 
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
-from models.checkpoint import incompatibility, is_intact
+from models.hf.checkpoint import incompatibility, is_intact
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry, Version
 
 

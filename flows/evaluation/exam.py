@@ -23,7 +23,7 @@ from tasks.evaluation.statistics import probability, signed
 from tasks.monitoring.prefect_artifacts import show_text
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 Figures = dict[str, dict[str, Any]]
 

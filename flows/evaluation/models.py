@@ -8,7 +8,7 @@ from typing import Any
 
 from conf.schema import EngineConfig, LoraConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
-from models.checkpoint import base_of, digest_folder, is_adapter, is_intact
+from models.hf.checkpoint import base_of, digest_folder, is_adapter, is_intact
 from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
 
 

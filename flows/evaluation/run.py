@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from conf.sections.benchmark import ExamPart
+from conf.storage.layout import MANIFEST
 from flows.run.budget import LATE, Division
 from flows.run.context import Night
-from models.checkpoint import is_intact
+from models.hf.checkpoint import is_intact
 from tasks.evaluation.english import mean_nats
 from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import as_metrics, exam_figures
 from tasks.evaluation.stored_answers import versions
-from tasks.layout import MANIFEST
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Version
 from tasks.stage import Artifact
-from tasks.tracking import Tracking
 
 SLACK = LATE / 10  # seconds that a look may take beyond the hours: its reserve was an estimate
 

@@ -25,7 +25,7 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import SUMMARY, Home
 from conf.storage.locks import holder
 from flows.run.dates import date_of_night
-from tasks.tracking import HOME_TAG, home_mark
+from tasks.monitoring.tracking import HOME_TAG, home_mark
 
 log = logging.getLogger("nightschool")
 

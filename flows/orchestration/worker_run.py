@@ -7,7 +7,7 @@ import os
 import runpy
 
 from flows import environment
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 
 def main() -> None:

@@ -20,13 +20,13 @@ from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
+from conf.storage.layout import DIVISION, MANIFEST
 from flows.run.estimate import stages_left
 from flows.run.history import finished, round_seconds
 from models.lessons.pace import Pace
 from tasks.evaluation.sequential import looks
-from tasks.layout import DIVISION, MANIFEST
 from tasks.stage import Artifact
-from tasks.workers import HoursOverError
+from tasks.workers.worker import HoursOverError
 
 # Seconds that exam, decision and report may take after the night's hours: a late outcome is better than none.
 LATE = 30 * 60.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 Child = subprocess.Popen[bytes]
 

@@ -16,22 +16,22 @@ from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import LAYOUT, Home, InputError, inside
+from conf.storage.layout import round_path
 from flows.orchestration.nested import run_nested
 from flows.run.budget import LATE, Hours
 from flows.run.edges import Edges
 from flows.run.history import last_finished, usual_seconds
 from flows.run.progress import note_progress
-from models.checkpoint import verify
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
-from tasks import incidents
-from tasks.cluster.cluster import Cluster
+from models.hf.checkpoint import verify
 from tasks.journal.carry_over import carry_over
-from tasks.layout import round_path
+from tasks.monitoring import incidents
 from tasks.registry.promote import DRY_RUN
-from tasks.rollouts import engine_process
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.training import trainer_process
-from tasks.workers import Worker, WorkerDiedError
+from tasks.workers import engine_process
+from tasks.workers.cluster import Cluster
+from tasks.workers.worker import Worker, WorkerDiedError
 
 R = TypeVar("R")
 STARTED = "started.json"  # in the night's folder

@@ -6,9 +6,9 @@ from pathlib import Path
 from statistics import median
 
 from conf.schema import NightConfig
+from conf.storage.layout import MANIFEST, committed_rounds, is_round, round_path
 from flows.run.history import round_seconds, seconds_of
-from tasks.incidents import ended_early
-from tasks.layout import MANIFEST, committed_rounds, is_round, round_path
+from tasks.monitoring.incidents import ended_early
 
 ROUND = re.compile(r"round (\d+)\b")
 

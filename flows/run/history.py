@@ -13,7 +13,7 @@ from conf.load import config_of, identity
 from conf.schema import NightConfig
 from conf.storage.durable import read_json
 from conf.storage.home import SUMMARY, Home, InputError
-from tasks.layout import MANIFEST, committed_rounds, run_name
+from conf.storage.layout import MANIFEST, committed_rounds, run_name
 from tasks.report.text import percent
 
 DATES = "????-??-??"

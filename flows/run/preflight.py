@@ -18,17 +18,17 @@ from flows.run.speed import check_hours
 from flows.training.judge import CHAMPION, find_judge
 from flows.training.validation import BETWEEN_ROUNDS, is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
-from rewards import benchmarks
-from tasks.cluster.connection import connect
+from rewards.data import benchmarks
 from tasks.distillation import import_traces
 from tasks.evaluation.answering import exam_problems
 from tasks.evaluation.judgement import MOST_BAD_LUCK
 from tasks.evaluation.sequential import looks, smallest_gain
 from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
+from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
 from tasks.self_play.ask import asking
-from tasks.tracking import tracking_uri
+from tasks.workers.connection import connect
 
 SMALL_EXAM = 400  # problems; with fewer the night says which gain its exam could see
 

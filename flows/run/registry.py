@@ -5,8 +5,8 @@ from mlflow import MlflowClient
 from conf.schema import NightConfig
 from conf.storage.home import Home
 from flows.web.health import check_mlflow
+from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.mlflow_registry import Registry
-from tasks.tracking import tracking_uri
 
 
 def open_registry(home: Home, config: NightConfig) -> Registry | None:

@@ -6,7 +6,7 @@ from conf.schema import NightConfig, SandboxConfig
 from conf.sections.benchmark import PROGRAMS
 from conf.storage.home import InputError
 from flows.run.machine import Finding
-from rewards.jail.layers import configured_sandbox, missing_layers
+from rewards.programs.layers import configured_sandbox, missing_layers
 from rewards.sandbox import Layer, SandboxUnavailable
 
 NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}

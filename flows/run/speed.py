@@ -15,8 +15,8 @@ from flows.run.dates import date_of_night
 from flows.run.history import finished, read_round_metrics
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
-from rewards.benchmarks import configured
-from tasks.workers import Worker
+from rewards.data.benchmarks import configured
+from tasks.workers.worker import Worker
 
 PROMPT = 20  # tokens of arithmetic's own; what prompts begin with is read once
 WRITTEN = 0.4  # of the tokens that an answer may have (docs/performance.md: 20 to 26 of 64)

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TextIO, TypeVar
 
 from conf.storage.home import Home, InputError, inside
 from conf.storage.locks import running_night, take_server_lock
-from models.checkpoint import is_intact
+from models.hf.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 
 POLL = 2.0  # seconds between two checks of the registry and the night's lock

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 from conf.storage.home import Home
-from models.checkpoint import base_of, is_adapter
-from tasks.workers import call_once
+from models.hf.checkpoint import base_of, is_adapter
+from tasks.workers.worker import call_once
 
 LIMIT = 900.0  # seconds to merge
 

@@ -26,7 +26,7 @@ from flows.teaching.entries import Kind, any_pick, conversation, entries_of, imp
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
-from tasks.workers import WorkerDiedError, WorkerEndedError
+from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 
 class RefusedError(Exception):

@@ -23,7 +23,7 @@ from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
 from tasks.teaching.keys import HELD_OUT
 from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
-from tasks.workers import Worker, WorkerDiedError
+from tasks.workers.worker import Worker, WorkerDiedError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,7 +13,7 @@ from conf.sections.teaching import DAY_ADAPTER
 from models.engine.environment import engine_environment
 from tasks.teaching import writing
 from tasks.teaching.writing import Champion, Messages, Written
-from tasks.workers import Worker, WorkerDiedError, WorkerEndedError
+from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
 
 POLL = 0.5  # seconds
 ENDED = "the engine ended; ask again in a moment"

@@ -17,7 +17,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 from conf.schema import NightConfig
 from conf.storage.home import Home
 from conf.storage.locks import running_night
-from tasks.tracking import HOME_TAG, Tracking, home_mark
+from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
 LIMIT = 10.0  # seconds that the end of a session waits for MLflow

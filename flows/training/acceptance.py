@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from conf.sections.stages import Step
+from conf.storage.layout import check_path, run_name
 from flows.run.context import Night
 from flows.training.validation import Quizzes
-from tasks.layout import check_path, run_name
 from tasks.training.take_back import OUTCOME, judge_lesson, sentence
 
 

@@ -10,13 +10,13 @@ from flows.teaching.anchors import known_anchors
 from flows.training.inputs import reward_model_of
 from flows.training.reward_model import rank_held_out
 from flows.training.validation import Quizzes
-from models.checkpoint import MergeError, verify
+from models.hf.checkpoint import MergeError, verify
 from tasks.evaluation.choose_start import choose_start
+from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.teaching.replay_day import lessons_of_day, replay_day
-from tasks.tracking import Tracking
 from tasks.training.update import merge
-from tasks.workers import HoursOverError, WorkerDiedError
+from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 LESSON, MERGING = 2.0, 30.0  # seconds that a lesson of the day takes, and a merge
 SHARE = 0.2  # of the night's time left that the day copy may take

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
 
+from conf.storage.layout import rehearsal_path, teacher_path
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
 from flows.run.history import last_finished
@@ -19,7 +20,6 @@ from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
-from tasks.layout import rehearsal_path, teacher_path
 from tasks.reward_model.preferences import openings_held_out
 from tasks.stage import Artifact, committed, run_name
 from tasks.tables import TRACES, read_table

@@ -7,8 +7,8 @@ from conf.schema import NightConfig
 from conf.sections.lessons import LessonConfig
 from flows.run.context import Night
 from models.lessons.pace import Pace
-from tasks.feedback.train import corrections, feedback, picks, words
 from tasks.stage import Artifact, Stage
+from tasks.training.feedback import corrections, feedback, picks, words
 
 LESSONS = "lessons"  # the folder of the channels' stages
 

@@ -12,18 +12,18 @@ from conf.storage.home import InputError, inside
 from flows.run.context import CHANGED, Night, log
 from flows.run.history import last_finished
 from flows.run.levels import new_levels
-from models.checkpoint import base_of, is_adapter, is_intact, verify
-from rewards.benchmarks import configured
+from models.hf.checkpoint import base_of, is_adapter, is_intact, verify
+from rewards.data.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
 from rewards.verifier import Problem
 from tasks.journal.freeze import freeze_journal
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.import_model import STARTER_MODEL, enroll
 from tasks.registry.mlflow_registry import DAYTIME, Registry
 from tasks.reward_model.fit import figures, fit_reward_model
 from tasks.rollouts.teacher_advantages import find_teacher
 from tasks.stage import Artifact, committed
-from tasks.tracking import Tracking
-from tasks.workers import WorkerDiedError
+from tasks.workers.worker import WorkerDiedError
 
 
 def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart, Sequence[Problem]]) -> None:

@@ -18,11 +18,11 @@ from flows.serving.whole_model import whole_model
 from flows.training.reward_model import LearnedReward
 from models.hf.teacher_client import CONCURRENT_REQUESTS, LOCAL
 from rewards.verifier import Problem
-from tasks.judge.examine_judge import examine_judge, figures
-from tasks.judge.rank_by_judge import rank_by_judge
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.import_model import check_loads, find_model
+from tasks.reward_model.examine_judge import examine_judge, figures
+from tasks.reward_model.rank_by_judge import rank_by_judge
 from tasks.stage import Artifact, committed
-from tasks.tracking import Tracking
 
 CHAMPION = "champion"  # as `judge.checkpoint`
 # Of a judge in a folder: the tokens of a request with its reply, as far as the model can, and its share of the GPU's

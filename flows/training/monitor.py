@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.storage.durable import size_of
+from conf.storage.layout import is_committed
 from flows.run.context import Night, log
 from tasks.evaluation.outcomes import outcomes
-from tasks.layout import is_committed
 from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
 from tasks.monitoring.disk_space import bytes_of_a_round, disk_alarms
 from tasks.monitoring.round_alarms import round_alarms
+from tasks.monitoring.tracking import Tracking
 from tasks.report.queries import kind_history, ungraded_answers
 from tasks.reward_model.overoptimization import learned_reward_hacked, unwatched
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
-from tasks.tracking import Tracking
 
 
 class Monitor:

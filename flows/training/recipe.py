@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.stages import Step
+from conf.storage.layout import quiz_of_block
 from flows.grpo import Rounds
 from flows.run.budget import Division
 from flows.run.context import Night, log
@@ -14,11 +15,10 @@ from flows.training.distillation import learn_own_answers, learn_traces
 from flows.training.feedback import LESSONS, channels, learn_feedback
 from flows.training.validation import Quizzes
 from models.lessons.pace import Pace
-from tasks.incidents import end_early, ended_early
 from tasks.journal.freeze import read_counts
-from tasks.layout import quiz_of_block
+from tasks.monitoring.incidents import end_early, ended_early
 from tasks.stage import MANIFEST, Artifact, committed, run_name
-from tasks.workers import HoursOverError
+from tasks.workers.worker import HoursOverError
 
 
 @dataclass(frozen=True)

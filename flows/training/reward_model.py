@@ -8,19 +8,19 @@ from typing import Any
 
 from conf.schema import NightConfig, TrainerConfig
 from conf.sections.stages import Step
+from conf.storage.layout import ranking_path
 from flows.run.context import Night, log
 from flows.run.history import seconds_of
 from rewards.verifier import Problem
 from tasks.evaluation.metrics import ranking_accuracies
-from tasks.layout import ranking_path
+from tasks.monitoring.tracking import Tracking
+from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
-from tasks.rollouts.owner_prompts import owner_prompts
-from tasks.rollouts.score_by_reward_model import score_by_reward_model
+from tasks.reward_model.score_by_reward_model import score_by_reward_model
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import HELD_OUT, read_table
-from tasks.tracking import Tracking
 from tasks.training.trainer_process import Predecessor
-from tasks.workers import HoursOverError, WorkerDiedError
+from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 KL_COEFFICIENT = 0.02  # the least of the KL term while a learned reward is used
 RANKED_EVERY = 5  # rounds, where the night has no quizzes

@@ -8,13 +8,13 @@ from typing import Any
 from conf.schema import GrpoConfig
 from conf.sections.stages import Step
 from conf.storage.home import NightError
+from conf.storage.layout import committed_rounds, round_path
+from conf.storage.layout import passes as passes_of
 from flows.run.context import CHANGED, Night, log
 from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
-from tasks.layout import committed_rounds, round_path
-from tasks.layout import passes as passes_of
 from tasks.rollouts import verdicts
 from tasks.rollouts.advantages import credit
 from tasks.rollouts.play import collect, play_turns

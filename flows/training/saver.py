@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 
-from tasks.layout import round_path
+from conf.storage.layout import round_path
 
 
 class Saver:

@@ -8,7 +8,7 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import SUMMARY
 from flows.run.context import CHANGED, Night
 from flows.run.history import last_finished
-from models.checkpoint import is_adapter, is_intact, learned, verify
+from models.hf.checkpoint import is_adapter, is_intact, learned, verify
 from tasks.journal.read import lessons_in
 from tasks.tables import GENERATED
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
+from conf.storage.layout import QUIZ
 from flows.run.context import Night, log
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
 from tasks.evaluation.outcomes import outcomes
-from tasks.layout import QUIZ
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
-from tasks.workers import HoursOverError, WorkerDiedError
+from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 BETWEEN_ROUNDS = 100  # problems of a quiz
 

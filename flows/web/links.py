@@ -4,7 +4,7 @@ from prefect.runtime import flow_run
 
 from conf.redact import redact
 from flows.web.address import HERE, MLFLOW_PORT
-from tasks.tracking import Tracking
+from tasks.monitoring.tracking import Tracking
 
 MLFLOW_PAGES = HERE.url(MLFLOW_PORT)
 

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from flows.web.address import PASSWORD, USER
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 
 class Guarded:

@@ -61,7 +61,7 @@ def experiment_page(home: Home) -> str:
     """Return the path of MLflow's page of the nights' experiment, as a training; of all, if there are several."""
     from mlflow import MlflowClient
 
-    from tasks.tracking import KIND, TRAINING_VIEW
+    from tasks.monitoring.tracking import KIND, TRAINING_VIEW
 
     client = MlflowClient(tracking_uri=home.database) if home.database_file.exists() else None
     experiments = client.search_experiments() if client else []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
-from models.checkpoint import base_of, is_adapter
+from models.hf.checkpoint import base_of, is_adapter
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,7 @@ def load_model(
         if parameter.data_ptr() % ALIGNMENT:
             parameter.data = parameter.data.clone()
     if is_adapter(checkpoint):
-        from models.lora import merge_in_memory
+        from models.hf.lora import merge_in_memory
 
         merge_in_memory(model, checkpoint)
     make_lean(model)

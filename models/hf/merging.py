@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from peft import PeftModel
 
-from models.checkpoint import MergeError, base_of, copy_companions, is_adapter
 from models.engine.sync_probe import TOLERANCE, Probe, read_probe, write_probe
+from models.hf.checkpoint import MergeError, base_of, copy_companions, is_adapter
 from models.hf.hardware import compute_dtype
 from models.hf.lean import AutoModelForCausalLM
 from models.hf.loading import load_model
-from models.lora import merged_weights, rounding_of
+from models.hf.lora import merged_weights, rounding_of
 
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:

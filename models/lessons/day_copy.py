@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from conf.sections.teaching import DAY_ADAPTER, TeachConfig
-from models import lora
+from models.hf import lora
 from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
 from models.lessons.outcome import LessonOutcome

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.sections.training import ADAPTER_RATE_FACTOR, OptimizerConfig
-from models import lora
+from models.hf import lora
 from models.hf.hardware import tokens_per_pass
 from models.lessons.preference_data import Pick
 from models.optim.master_weights import MasterWeights

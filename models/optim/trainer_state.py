@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conf.storage.durable import room_for, write_atomically
 from conf.storage.home import NightError
-from models.checkpoint import digest_file
+from models.hf.checkpoint import digest_file
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from conf.schema import SandboxConfig
-from rewards.jail.layers import configured_sandbox
+from rewards.programs.layers import configured_sandbox
 from rewards.sandbox import Program, SandboxUnavailable
 from rewards.verifier import Score
 

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from conf.load import config_of
+from conf.storage.layout import passes, rounds
 from rewards.verifier import Problem
-from tasks.layout import passes, rounds
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import MANIFEST, committed
 

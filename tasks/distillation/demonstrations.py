@@ -8,7 +8,7 @@ from models.hf.bridge import Bridge
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import EpisodeExample
 from rewards.environment import Environment
-from rewards.episodes import replay, weighted_texts
+from rewards.environments.episodes import replay, weighted_texts
 from rewards.verifier import Problem
 from tasks.distillation.trace_filter import Trace
 

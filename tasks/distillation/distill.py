@@ -10,11 +10,11 @@ from jinja2 import TemplateError
 
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
-from models.checkpoint import learned
+from models.hf.checkpoint import learned
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.pace import Pace, came
 from models.lessons.preference_data import EpisodeExample, Example
-from rewards.benchmarks import configured, is_user_defined
+from rewards.data.benchmarks import configured, is_user_defined
 from tasks.distillation.demonstrations import Demonstrations
 from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import (
@@ -30,7 +30,7 @@ from tasks.distillation.trace_filter import (
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, read_rollouts, read_table
 from tasks.training import trainer_process
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 PACE = "pace.json"  # of a lesson that had a pace: how many steps it took, of how many
 

@@ -7,7 +7,7 @@ from typing import Any
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from conf.storage.journal import Trace, entry_of
-from rewards import benchmarks
+from rewards.data import benchmarks
 from rewards.data.solution_formats import read_question
 from rewards.verifier import Problem
 from tasks.journal.dataset_formats import worked_solution

@@ -9,12 +9,12 @@ from typing import get_args
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import BenchmarkName
 from models.hf.loading import load_tokenizer, prompt_tokens
-from rewards import benchmarks
+from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import LEARNED, Trace
 from tasks.evaluation.answering import answer_questions
-from tasks.rollouts import engine_process
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 BUILT_IN = get_args(BenchmarkName)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conf.sections.lessons import TeacherConfig
 from models.hf.teacher_client import Question, Replies, answered_before, ask
-from rewards.contamination import exam_index
+from rewards.data.contamination import exam_index
 from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of
 from tasks.stage import Artifact, stage
 from tasks.tables import TRACES, write_table

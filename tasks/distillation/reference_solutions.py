@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import BenchmarkConfig, SandboxConfig
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import DATASET
 from tasks.rollouts.select_prompts import shares

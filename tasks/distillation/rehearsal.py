@@ -9,11 +9,11 @@ from typing import Any
 
 from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
-from tasks.rollouts import engine_process
 from tasks.rollouts.proven import sample_proven
 from tasks.stage import stage
 from tasks.tables import write_rollouts
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one a line, written for this program
 

@@ -12,8 +12,8 @@ import pandas as pd
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import BenchmarkName
 from models.lessons.preference_data import opening
-from rewards import benchmarks
-from rewards.contamination import Match, exam_index
+from rewards.data import benchmarks
+from rewards.data.contamination import Match, exam_index
 from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.verifier import Attempt, Benchmark, Problem, Score

@@ -13,13 +13,13 @@ from conf.schema import EngineConfig, NightConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
-from rewards import benchmarks
+from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.stored_answers import Answers, Rows, answer_inputs, load_answers, problem_key, save_answers
 from tasks.rollouts.episodes import Episode, Player, game, play
 from tasks.rollouts.proven import sample_proven
 from tasks.rollouts.score import scores_of
-from tasks.workers import Worker, working_on
+from tasks.workers.worker import Worker, working_on
 
 SAMPLED_SEED = 1  # for sampled answers, the same for every checkpoint
 

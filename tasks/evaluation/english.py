@@ -12,15 +12,15 @@ from scipy.stats import t
 
 from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
-from models.checkpoint import digest_file
+from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.judgement import Decision
 from tasks.evaluation.statistics import signed
 from tasks.evaluation.stored_answers import key, store, versions
-from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven
 from tasks.stage import Artifact, committed
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 FILE = "english.json"
 PASSAGES = Path(__file__).with_name("english.txt")  # one a line, written for this program

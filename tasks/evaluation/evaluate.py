@@ -11,18 +11,18 @@ import pandas as pd
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
-from rewards import benchmarks
-from rewards.contamination import exam_index
+from rewards.data import benchmarks
+from rewards.data.contamination import exam_index
 from tasks.evaluation.answering import Examiner, answer_questions, exam_problems, render_prompts
 from tasks.evaluation.comparison import difference
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.stored_answers import Rows
-from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 LOOK = "look.json"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from conf.sections.lessons import DayConfig
 from conf.storage.journal import Entry, Trace, Words, lesson_of, parse_line
-from models.checkpoint import learned, parent_of
+from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
 from tasks.journal.read import TABLES, Line, read_lines, table_row

@@ -17,7 +17,7 @@ from typing import Any
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Conversation, Entry, Words, lesson_of
 from conf.storage.journal_file import UNFINISHED, read_file
-from models.checkpoint import learned
+from models.hf.checkpoint import learned
 from rewards.data.synthetic_journal import KINDS
 
 TABLES = {kind: table for table, kind in KINDS.items()}

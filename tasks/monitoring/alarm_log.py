@@ -10,8 +10,8 @@ from conf.storage.durable import read_json, write_atomically
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.notify import run_alarm_command
 from tasks.monitoring.prefect_artifacts import show_text
+from tasks.monitoring.tracking import Tracking
 from tasks.report.text import plain_line
-from tasks.tracking import Tracking
 
 ARTIFACT = "alarms"
 

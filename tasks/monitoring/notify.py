@@ -16,7 +16,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from conf.storage.home import InputError
 from tasks.monitoring.alarms import Alarm
-from tasks.workers import die_with_parent
+from tasks.workers.worker import die_with_parent
 
 COMMAND_LIMIT, WEBHOOK_LIMIT = 30.0, 20.0  # seconds
 KEY = "morning.webhook_variable"

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 
-from rewards.learned_reward import OWNER
 from tasks.monitoring.alarms import Alarm
 from tasks.report.text import percent
+from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.verdicts import FAILED
 
 Figures = Mapping[str, float]  # a round's: the keys of metrics.json

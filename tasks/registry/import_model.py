@@ -11,7 +11,7 @@ from huggingface_hub import snapshot_download
 from conf.schema import StudentConfig
 from conf.storage.durable import read_json, room_for
 from conf.storage.home import InputError
-from models.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import PLAIN_TEMPLATE, check_config, load_tokenizer
 from models.hf.starter import MISSING, PACKAGE, write_starter
 from tasks.stage import stage

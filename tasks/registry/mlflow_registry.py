@@ -17,7 +17,7 @@ from mlflow.utils.file_utils import local_file_uri_to_path
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NOTE
 from mlflow.utils.uri import is_local_uri
 
-from models.checkpoint import is_adapter
+from models.hf.checkpoint import is_adapter
 
 DAYTIME, PREVIOUS = "daytime", "previous"
 SERVED = f"{DAYTIME}."  # begins the tags that log the moves: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`

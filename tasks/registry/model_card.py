@@ -11,8 +11,8 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from conf.schema import NightConfig
 from conf.sections.stages import Step
 from conf.storage.durable import read_json, write_atomically
-from models.checkpoint import CARD, parent_of
-from tasks.incidents import ended_early
+from models.hf.checkpoint import CARD, parent_of
+from tasks.monitoring.incidents import ended_early
 from tasks.registry.promote import intervals_of
 from tasks.report.lessons import CHANNELS
 

@@ -14,12 +14,12 @@ from prefect.cache_policies import NO_CACHE
 from conf.storage.durable import write_atomically
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
-from models.checkpoint import parent_of, verify
+from models.hf.checkpoint import parent_of, verify
 from tasks.monitoring.prefect_artifacts import show_text
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Version
 from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, committed
-from tasks.tracking import Tracking
 
 OUTCOME = "promotion.json"  # in the night's folder: written once the aliases have moved
 DRY_RUN = "dry_run"  # in the night's folder: no alias may move

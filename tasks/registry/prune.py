@@ -15,11 +15,11 @@ from prefect.cache_policies import NO_CACHE
 from conf.load import config_of
 from conf.storage.home import DIGEST, SUMMARY, Home
 from conf.storage.locks import alias_lock
-from models.checkpoint import DamagedCheckpointError, base_of
+from models.hf.checkpoint import DamagedCheckpointError, base_of
 from models.optim.trainer_state import NOTE
 from tasks.evaluation import stored_answers
+from tasks.monitoring.tracking import RUN_FILE
 from tasks.registry.mlflow_registry import Registry, Version
-from tasks.tracking import RUN_FILE
 
 NIGHTS = "????-??-??"
 ROUNDS = ("round-*", "round-*/refill-*")

@@ -8,7 +8,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from conf.redact import redact
-from tasks.workers import WorkerDiedError, call_once
+from tasks.workers.worker import WorkerDiedError, call_once
 
 LIMIT = 2 * 3600.0  # seconds
 

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from conf.load import load_night
 from conf.storage.home import InputError
-from rewards.benchmarks import configured
-from rewards.episodes import replay, texts_of
+from rewards.data.benchmarks import configured
+from rewards.environments.episodes import replay, texts_of
 from rewards.verifier import Turn
 from tasks.report.queries import read_table
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from conf.load import load_night
 from conf.sections.stages import Step
+from conf.storage.layout import check_path, committed_json, quiz_of_block, rounds
 from models.lessons.pace import read_steps
 from tasks.distillation.distill import PACE
 from tasks.distillation.trace_filter import FATES, LEARNED
-from tasks.incidents import ended_early
-from tasks.layout import check_path, committed_json, quiz_of_block, rounds
+from tasks.monitoring.incidents import ended_early
 from tasks.report.queries import quiz_results
 from tasks.tables import PROPOSALS, table_rows
 

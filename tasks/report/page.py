@@ -6,8 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from tasks.cluster.cluster import read_machines
-from tasks.layout import committed_json
+from conf.storage.layout import committed_json
 from tasks.report.charts import Picture, history_curve, learning_curve
 from tasks.report.episode import shown_episode
 from tasks.report.history import past_nights
@@ -25,6 +24,7 @@ from tasks.report.queries import (
 from tasks.report.sections import judge_sentences, learned_rounds, reward_model_sentences, trace_remarks
 from tasks.report.text import day
 from tasks.rollouts.verdicts import VERDICTS
+from tasks.workers.cluster import read_machines
 
 FIGURES = {
     "reward": "mean reward",

@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from rewards.episodes import texts_of
+from conf.storage.layout import MANIFEST, QUIZ, committed_json, passes, rounds
+from rewards.environments.episodes import texts_of
 from tasks.evaluation.outcomes import outcomes
-from tasks.layout import MANIFEST, QUIZ, committed_json, passes, rounds
 from tasks.rollouts.curriculum import arm_of
 from tasks.rollouts.verdicts import FAILED, count
 

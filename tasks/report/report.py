@@ -15,17 +15,17 @@ from prefect.context import FlowRunContext
 
 from conf.storage.durable import write_atomically
 from conf.storage.home import SHORT_REPORT, SUMMARY
+from conf.storage.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.evaluation.metrics import ROLES
-from tasks.incidents import ended_early, incidents
-from tasks.layout import DIVISION, MANIFEST, QUIZ, is_round
+from tasks.monitoring.incidents import ended_early, incidents
 from tasks.monitoring.prefect_artifacts import show_link, show_text
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, quiz_results
 from tasks.report.sections import day_copy_sentences, journal_faults
-from tasks.tracking import Tracking
 
 AGAIN = re.compile(r"-\d+$")  # of a stage that runs twice in a night: distill-2
 LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")

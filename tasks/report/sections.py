@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.layout import committed_json, ranking_path, rounds
+from conf.storage.layout import committed_json, ranking_path, rounds
 from tasks.report.queries import read_table
 from tasks.report.text import percent, percent_range, plural
 from tasks.reward_model.overoptimization import unwatched

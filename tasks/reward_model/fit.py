@@ -7,14 +7,14 @@ from typing import Any
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
-from models.checkpoint import base_of, learned
+from models.hf.checkpoint import base_of, learned
 from models.hf.loading import load_tokenizer
 from tasks.reward_model import process
 from tasks.reward_model.preferences import DayPicks, choices, day_picks
 from tasks.reward_model.process import Fitted
 from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, write_table
-from tasks.workers import HoursOverError, Worker
+from tasks.workers.worker import HoursOverError, Worker
 
 UNUSED = (
     "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0, tie_breaker: 0})"

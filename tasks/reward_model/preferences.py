@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, opening
-from rewards.contamination import exam_index
+from rewards.data.contamination import exam_index
 from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
 
 if TYPE_CHECKING:

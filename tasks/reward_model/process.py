@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import keep, learned, write_learned, write_lineage
+from models.hf.checkpoint import keep, learned, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank

@@ -15,7 +15,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import HELD_OUT, read_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 MAX_PICKS = 200  # enough for a 95 % interval of ±7 points, and few enough not to delay a round
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from models.arms import follow
 from rewards.verifier import Attempt, Score
 from tasks.tables import ARMS, Row, table_rows
 
@@ -43,7 +42,7 @@ def next_arms(
     """Return the arms after a round, as rows of the table ARMS.
 
     With the `choice` *signal*, the estimate follows the mean absolute advantage in the arm's groups (SEC, arXiv
-    2505.14970) at `rate` (see `models/arms.py`). Other choices have none.
+    2505.14970) at `rate` (see `follow`). Other choices have none.
     """
     earlier = {row["arm"]: row for row in before}
     rows: list[Row] = []
@@ -94,3 +93,21 @@ def estimates_of(rows: Sequence[Row], choice: str) -> dict[str, float]:
 def _spread(rewards: Sequence[float]) -> float:
     mean = fmean(rewards)
     return fmean(abs(reward - mean) for reward in rewards)
+
+
+def weights_of(arms: Sequence[str], estimates: Mapping[str, float], exploration: float) -> list[float]:
+    """Return each arm's probability: in proportion to its estimate, mixed with an even share for all.
+
+    An arm without an estimate has the mean of the others. All are even where there is no estimate above 0.
+    """
+    usual = fmean(estimates.values()) if estimates else 0.0
+    worth = [estimates.get(arm, usual) for arm in arms]
+    total = sum(worth)
+    if total <= 0:
+        return [1 / len(arms) for _ in arms]
+    return [(1 - exploration) * value / total + exploration / len(arms) for value in worth]
+
+
+def follow(estimate: float | None, seen: float, rate: float) -> float:
+    """Return an estimate moved by `rate` of the way to what was seen: TD(0) with a constant step."""
+    return seen if estimate is None else estimate + rate * (seen - estimate)

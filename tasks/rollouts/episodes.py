@@ -15,11 +15,11 @@ from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from rewards.environment import Environment, State
-from rewards.episodes import begun, stepped
+from rewards.environments.episodes import begun, stepped
 from rewards.verifier import Benchmark, Problem
-from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven
-from tasks.workers import Worker, WorkerDiedError
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker, WorkerDiedError
 
 LIMIT = 600.0  # seconds for a user's environment to answer a turn of all episodes
 

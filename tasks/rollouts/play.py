@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
-from rewards.benchmarks import configured
+from conf.storage.layout import TURNS_OF_A_PART
+from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
-from tasks.layout import TURNS_OF_A_PART
 from tasks.rollouts.episodes import Episode, Player, game, play
 from tasks.rollouts.select_prompts import problem_of
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_table, write_rollouts
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 EPISODES = "episodes.json"
 

@@ -11,8 +11,8 @@ from typing import Any, ParamSpec, TypeVar
 from conf.schema import EngineConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
-from tasks.rollouts import engine_process
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from models.rollout import Rollout
 from tasks.rollouts.proven import sample_proven
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_rollouts, read_table, write_rollouts
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 
 @lru_cache(maxsize=4)

@@ -13,12 +13,10 @@ import pandas as pd
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
 from conf.storage.home import NightError
-from rewards import benchmarks
 from rewards.composition import compose
-from rewards.learned_reward import with_learned
+from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Score
-from tasks.cluster.cluster import Cluster
-from tasks.cluster.remote import RemoteWorker
+from tasks.reward_model.learned_reward import with_learned
 from tasks.rollouts import verdicts
 from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
 from tasks.rollouts.sample import sampled_rollouts
@@ -27,7 +25,9 @@ from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED
 from tasks.stage import Artifact, stage
 from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
-from tasks.workers import Worker, WorkerDiedError, call_once
+from tasks.workers.cluster import Cluster
+from tasks.workers.remote import RemoteWorker
+from tasks.workers.worker import Worker, WorkerDiedError, call_once
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
 LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
@@ -84,7 +84,7 @@ def score(
 
     Of episodes also the turns, and what counts as solved is the value, between 0 and 1. A solve rate counts these
     tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
-    is in use (see `rewards/learned_reward.py`). `engine`: its machines share the programs.
+    is in use (see `tasks/reward_model/learned_reward.py`). `engine`: its machines share the programs.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)

@@ -14,13 +14,12 @@ import pandas as pd
 
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
-from models.arms import weights_of
 from models.hf.loading import load_tokenizer, prompt_tokens
-from rewards import benchmarks
-from rewards.contamination import exam_index
-from rewards.learned_reward import OWNER
+from rewards.data import benchmarks
+from rewards.data.contamination import exam_index
 from rewards.verifier import Benchmark, Problem
-from tasks.rollouts.curriculum import arm_of, estimates_of, read_arms
+from tasks.reward_model.learned_reward import OWNER
+from tasks.rollouts.curriculum import arm_of, estimates_of, read_arms, weights_of
 from tasks.stage import Artifact, stage
 from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table, write_table
 

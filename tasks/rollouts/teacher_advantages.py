@@ -12,7 +12,7 @@ from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
 from tasks.tables import ADVANTAGES, numbering, write_table
 from tasks.training import trainer_process
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 TEACHER = "teacher.json"
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from conf.schema import BenchmarkConfig, StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
-from rewards.contamination import exam_index
+from rewards.data.contamination import exam_index
 from rewards.verifier import Benchmark, Problem
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.self_play.ask import asking

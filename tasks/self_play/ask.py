@@ -9,7 +9,7 @@ from conf.schema import BenchmarkConfig, StudentConfig
 from conf.sections.stages import SelfPlayConfig
 from conf.storage.home import InputError
 from models.hf.loading import load_tokenizer, prompt_tokens
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from rewards.verifier import Benchmark
 from tasks.stage import stage
 from tasks.tables import PROMPTS, Row, write_table

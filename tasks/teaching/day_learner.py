@@ -14,6 +14,7 @@ from conf.sections.teaching import TeachConfig
 from conf.storage.journal import Answer, Conversation, Correction, Entry, Feedback, Preference, Words
 from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.hf.lora import save_adapter
 from models.learn import (
     blame,
     learn_from_conversation,
@@ -26,7 +27,6 @@ from models.learn import (
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
-from models.lora import save_adapter
 from models.rollout import Rollout
 from tasks.teaching.keys import FROM_CHAR, UNFINISHED
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
 from conf.storage.journal import Entry, Preference, Words
-from models.checkpoint import keep, learned, new_draft, write_learned, write_lineage
+from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.outcome import LessonOutcome
-from rewards.contamination import exam_index
+from rewards.data.contamination import exam_index
 from tasks.teaching.lessons import Lesson
 
 if TYPE_CHECKING:  # torch is loaded in the learner's process only
@@ -72,7 +72,7 @@ def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
 
 def save(folder: Path) -> None:
     """Write the day copy's adapter as peft does."""
-    from models.lora import save_adapter
+    from models.hf.lora import save_adapter
 
     save_adapter(_started().day.model, folder)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from conf.storage.journal import Entry
 from conf.storage.journal_file import Written
-from models.checkpoint import learned
+from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.read import Line, read_lines
 from tasks.teaching.keys import HELD_OUT, LESSON, LIVE

@@ -10,7 +10,7 @@ from tasks.journal.freeze import frozen_lessons
 from tasks.stage import Artifact, stage
 from tasks.teaching import learner_process
 from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 
 DAY = "day.json"
 

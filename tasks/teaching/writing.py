@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jinja2 import TemplateError
 
 from conf.schema import EngineConfig, StudentConfig
-from tasks.rollouts.engine_process import sampler_at
+from tasks.workers.engine_process import sampler_at
 
 if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
     from models.sampler import Sampler

@@ -17,7 +17,7 @@ from conf.schema import TrainerConfig
 from conf.storage.home import NightError
 from models.engine.environment import on_gpu
 from models.hf.hardware import resolve_device
-from tasks.workers import Worker, WorkerDiedError
+from tasks.workers.worker import Worker, WorkerDiedError
 
 R = TypeVar("R")
 PATIENCE = 5.0  # seconds in which a process that broke a step is seen to have ended

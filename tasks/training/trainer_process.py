@@ -11,7 +11,7 @@ from conf.schema import TrainerConfig
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.sections.training import ADAPTER_RATE_FACTOR
 from conf.storage.durable import room_for, size_of
-from models.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
+from models.hf.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.pace import Pace, came, paced, plan_steps
 from models.rollout import Rollout

@@ -16,13 +16,13 @@ from prefect.cache_policies import NO_CACHE
 from conf.schema import TrainerConfig
 from conf.storage.durable import make_folder, room_for, sync, sync_folder
 from conf.storage.home import NightError
-from models.checkpoint import make_durable
+from models.hf.checkpoint import make_durable
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage, worker_died
 from tasks.tables import ADVANTAGES, read_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
-from tasks.workers import Worker, working_on
+from tasks.workers.worker import Worker, working_on
 
 log = logging.getLogger("nightschool")
 

@@ -11,7 +11,7 @@ from typing import Any
 from mlflow import MlflowClient
 
 from conf.storage.home import Home
-from models.checkpoint import is_intact
+from models.hf.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.stage import MANIFEST, committed
 from tests.chaos.school import DATE, NAME

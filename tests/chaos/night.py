@@ -10,7 +10,7 @@ def main() -> None:
 
     environment.prepare()
     import flows.nightly  # noqa: F401  # with everything to be watched
-    from tasks.rollouts import engine_process
+    from tasks.workers import engine_process
     from tests.chaos import events, tiny_engine
 
     if REAL not in os.environ:

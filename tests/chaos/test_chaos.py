@@ -15,9 +15,9 @@ from prefect.settings import get_current_settings
 
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home
+from conf.storage.layout import is_round, run_name
 from flows.run.history import read_round_metrics
-from models.checkpoint import CARD
-from tasks.layout import is_round, run_name
+from models.hf.checkpoint import CARD
 from tests.chaos import disk
 from tests.chaos.checks import MOVED, Verdict, differences, repeated
 from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files

@@ -18,7 +18,7 @@ def prepare() -> None:
 def sample(*arguments: Any, **options: Any) -> Any:
     """Run `engine_process.sample` in the engine's process, with this module in place of `models.sampler`."""
     sys.modules.setdefault("models.sampler", sys.modules[__name__])
-    from tasks.rollouts import engine_process
+    from tasks.workers import engine_process
 
     return engine_process.sample(*arguments, **options)
 
@@ -29,7 +29,7 @@ def kv_tokens(*arguments: Any) -> int:
 
 
 class Sampler:
-    """The part of the sampler that `tasks/rollouts/engine_process.py` uses."""
+    """The part of the sampler that `tasks/workers/engine_process.py` uses."""
 
     probe_difference = 0.0
     kv_tokens = 10_000
@@ -39,12 +39,12 @@ class Sampler:
         self.load_weights(checkpoint)
 
     def load_weights(self, checkpoint: Path) -> None:
-        from models.checkpoint import base_of, is_adapter
+        from models.hf.checkpoint import base_of, is_adapter
         from models.hf.loading import load_tokenizer
 
         self.model: Any = plain_model(base_of(checkpoint))
         if is_adapter(checkpoint):
-            from models.lora import merge_in_memory
+            from models.hf.lora import merge_in_memory
 
             merge_in_memory(self.model, checkpoint)
         self.tokenizer: Any = load_tokenizer(checkpoint)

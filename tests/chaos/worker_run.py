@@ -5,7 +5,7 @@ from flows.orchestration import worker_run
 
 if __name__ == "__main__":
     environment.prepare()
-    from tasks.rollouts import engine_process
+    from tasks.workers import engine_process
     from tests.chaos import tiny_engine
 
     engine_process.sample, engine_process.prepare = tiny_engine.sample, tiny_engine.prepare

@@ -10,7 +10,7 @@ import pytest
 
 from conf.storage.home import SHORT_REPORT, SUMMARY, Home
 from flows import cli
-from models.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, write_lineage
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tests.docs.pages import blocks, commands, run_shell

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from models.checkpoint import keep, write_lineage
 from models.engine.environment import trainer_environment
-from tasks.workers import Worker
+from models.hf.checkpoint import keep, write_lineage
+from tasks.workers.worker import Worker
 from tests.flows.rounds import School
 from tests.models.support.tiny import write_teacher, write_tiny
 

@@ -19,14 +19,14 @@ from flows.run.context import Night
 from flows.training.recipe import Recipe
 from flows.training.reward_model import LearnedReward
 from flows.training.validation import Quizzes
-from models.checkpoint import parent_of
+from models.hf.checkpoint import parent_of
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from tasks.journal.freeze import LESSONS
-from tasks.rollouts import engine_process
+from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
-from tasks.tracking import Tracking
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 from tests.chaos.tiny_engine import Sampler
 from tests.tasks.doubles.tables import write_stage
 

@@ -27,13 +27,13 @@ from flows.run.context import Night
 from flows.training.monitor import Monitor
 from flows.web.address import LOOPBACK, Address, free_port
 from flows.web.pages import _start_mlflow
-from models.checkpoint import CARD
+from models.hf.checkpoint import CARD
 from tasks.monitoring.alarms import Alarm
+from tasks.monitoring.tracking import NIGHT_RUNS, Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.registry.promote import OUTCOME
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
-from tasks.tracking import NIGHT_RUNS, Tracking
 from tests.tasks.doubles.night import write_night
 from tests.tasks.doubles.registry import make_models
 from tests.tasks.doubles.webhook import Webhook, listening

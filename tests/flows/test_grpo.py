@@ -12,8 +12,8 @@ import pytest
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from tasks.monitoring.round_alarms import round_alarms
+from tasks.monitoring.tracking import Tracking
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
-from tasks.tracking import Tracking
 from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prefect.settings import get_current_settings
 
-from models.checkpoint import base_of, is_adapter
+from models.hf.checkpoint import base_of, is_adapter
 from tests.chaos.school import DATE, open_school
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]

@@ -13,7 +13,7 @@ from conf.storage.home import Home
 from flows import nightly
 from flows.nightly import final_state, run_night
 from flows.run.context import Night
-from tasks.tracking import Tracking
+from tasks.monitoring.tracking import Tracking
 from tests.tasks.doubles.webhook import listening
 
 

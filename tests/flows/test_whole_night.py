@@ -15,9 +15,9 @@ import pytest
 
 from conf.load import STARTER
 from conf.storage.home import Home
+from tasks.monitoring.tracking import NIGHT_RUNS
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tables import read_rollouts
-from tasks.tracking import NIGHT_RUNS
 from tests.chaos.school import DATE, School, open_school
 from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching

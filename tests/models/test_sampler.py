@@ -12,13 +12,13 @@ from torch import Tensor
 
 from conf.schema import EngineConfig, LoraConfig
 from conf.storage.home import NightError
-from models.checkpoint import base_of, keep, write_lineage
 from models.engine.environment import CPU_BLOCK, engine_environment
 from models.engine.sync_probe import PROBE_FILE, Probe, SyncError, read_probe, write_probe
+from models.hf.checkpoint import base_of, keep, write_lineage
 from models.hf.merging import file_logprobs, merge
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 from tests.models.support import engine_calls
 from tests.models.support.malicious import write_malicious
 from tests.models.support.tiny import random_tokens, sampled_groups, trainer_config, write_tiny

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conf.sections.benchmark import ExamPart
-from rewards.benchmarks import configured, load
 from rewards.competition_math import SUBJECTS
+from rewards.data.benchmarks import configured, load
 from rewards.verifier import Attempt, Split
 from tests.rewards.datasets import GSM8K, HUMANEVAL, MATH, MBPP, TRIVIAQA, needs_data, write_rows
 

@@ -12,7 +12,7 @@ from models.engine.environment import CPU_BLOCK
 from models.hf.lean import AutoTokenizer
 from models.hf.loading import prompt_tokens
 from models.hf.starter import PACKAGE, STARTER_FILE
-from rewards.benchmarks import load
+from rewards.data.benchmarks import load
 from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Problem
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rewards.jail import policy
+from rewards.programs import policy
 from rewards.sandbox import Program, Sandbox, SandboxUnavailable
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -203,7 +203,7 @@ class TestTheGraderItself:
     def test_a_stuck_sandbox_grades_nothing_and_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("rewards.sandbox.MAX_STUCK", 1)
         with Sandbox(workers=1) as opened:
-            monkeypatch.setattr("rewards.jail.worker.LOST_SECONDS", -26.5)  # a second instead of a minute and a half
+            monkeypatch.setattr("rewards.programs.worker.LOST_SECONDS", -26.5)  # a second, not a minute and a half
             for process in psutil.Process(opened.workers[0].process.pid).children(recursive=True):
                 process.suspend()
             scores = opened.run([Program("def f(x): return 2", ("assert f(1) == 2",), seconds=0.1)] * 3)

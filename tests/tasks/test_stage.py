@@ -21,7 +21,7 @@ from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 from conf.sections.lessons import DistillConfig, EndpointConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
 from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, stage, uncommit
-from tasks.workers import WorkerDiedError
+from tasks.workers.worker import WorkerDiedError
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 

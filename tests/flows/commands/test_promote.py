@@ -11,7 +11,7 @@ from mlflow.exceptions import MlflowException
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
 from flows.commands.promote import promote_version, roll_back
-from models.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, write_lineage
 from tests.tasks.doubles.registry import School, interrupted_at_each_call
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}

@@ -30,9 +30,8 @@ from tasks.distillation.import_traces import import_traces
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.self_distill import own_answers
 from tasks.evaluation.evaluate import quiz
-from tasks.feedback import train
 from tasks.reward_model.fit import fit_reward_model
-from tasks.rollouts.owner_prompts import owner_prompts
+from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact, Stage
 from tasks.tables import (
@@ -47,6 +46,7 @@ from tasks.tables import (
     WORDS,
     read_table,
 )
+from tasks.training import feedback as train
 from tests.models.support.chat_server import chat_server, said
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student

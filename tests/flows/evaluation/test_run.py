@@ -16,9 +16,9 @@ from flows.run.budget import Division, Hours
 from flows.run.context import Night
 from tasks.evaluation.answering import exam_problems
 from tasks.evaluation.english import FILE
-from tasks.incidents import incidents
-from tasks.rollouts import engine_process
+from tasks.monitoring.incidents import incidents
 from tasks.tables import EVALUATIONS, read_table
+from tasks.workers import engine_process
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 

@@ -33,7 +33,7 @@ from flows.orchestration.reconcile import (
     show_crashed,
     show_killed,
 )
-from tasks.tracking import HOME_TAG, Tracking, home_mark
+from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 from tests.conf.storage.lock_holder import holder
 
 NIGHT = """

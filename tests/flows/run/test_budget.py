@@ -22,7 +22,7 @@ from flows.run.budget import (
 from flows.run.context import Night
 from flows.training.reward_model import slowest_ranking
 from tasks.stage import Artifact, commit
-from tasks.workers import HoursOverError
+from tasks.workers.worker import HoursOverError
 
 NOW = 1_795_217_400.0  # 2026-11-21 00:30 in Berlin
 

@@ -12,7 +12,7 @@ from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, NightError
 from flows.run.context import Night, check_identity, first_start, freeze_config
 from flows.training.inputs import champion_of
-from models.checkpoint import DamagedCheckpointError, keep
+from models.hf.checkpoint import DamagedCheckpointError, keep
 from tasks.stage import Artifact, stage
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from flows.run.history import read_round_metrics
 from models.engine.environment import trainer_environment
-from tasks.incidents import EarlyEnd, ended_early, incidents
+from tasks.monitoring.incidents import EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
-from tasks.workers import HoursOverError, Worker
+from tasks.workers.worker import HoursOverError, Worker
 from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine
 
 

@@ -10,7 +10,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows.run.estimate import seconds_left
-from tasks.incidents import end_early
+from tasks.monitoring.incidents import end_early
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"
 LESSONS = {"lessons/corrections": 2.0, "lessons/words": 1.0, "lessons/feedback": 1.0}

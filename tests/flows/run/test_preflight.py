@@ -12,7 +12,7 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from flows.run.preflight import check_exam, check_night
-from rewards.jail import policy
+from rewards.programs import policy
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"

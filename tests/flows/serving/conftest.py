@@ -10,9 +10,9 @@ from safetensors.torch import load_file, save_file
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.commands.serve import IMPATIENT, KEY
-from models.checkpoint import copy_companions, keep, write_lineage
+from models.hf.checkpoint import copy_companions, keep, write_lineage
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Registry, Version
-from tasks.tracking import Tracking
 from tests.models.support.tiny import write_tiny
 
 SETTINGS = ["engine.max_model_len=128", "engine.kv_cache_gb=1", "engine.max_num_seqs=8", "student.system=Be brief."]

@@ -8,10 +8,10 @@ import pytest
 from conf.storage.journal_file import read_file
 from flows.teaching.answers import CHAMPION, DAY
 from flows.teaching.classroom import Classroom, RefusedError
-from models.checkpoint import LEARNED, write_learned
+from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
-from tasks.workers import WorkerDiedError
+from tasks.workers.worker import WorkerDiedError
 from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask
 
 LESSONS: dict[str, dict[str, Any]] = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from models.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, write_lineage
 from models.rollout import Rollout
-from tasks.incidents import incidents
+from tasks.monitoring.incidents import incidents
 from tests.flows.rounds import School, ScriptedEngine, rollout, worked_solutions, write_problems
 
 LESSON = ("stages=[distill]", "lessons.quiz_problems=40")

@@ -13,11 +13,11 @@ from conf.storage.home import Home
 from flows.run.context import Night
 from flows.run.progress import read_progress
 from flows.training.distillation import _announced, learn_own_answers, learn_traces
-from models.checkpoint import keep
+from models.hf.checkpoint import keep
 from models.lessons.pace import Pace, fix_steps
 from rewards.arithmetic import Arithmetic
 from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
-from tasks.workers import Worker
+from tasks.workers.worker import Worker
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import WRONG, write_round, write_stage

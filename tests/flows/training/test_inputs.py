@@ -13,11 +13,11 @@ from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import SUMMARY, Home
 from flows.run.context import Night
 from flows.training.inputs import reward_model_of
-from models.checkpoint import is_intact, keep
+from models.hf.checkpoint import is_intact, keep
+from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, commit
 from tasks.tables import CORRECTIONS, PREFERENCES
-from tasks.tracking import Tracking
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.models.support.tiny_picks import QUICK

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flows.run.history import read_round_metrics
-from models.checkpoint import DamagedCheckpointError, base_of, parent_of
-from tasks.incidents import EarlyEnd, ended_early
+from models.hf.checkpoint import DamagedCheckpointError, base_of, parent_of
+from tasks.monitoring.incidents import EarlyEnd, ended_early
 from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]

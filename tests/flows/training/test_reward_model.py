@@ -16,7 +16,7 @@ import pytest
 from prefect import flow
 
 import flows.training.reward_model
-import rewards.learned_reward
+import tasks.reward_model.learned_reward
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.grpo import Rounds
@@ -24,17 +24,17 @@ from flows.run.context import Night
 from flows.run.history import read_round_metrics
 from flows.training.judge import learned_reward
 from flows.training.reward_model import rank_held_out
-from models.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
 from tasks.evaluation.metrics import ranking_accuracies
-from tasks.incidents import incidents
+from tasks.monitoring.incidents import incidents
 from tasks.report.sections import learned_rounds
 from tasks.reward_model import process
 from tasks.stage import Artifact, committed
 from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, LEARNED, PREFERENCES, PROMPTS, SCORES, read_table
 from tasks.training import trainer_process
-from tasks.workers import Worker, WorkerDiedError
+from tasks.workers.worker import Worker, WorkerDiedError
 from tests.flows.rounds import DATE, School, TinyEngine
 from tests.models.support.chat_server import Reply, chat_server
 from tests.models.support.chat_server import said as said_by_server
@@ -196,8 +196,8 @@ def taught_student(folder: Path) -> Path:
 def _only_the_learned_reward_and_ranked_every_other_round() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flows.training.reward_model, "RANKED_EVERY", 2)
-        patch.setattr(rewards.learned_reward, "COMPLETE", 0.0)
-        patch.setattr(rewards.learned_reward, "IN_LATIN", 0.0)
+        patch.setattr(tasks.reward_model.learned_reward, "COMPLETE", 0.0)
+        patch.setattr(tasks.reward_model.learned_reward, "IN_LATIN", 0.0)
         yield
 
 

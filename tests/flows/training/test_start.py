@@ -10,7 +10,7 @@ from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import SUMMARY, Home
 from flows.run.context import Night
 from flows.training.start import NOTE, start_of
-from models.checkpoint import DamagedCheckpointError
+from models.hf.checkpoint import DamagedCheckpointError
 from tests.tasks.doubles.registry import make_models
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"

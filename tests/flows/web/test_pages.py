@@ -19,7 +19,7 @@ from conf.storage.home import Home
 from flows.run.child import end_child
 from flows.web.address import LOOPBACK, PASSWORD, Address, free_port
 from flows.web.pages import _start_mlflow, experiment_page
-from tasks.tracking import Tracking
+from tasks.monitoring.tracking import Tracking
 
 ALL = "#/experiments?workflowType=machine_learning"
 
@@ -44,7 +44,7 @@ def key(user: str) -> dict[str, str]:
 
 
 def test_a_guarded_app_answers_nobody_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.workers.die_with_parent", lambda *_: None)  # importing the pages calls it
+    monkeypatch.setattr("tasks.workers.worker.die_with_parent", lambda *_: None)  # importing the pages calls it
     from flows.web.mlflow_pages import Guarded
 
     async def answer(request: Request) -> Response:

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from conf.schema import StudentConfig
-from models.checkpoint import digest_file, digest_folder
+from models.hf.checkpoint import digest_file, digest_folder
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.hf.starter import PACKAGE, STARTER_FILE, write_starter
 from tests.models.support.tiny import plain_model

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conf.storage.home import InputError, NightError
-from models.checkpoint import base_of
+from models.hf.checkpoint import base_of
 from models.hf.loading import load_model, load_tokenizer
 from models.hf.merging import file_logprobs
 from tasks.registry.import_model import check_student

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from conf.schema import LoraConfig, TrainerConfig
 from conf.sections.lessons import FeedbackConfig, PicksConfig
-from models import lora
 from models.grpo import grpo_loss
+from models.hf import lora
 from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import dpo, kto
 from models.packing.batches import grouped, padded_rows

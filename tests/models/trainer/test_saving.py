@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from conf.schema import LoraConfig
-from models.checkpoint import digest_folder
+from models.hf.checkpoint import digest_folder
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tests.models.support.tiny import ADVANTAGES, PRECISION, trainer_config

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.benchmarks import load
+from rewards.data.benchmarks import load
 from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.programs.unit_tests import ProgramTests

@@ -4,8 +4,8 @@ import json
 import random
 
 from conf.schema import BenchmarkConfig
-from rewards.benchmarks import configured
-from rewards.episodes import replay
+from rewards.data.benchmarks import configured
+from rewards.environments.episodes import replay
 from tests.rewards.frozen_lake import FrozenLake
 
 LAKE = FrozenLake()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conf.schema import SandboxConfig
-from rewards.jail import policy
-from rewards.jail.layers import missing_layers, tolerated
+from rewards.programs import policy
+from rewards.programs.layers import missing_layers, tolerated
 from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
 from rewards.verifier import Score

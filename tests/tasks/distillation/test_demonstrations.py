@@ -9,7 +9,7 @@ import pytest
 
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
-from rewards.episodes import begun
+from rewards.environments.episodes import begun
 from tasks.distillation.demonstrations import Demonstrations
 from tasks.distillation.trace_filter import Trace
 from tests.rewards.countdown import Countdown

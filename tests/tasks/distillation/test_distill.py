@@ -10,7 +10,7 @@ import pytest
 
 from conf.schema import BenchmarkConfig, EngineConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
-from models.checkpoint import write_learned
+from models.hf.checkpoint import write_learned
 from models.hf.loading import load_tokenizer
 from models.lessons.pace import Pace, fix_steps, plan_steps
 from models.lessons.preference_data import opening
@@ -19,10 +19,10 @@ from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
 from tasks.distillation.known import Answering
 from tasks.distillation.trace_filter import FATES, Trace
-from tasks.rollouts import engine_process
 from tasks.stage import Artifact
 from tasks.tables import TRACES, write_rollouts
 from tasks.training import trainer_process
+from tasks.workers import engine_process
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
 

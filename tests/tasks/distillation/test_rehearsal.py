@@ -11,8 +11,8 @@ from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from tasks.distillation.rehearsal import PROMPTS, rehearsal
-from tasks.rollouts import engine_process
 from tasks.tables import read_rollouts
+from tasks.workers import engine_process
 
 EVERYDAY = PROMPTS.read_text(encoding="utf-8").splitlines()
 

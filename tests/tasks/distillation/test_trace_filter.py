@@ -11,8 +11,8 @@ import pytest
 
 from conf.schema import SandboxConfig
 from models.lessons.preference_data import opening
-from rewards import benchmarks
 from rewards.arithmetic import Arithmetic
+from rewards.data import benchmarks
 from rewards.data.synthetic_journal import generated_lines
 from rewards.verifier import Problem
 from tasks.distillation.trace_filter import FATES, Trace, counts, counts_by_source, draw_lessons, filter_traces

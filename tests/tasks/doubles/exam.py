@@ -12,12 +12,12 @@ from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
-from rewards import benchmarks
+from rewards.data import benchmarks
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.stored_answers import Answers, answer_inputs
-from tasks.rollouts import engine_process
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
+from tasks.workers import engine_process
 
 
 class TableEngine:

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from conf.sections.lessons import DayConfig
-from models.checkpoint import write_learned
+from models.hf.checkpoint import write_learned
 from tasks.journal.freeze import LESSONS, freeze_journal
 from tasks.stage import Artifact, commit
 from tasks.tables import QUARANTINE, read_table

@@ -9,10 +9,10 @@ from mlflow import MlflowClient
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import SUMMARY, Home
-from models.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, write_lineage
+from tasks.monitoring.tracking import RUN_FILE, Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, SERVED, Registry, Version
 from tasks.registry.prune import prune
-from tasks.tracking import RUN_FILE, Tracking
 
 ROLES = ("champion", "distilled", "candidate")
 DATES = ["2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"]

@@ -1,4 +1,4 @@
-"""Stand-ins for `tasks.workers.Worker` that need no child process."""
+"""Stand-ins for `tasks.workers.worker.Worker` that need no child process."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -11,10 +11,10 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
 from flows.run.context import prepare_home
-from models.checkpoint import learned
+from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
-from tasks.incidents import end_early
 from tasks.journal.read import lessons_in
+from tasks.monitoring.incidents import end_early
 from tasks.stage import commit
 from tests.tasks.doubles.journals import ASKED, DAYS, corrected, journal, line, words
 

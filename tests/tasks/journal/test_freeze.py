@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conf.sections.lessons import DayConfig
-from models.checkpoint import write_lineage
+from models.hf.checkpoint import write_lineage
 from models.lessons.preference_data import is_held_out
 from rewards.data.synthetic_journal import generated_lines
 from tasks.journal.freeze import LESSONS, frozen_lessons, read_counts

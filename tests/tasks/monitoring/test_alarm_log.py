@@ -15,7 +15,7 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm
-from tasks.tracking import Tracking
+from tasks.monitoring.tracking import Tracking
 
 SLOW = Alarm("slow_round", False, "Round 4 took <b>long</b>.", 4)
 FAILING = Alarm("graders_failing", False, "The grader failed on 2 completions in round 5.", 5)

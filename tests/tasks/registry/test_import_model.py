@@ -7,7 +7,7 @@ import pytest
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
-from models.checkpoint import digest_folder, parent_of, verify
+from models.hf.checkpoint import digest_folder, parent_of, verify
 from models.hf.loading import PLAIN_TEMPLATE
 from tasks.registry import import_model as module
 from tasks.registry.import_model import check_source, check_student, enroll

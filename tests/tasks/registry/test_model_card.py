@@ -9,8 +9,8 @@ import pytest
 from huggingface_hub import ModelCard
 
 from conf.load import STARTER, load_night
-from models.checkpoint import CARD, verify
-from tasks.incidents import end_early
+from models.hf.checkpoint import CARD, verify
+from tasks.monitoring.incidents import end_early
 from tasks.registry.model_card import write_cards
 from tests.tasks.doubles.night import DIGESTS, TARGET, write_exam, write_lessons
 from tests.tasks.doubles.registry import ROLES, make_models

@@ -13,11 +13,11 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from flows.commands.promote import promote_version
-from models.checkpoint import DamagedCheckpointError
+from models.hf.checkpoint import DamagedCheckpointError
+from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, ROLLBACK, Registry
 from tasks.registry.promote import DRY_RUN, OUTCOME, accuracy_of, promote
 from tasks.stage import Artifact, commit
-from tasks.tracking import Tracking
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
 

@@ -9,10 +9,10 @@ import pytest
 
 from conf.storage.home import Home
 from tasks.evaluation.stored_answers import save_answers
+from tasks.monitoring.tracking import RUN_FILE
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, Registry
 from tasks.registry.prune import bytes_freed, plan, prune, remove
 from tasks.stage import commit
-from tasks.tracking import RUN_FILE
 from tests.tasks.doubles.exam import ANSWERS, inputs_of
 from tests.tasks.doubles.registry import DATES
 from tests.tasks.doubles.registry import PrunedSchool as School

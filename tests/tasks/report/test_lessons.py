@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.lessons.pace import FixedSteps
-from tasks.incidents import end_early
+from tasks.monitoring.incidents import end_early
 from tasks.report.lessons import Lesson, lessons_of
 from tasks.stage import commit
 from tasks.tables import EVALUATIONS, PROPOSALS, PROPOSALS_EXAMPLE

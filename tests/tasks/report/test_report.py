@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tasks.incidents import end_early, note
+from tasks.monitoring.incidents import end_early, note
 from tasks.report.page import render
 from tasks.report.report import division_of, report, stage_seconds, summarise, wall_seconds
 from tasks.stage import MANIFEST, commit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.checkpoint import is_intact, learned, parent_of
+from models.hf.checkpoint import is_intact, learned, parent_of
 from models.lessons.ranking import rank
 from models.reward_model import HEAD, RewardModel
 from tasks.reward_model import process

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.arms import weights_of
-from tasks.rollouts.curriculum import Tried, arm_of, estimates_of, next_arms
+from tasks.rollouts.curriculum import Tried, arm_of, estimates_of, follow, next_arms, weights_of
 
 
 def test_an_arm_is_a_kind_that_problems_share_or_else_their_level() -> None:
@@ -70,3 +69,15 @@ def test_planted_arms_starve(seed: int) -> None:
     floor = 0.2 / 4
     for arm in ("never", "always"):
         assert drawn[arm] / sum(drawn.values()) < floor + 0.05
+
+
+def test_weights_by_hand() -> None:
+    assert weights_of(["a", "b"], {"a": 0.3, "b": 0.1}, 0.2) == [pytest.approx(0.7), pytest.approx(0.3)]
+    assert weights_of(["a", "new"], {"a": 0.3}, 0.0) == [0.5, 0.5]  # an arm never tried has the mean of the others
+    assert weights_of(["a", "b"], {"a": 0.0, "b": 0.0}, 0.2) == [0.5, 0.5]
+    assert weights_of(["a", "b"], {}, 0.2) == [0.5, 0.5]
+
+
+def test_an_estimate_begins_with_what_is_seen_first_and_moves_by_its_rate() -> None:
+    assert follow(None, 0.4, 0.1) == 0.4
+    assert follow(0.4, 1.0, 0.25) == pytest.approx(0.55)

@@ -8,7 +8,7 @@ import pytest
 
 from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from tasks.rollouts.episodes import Episode, Game, game
 from tests.rewards.countdown import Countdown
 

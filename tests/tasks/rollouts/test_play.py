@@ -17,13 +17,13 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.trainer import Trainer
 from rewards.verifier import Problem
-from tasks.rollouts import engine_process
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.turns import spans
 from tasks.stage import Artifact, committed, uncommit
 from tasks.tables import PROMPTS
-from tasks.workers import Worker
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 from tests.chaos import tiny_engine
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.rewards.patience import Patience

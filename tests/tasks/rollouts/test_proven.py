@@ -9,8 +9,8 @@ import pytest
 from conf.schema import EngineConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
-from tasks.rollouts import engine_process
 from tasks.rollouts.proven import call_proven, sample_proven, shard_seed
+from tasks.workers import engine_process
 from tests.tasks.doubles.workers import InProcessWorker
 
 

@@ -12,7 +12,7 @@ import pytest
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.arithmetic import Arithmetic
-from rewards.benchmarks import configured
+from rewards.data.benchmarks import configured
 from rewards.verifier import Attempt, Problem
 from tasks.rollouts.score import score, scores_of
 from tasks.stage import Artifact

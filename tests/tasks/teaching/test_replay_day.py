@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from models.checkpoint import base_of, keep, learned, parent_of, write_lineage
+from models.hf.checkpoint import base_of, keep, learned, parent_of, write_lineage
 from models.lessons.preference_data import is_held_out
 from tasks.stage import Artifact, commit
 from tasks.teaching.day_learner import DayLearner

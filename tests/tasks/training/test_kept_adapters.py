@@ -7,8 +7,8 @@ import torch
 
 from conf.schema import LoraConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
-from models.checkpoint import base_of, is_adapter, keep, parent_of
 from models.engine.sync_probe import read_probe
+from models.hf.checkpoint import base_of, is_adapter, keep, parent_of
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model, load_tokenizer
 from models.hf.merging import file_logprobs

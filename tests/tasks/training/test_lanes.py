@@ -14,7 +14,7 @@ from models.optim.lanes import Lanes
 from models.rollout import Rollout
 from tasks.training import helpers, trainer_process
 from tasks.training.trainer_process import Predecessor
-from tasks.workers import WorkerDiedError
+from tasks.workers.worker import WorkerDiedError
 from tests.models.support.tiny import trainer_config
 
 ADVANTAGES = ([1.0, -0.5, -0.5, 0.7, -0.7, 0.25, -0.25], [0.5, 0.25, -0.75, -0.1, 0.1, 1.0, -1.0])

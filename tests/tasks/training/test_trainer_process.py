@@ -18,7 +18,7 @@ import pytest
 from safetensors import SafetensorError
 
 from conf.schema import LoraConfig, TrainerConfig
-from models.checkpoint import LINEAGE, digest_folder
+from models.hf.checkpoint import LINEAGE, digest_folder
 from models.optim.trainer_state import NOTE, TENSORS, StateError
 from models.rollout import Rollout
 from models.trainer import Trainer

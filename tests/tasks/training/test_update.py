@@ -20,7 +20,7 @@ from tasks.tables import ADVANTAGES, ROLLOUTS, read_table, write_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.training.update import UpdateChangedError, UpdateResources, advantages_by_sample, checkpoint, update
-from tasks.workers import WorkerDiedError
+from tasks.workers.worker import WorkerDiedError
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker

@@ -1,0 +1,156 @@
+"""Low-rank adapters through peft: attach them, save them in peft's format, merge them into their base's weights."""
+
+import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, inject_adapter_in_model
+from peft.tuners.lora import LoraLayer
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from conf.schema import LoraConfig
+from models.hf.checkpoint import MergeError, digest_folder
+from models.optim.master_weights import stochastic_bf16
+from models.optim.trainer_state import StateError
+
+WEIGHTS, SETTINGS = "adapter_model.safetensors", "adapter_config.json"
+KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or add
+
+
+def attach(model: PreTrainedModel, config: LoraConfig) -> None:
+    """Freeze the model and attach fresh adapters, which change nothing yet, to its linear layers.
+
+    Raises ValueError if the targets name the embeddings or the head: the two often share a tensor, and
+    log-probabilities are computed with the head's plain weight.
+    """
+    model.requires_grad_(False)
+    targets: Any = config.targets if isinstance(config.targets, str) else list(config.targets)
+    if targets == "all-linear":
+        head = model.get_output_embeddings()
+        linear = {name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and m is not head}
+        targets = sorted({name.rsplit(".", 1)[-1] for name in linear})
+    inject_adapter_in_model(
+        PeftLoraConfig(
+            r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=targets, bias="none"
+        ),
+        model,
+    )
+    for embedding in (model.get_input_embeddings(), model.get_output_embeddings()):
+        if isinstance(embedding, LoraLayer):
+            raise ValueError("lora.targets names the embeddings or the head: adapt the linear layers between them")
+
+
+@contextmanager
+def disabled(model: torch.nn.Module) -> Iterator[None]:
+    """Let the model compute what its base does."""
+    layers: list[Any] = [module for module in model.modules() if isinstance(module, LoraLayer)]
+    for layer in layers:
+        layer._disable_adapters = True  # peft's own switch would also freeze them
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer._disable_adapters = False
+
+
+def dropout(model: torch.nn.Module, on: bool) -> None:
+    """Switch the adapters' dropout, and nothing else, on or off."""
+    for module in model.modules():
+        if isinstance(module, LoraLayer):
+            module.lora_dropout.train(on)
+
+
+def save_adapter(model: PreTrainedModel, folder: Path) -> None:
+    """Write the adapters as peft does: adapter_model.safetensors and adapter_config.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        f"base_model.model.{name.replace('.default.', '.')}": tensor.contiguous()
+        for name, tensor in model.state_dict().items()
+        if ".lora_" in name
+    }
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    peft: Any = model.peft_config
+    config = peft["default"].to_dict()
+    # not peft's save_pretrained: the order of its sets, and with it the folder's digest, differs from run to run
+    plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
+    (folder / SETTINGS).write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
+
+
+def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
+    """Give a model's attached adapters the values of a saved one. Raises StateError where that has another shape."""
+    saved = {_in_model(name): tensor for name, tensor in load_file(adapter / WEIGHTS).items()}
+    attached = {name: tensor for name, tensor in model.state_dict().items() if ".lora_" in name}
+    if {name: tensor.shape for name, tensor in saved.items()} != {name: t.shape for name, t in attached.items()}:
+        raise StateError(f"{adapter}: this adapter has another rank or other targets than `lora`; set those")
+    for name, tensor in attached.items():
+        tensor.copy_(saved[name])
+
+
+@torch.no_grad()
+def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
+    """Merge a saved adapter into its base, as `models.hf.merging.merge` does on the disk: with the same rounding."""
+    PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
+    merged = merged_weights(model, rounding_of(adapter))
+    adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
+    for name, module in adapted:
+        model.set_submodule(name, module.get_base_layer())
+    model.load_state_dict(merged)
+    model.requires_grad_(True)
+
+
+def rounding_of(adapter: Path) -> torch.Generator:
+    """Return the random numbers with which an adapter is merged: the same each time."""
+    return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
+
+
+def _in_model(name: str) -> str:
+    """Return a saved tensor's name in the model."""
+    name = name.removeprefix("base_model.model.")
+    return re.sub(r"\.(lora_[AB])\.", r".\1.default.", name)
+
+
+@torch.no_grad()
+def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[str, Tensor]:
+    """Return the weights with the adapters added in fp32 and rounded once, under the plain model's names.
+
+    Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose adapters
+    that add less than half of a last place. Raises MergeError where the rounded change is not that of the adapters: its
+    projection on it must be 1 ± 0.1 times as long, give or take five standard errors of the rounding.
+    """
+    weights: dict[str, Tensor] = {}
+    kept = added = variance = 0.0
+    for name, tensor in model.state_dict().items():
+        if ".lora_" not in name:
+            weights[name.replace(".base_layer", "")] = tensor
+    for name, module in model.named_modules():
+        if isinstance(module, LoraLayer):
+            layer: Any = module
+            base, down, up = layer.get_base_layer().weight, layer.lora_A["default"], layer.lora_B["default"]
+            # not peft's get_delta_weight: that rounds the product to the model's precision
+            delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
+            delta = delta.T if layer.fan_in_fan_out else delta
+            exact = base.float() + delta
+            merged = stochastic_bf16(exact, generator) if base.dtype == torch.bfloat16 else exact.to(base.dtype)
+            weights[f"{name}.weight"] = merged
+            kept += _sum((merged.float() - base.float()) * delta)
+            added += _sum(delta.square())
+            variance += _sum((delta * exact * 2.0**-8).square())  # rounding deviates by half a last place at most
+    if added and not abs(kept - added) <= KEPT_TOLERANCE * added + 5 * math.sqrt(variance):
+        raise MergeError(
+            f"{kept / added:.0%} of the adapters' change is left in the merged weights: the merge is wrong; leave "
+            "`lora` out of the configuration, and report this"
+        )
+    return weights
+
+
+def _sum(values: Tensor) -> float:
+    return float(torch.sum(values, dtype=torch.float64))

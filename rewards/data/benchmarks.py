@@ -1,0 +1,98 @@
+"""Benchmarks by the name that a configuration gives them."""
+
+import importlib
+from typing import get_args
+
+from conf.schema import BenchmarkConfig, SandboxConfig
+from conf.sections.benchmark import BenchmarkName, ExamPart
+from conf.storage.home import InputError
+from rewards.arithmetic import Arithmetic
+from rewards.environments.episodes import Episodes
+from rewards.verifier import Benchmark
+
+DEFAULT_SANDBOX = SandboxConfig()
+OPTIONAL_MEMBERS = (
+    *("splits", "excluded", "answer_line", "truth_marker", "bounded", "solutions", "draw", "kind", "environment"),
+    *("question_prompt", "proposed", "runs_programs"),
+)
+
+
+def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
+    """Return the built-in benchmark `name` with its default data, which is not read yet.
+
+    Raises InputError for any other name: one found in data must never be imported.
+    """
+    names = get_args(BenchmarkName)
+    if name not in names:
+        raise InputError(f"no benchmark is called {name!r}; there are {', '.join(names)}")
+    return configured(ExamPart(benchmark=name), sandbox)
+
+
+def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
+    """Return the benchmark of a configuration entry, without reading its data.
+
+    Programs of mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
+    """
+    # Imported on demand: some of these modules load libraries that take seconds.
+    match _name(entry):
+        case "arithmetic":
+            return Arithmetic(entry.levels)
+        case "gsm8k":
+            from rewards.gsm8k import Gsm8k
+
+            return Gsm8k(entry.source, entry.revision, entry.lenient, entry.levels)
+        case "math":
+            from rewards.competition_math import CompetitionMath
+
+            return CompetitionMath(entry.source, entry.levels, entry.subset, entry.revision)
+        case "mbpp":
+            from rewards.mbpp import Mbpp
+
+            return Mbpp(entry.source, entry.subset, entry.revision, sandbox)
+        case "humaneval":
+            from rewards.humaneval import HumanEval
+
+            return HumanEval(entry.source, entry.revision, sandbox)
+        case "triviaqa":
+            from rewards.triviaqa import TriviaQa
+
+            return TriviaQa(entry.source, entry.revision)
+        case "instructions":
+            from rewards.data.instructions import Instructions
+
+            return Instructions()
+        case "ants":
+            from rewards.environments.ants import Ants
+
+            return Episodes(Ants(entry.levels or ("0",)), bounded=True)
+        case name:
+            return _imported(name, entry.source)
+
+
+def is_user_defined(entry: BenchmarkConfig | ExamPart) -> bool:
+    """Return whether an entry names a class of the user's, `module:Class`."""
+    return ":" in _name(entry)
+
+
+def _name(entry: BenchmarkConfig | ExamPart) -> str:
+    return entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
+
+
+def _imported(name: str, source: str | None) -> Benchmark:
+    """Return `module:Class` made with `source`, its class completed with the protocol's defaults."""
+    module, _, class_name = name.partition(":")
+    try:
+        benchmark_class = getattr(importlib.import_module(module), class_name)
+    except Exception as error:  # a user's module can raise anything
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{name} cannot be imported ({type(error).__name__}: {reason}); "
+            "its module lies in rewards/ or on PYTHONPATH"
+        ) from error
+    benchmark = benchmark_class(source)
+    if hasattr(benchmark, "step"):
+        return Episodes(benchmark)
+    for member in OPTIONAL_MEMBERS:
+        if not hasattr(benchmark, member):
+            setattr(type(benchmark), member, getattr(Benchmark, member))
+    return benchmark

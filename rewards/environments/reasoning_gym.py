@@ -1,0 +1,86 @@
+"""Tasks of reasoning-gym (Apache-2.0): over a hundred kinds of generated problems that grade themselves.
+
+`pip install .[environments]`, then `{name: "rewards.environments.reasoning_gym:ReasoningGym", source: leg_counting}`.
+"""
+
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from conf.storage.home import InputError
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
+
+INSTRUCTION = "Solve the task below. Give only the final answer, between <answer> and </answer>, nothing else."
+SEEDS = {"train": 0, "test": 1_000_000}  # far apart: the package adds the number of a problem to its seed
+PROBLEMS = 500  # of a split
+ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+# Some tasks evaluate an answer as Python, or parse it by a library that does: a model could write any program.
+EVALUATES = re.compile(r"\b(?:eval|exec|parse_expr|sympify|parse_latex)\(")
+
+
+class ReasoningGym(Benchmark):
+    """One task. Only a full score counts as correct; a lower one is kept in the score's parts.
+
+    Raises InputError without the package, for a task that it does not have, and for one whose grader would run what a
+    model wrote.
+    """
+
+    name = "reasoning_gym"
+    splits = ("train", "test")
+
+    def __init__(self, task: str | None) -> None:
+        try:
+            datasets = importlib.import_module("reasoning_gym.factory").DATASETS
+        except ImportError as error:
+            raise InputError("reasoning_gym: its package is missing: pip install '.[environments]'") from error
+        if task not in datasets or task == "composite":
+            raise InputError(f"reasoning_gym: source: {task}: no such task; see reasoning_gym's gallery for the names")
+        if EVALUATES.search(inspect.getsource(inspect.getmodule(datasets[task][0]) or datasets[task][0])):
+            raise InputError(
+                f"reasoning_gym: source: {task}: its grader evaluates answers as programs; take another task"
+            )
+        self.task = task
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return 500 problems, each question once; the exam asks none that training has."""
+        found: dict[str, Problem] = {}
+        for index, entry in enumerate(self._dataset(split)):
+            problem_id = f"reasoning_gym/{self.task}/{split}/{index}"
+            problem = Problem(problem_id, self.name, entry["question"].strip(), json.dumps(entry, default=str))
+            found.setdefault(problem.question, problem)
+        if split == "test":
+            practised = {problem.question for problem in self.problems("train")}
+            found = {question: problem for question, problem in found.items() if question not in practised}
+        return list(found.values())
+
+    def kind(self, problem: Problem) -> str:
+        """Return the task: its problems are endless, and none comes again."""
+        return f"reasoning_gym/{self.task}"
+
+    def prompt(self, problem: Problem) -> str:
+        """Return how to give the answer, and the question."""
+        return f"{INSTRUCTION}\n{problem.question}"
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Return the task's own verdict on the last answer between the tags."""
+        return [self._score(attempt) for attempt in attempts]
+
+    def _score(self, attempt: Attempt) -> Score:
+        answers = ANSWER.findall(attempt.completion)
+        if not answers:
+            return Score(0.0, "no_answer")
+        entry = json.loads(attempt.problem.truth)
+        partial = float(self._grader.score_answer(answers[-1].strip(), entry=entry))
+        right = partial == 1.0
+        return Score(float(right), "correct" if right else "wrong", parts={"score": partial})
+
+    @cached_property
+    def _grader(self) -> Any:
+        return self._dataset("train")
+
+    def _dataset(self, split: Split) -> Any:
+        return importlib.import_module("reasoning_gym").create_dataset(self.task, seed=SEEDS[split], size=PROBLEMS)

@@ -1,1 +1,0 @@
-"""The sandbox in which programs run."""

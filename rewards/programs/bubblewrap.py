@@ -1,0 +1,63 @@
+"""The command line that starts a warden inside bubblewrap: its own namespaces and a read-only view of Python."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+PACKAGE = Path(__file__).parent  # rewards/programs
+INSIDE = Path("/jail")
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/",
+    "TZ": "UTC",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "MALLOC_ARENA_MAX": "1",  # otherwise 64 MB of address space per thread
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def executable() -> str | None:
+    """Return the path of bubblewrap, None if it is not installed."""
+    return shutil.which("bwrap")
+
+
+def python() -> Path:
+    """Return the real interpreter, outside any virtual environment."""
+    return Path(os.path.realpath(sys.executable))
+
+
+def readable_folders() -> list[Path]:
+    """Return the folders that a program may read: the system's libraries and Python's own."""
+    prefix = Path(sys.base_prefix).resolve()
+    folders = [Path("/usr"), PACKAGE] if prefix.is_relative_to("/usr") else [Path("/usr"), prefix, PACKAGE]
+    return [*folders, *(Path(name) for name in SYSTEM if Path(name).is_dir() and not Path(name).is_symlink())]
+
+
+def command(wrapper: str, program: str) -> list[str]:
+    """Return the command for `python -c program` inside: no network, only `readable_folders`, nothing writable.
+
+    CAP_SYS_ADMIN holds only in the sandbox's own user namespace; the warden needs it to give every program a PID
+    namespace, and each program loses it before it starts.
+    """
+    words = [wrapper, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]
+    words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--clearenv"]
+    for name, value in ENVIRONMENT.items():
+        words += ["--setenv", name, value]
+    for folder in readable_folders():
+        inside = INSIDE / "rewards" / "jail" if folder == PACKAGE else folder
+        words += ["--ro-bind", str(folder), str(inside)]
+    for name in SYSTEM:
+        if os.path.islink(name):
+            words += ["--symlink", os.readlink(name), name]
+    words += ["--proc", "/proc", "--dir", "/dev", "--dev-bind", "/dev/null", "/dev/null", "--chdir", "/"]
+    return [*words, "--remount-ro", "/", "--", *interpreter(INSIDE, program)]
+
+
+def interpreter(root: Path, program: str) -> list[str]:
+    """Return the command for Python with only its standard library and this package, which lies below `root`."""
+    code = f"import sys; sys.path.insert(0, {str(root)!r}); {program}"
+    return [str(python()), "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed

@@ -1,0 +1,149 @@
+"""The untrusted process: execute the program's source, then answer the judge's questions about it.
+
+Nothing here is trusted. The program shares this interpreter and may change every object in it. All that it can reach
+is the channel, on which the judge accepts plain values only.
+"""
+
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rewards.programs.wire import Channel, Decoder, Encoder, WireError
+
+THREAD_STACK_BYTES = 1 << 20
+MODULE = "solution"  # not "__main__": a demonstration at the end of the program is not run
+
+
+def serve(channel: Channel, source: bytes) -> None:
+    """Execute the program, then answer until the judge is gone."""
+    threading.stack_size(THREAD_STACK_BYTES)  # otherwise each thread takes 8 MB of the address space
+    candidate = Candidate(channel)
+    candidate.load(source)
+    while True:
+        try:
+            candidate.answer(channel.receive())
+        except EOFError:
+            return
+
+
+class Candidate:
+    """The program's module, and the objects of it that the judge holds references to."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.module = types.ModuleType(MODULE)
+        self.failure: BaseException | None = None
+        self.references: list[Any] = []
+        self.numbers: dict[int, int] = {}
+        self.decoder = Decoder(self._resolve)
+
+    def load(self, source: bytes) -> None:
+        """Execute the source as a module. What it raises becomes the answer to every question."""
+        sys.modules[MODULE] = self.module
+        try:
+            code = compile(source, "<solution>", "exec", dont_inherit=True)
+        except MemoryError:  # the parser's stack, not the machine's memory
+            self.failure = SyntaxError("too deeply nested, or too long a line of words")
+            return
+        except Exception as error:
+            self.failure = error
+            return
+        try:
+            exec(code, self.module.__dict__)
+        except BaseException as error:  # SystemExit among them: the program ended itself
+            self.failure = _freed(error)
+
+    def answer(self, question: Any) -> None:
+        """Answer one question, `[operation, …]`, with `["value", …]` or `["raise", …]`."""
+        try:
+            if self.failure is not None:
+                raise self.failure
+            answer = ["value", self._encode(self._do(*question))]
+        except EOFError:
+            os._exit(0)
+        except BaseException as error:
+            answer = ["raise", _described(_freed(error))]
+        try:
+            self.channel.send(answer)
+        except WireError as error:
+            self.channel.send(["value", ["opaque", str(error)]])
+
+    def _do(self, operation: str, *operands: Any) -> Any:
+        decode = self.decoder.decode
+        match operation, operands:
+            case "lookup", (name,):
+                return self.module.__dict__[name]
+            case "defined", (names,):
+                return [name for name in names if name in self.module.__dict__]
+            case "call", (target, args, kwargs):
+                return decode(target)(*decode(args), **decode(kwargs))
+            case "get", (target, name):
+                return getattr(decode(target), name)
+            case "set", (target, name, value):
+                return setattr(decode(target), name, decode(value))
+            case "item", (target, key):
+                return decode(target)[decode(key)]
+            case "iterate", (target,):
+                return iter(decode(target))
+            case "length", (target,):
+                return len(decode(target))
+            case "text", (target,):
+                return str(decode(target))
+        raise WireError(f"no operation {operation}")
+
+    def _encode(self, value: Any) -> Any:
+        try:
+            return Encoder(self._refer).encode(value)
+        except Exception as error:  # including what an object that lies about its class causes
+            return ["opaque", type(error).__name__]
+
+    def _refer(self, value: Any) -> list[Any]:
+        """Return a number for what the program itself defined or what is callable, else only the type's name."""
+        kind = value if isinstance(value, type) else type(value)
+        if not callable(value) and getattr(kind, "__module__", None) != MODULE:
+            return ["opaque", kind.__name__]
+        if id(value) not in self.numbers:
+            self.numbers[id(value)] = len(self.references)
+            self.references.append(value)  # kept alive, so that the id is not given to another
+        inherited = {name for ancestor in type.mro(type(value)) for name in vars(ancestor)}
+        abilities = [name for name in ("__call__", "__getitem__", "__iter__", "__len__") if name in inherited]
+        return ["theirs", [self.numbers[id(value)], abilities]]
+
+    def _resolve(self, tag: str, payload: Any) -> Any:
+        if tag == "theirs":
+            return self.references[payload]
+        if tag == "ours":
+            return self._callback(payload)
+        raise WireError(f"no tag {tag}")
+
+    def _callback(self, number: int) -> Callable[..., Any]:
+        """Return a stand-in for a function that the test passed as an argument: calling it asks the judge."""
+
+        def call(*args: Any) -> Any:
+            """Return what the test's function returned; raise what it raised."""
+            self.channel.send(["callback", number, Encoder(self._refer).encode(args)])
+            while True:
+                message = self.channel.receive()
+                if message[0] == "returned":
+                    return self.decoder.decode(message[1])
+                self.answer(message)  # the test's function uses the program's objects
+
+        return call
+
+
+def _freed(error: BaseException) -> BaseException:
+    """Drop the frames that the exception holds, and with them their memory: an answer needs some."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
+
+
+def _described(error: BaseException) -> list[Any]:
+    names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
+    try:
+        text = str(error)[:200]
+    except BaseException:  # an exception with a __str__ of its own
+        text = ""
+    return [names, text]

@@ -1,0 +1,170 @@
+"""The outer side of a worker: start a warden inside bubblewrap and hand it one program at a time."""
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rewards.programs import bubblewrap, policy
+from rewards.programs.policy import Layer, SandboxUnavailable
+from rewards.programs.program import Program
+from rewards.verifier import Score
+
+START_SECONDS = 30.0  # for a worker to be ready
+LOST_SECONDS = 60.0  # beyond a program's own limits: after that the worker counts as stuck
+
+
+@dataclass
+class Policy:
+    """What all workers share: the compiled seccomp filter and the Landlock ruleset's descriptor (-1: none)."""
+
+    seccomp: bytes
+    ruleset: int
+
+    @classmethod
+    def compile(cls, without: Collection[Layer]) -> "Policy":
+        """Compile the layers that are not in `without`. Raises SandboxUnavailable where this machine lacks one."""
+        seccomp = b"none" if "seccomp" in without else policy.seccomp_program("pid_namespace" not in without)
+        folders = bubblewrap.readable_folders()
+        return cls(seccomp, -1 if "landlock" in without else policy.landlock_ruleset(folders))
+
+    def close(self) -> None:
+        """Close the ruleset."""
+        if self.ruleset >= 0:
+            os.close(self.ruleset)
+
+
+class JailProcess:
+    """A warden inside bubblewrap, judging one program at a time."""
+
+    def __init__(self, shared: Policy, without: Collection[Layer]) -> None:
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self.reason, self.reason_in = os.pipe()
+        os.set_blocking(self.reason, False)
+        self.index: int | None = None
+        self.deadline = 0.0
+        self.alive = True
+        with theirs:
+            passed = [theirs.fileno(), *([shared.ruleset] if shared.ruleset >= 0 else [])]
+            self.process = subprocess.Popen(
+                _command(theirs.fileno(), shared.ruleset, without),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self.errors,
+                pass_fds=passed,
+                env=bubblewrap.ENVIRONMENT,
+            )
+        self.control.settimeout(START_SECONDS)
+        with contextlib.suppress(OSError):  # it has ended already: wait_until_ready reports why
+            self.control.send(shared.seccomp)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it can take a program."""
+        return self.index is None
+
+    def wait_until_ready(self) -> None:
+        """Wait for the warden. Raises SandboxUnavailable with the last line that the start-up wrote."""
+        try:
+            ready = self.control.recv(64) == b"ready"
+        except OSError:
+            ready = False
+        if not ready:
+            self.process.kill()
+            self.process.wait()
+            self.errors.seek(0)
+            words = self.errors.read().decode(errors="replace").strip().splitlines()
+            raise SandboxUnavailable(f"the sandbox does not start: {words[-1] if words else 'no reason given'}")
+
+    def begin(self, index: int, program: Program) -> None:
+        """Hand over a program: source and tests as memory files, and a pipe for the judge's reason."""
+        self.index, self.deadline = index, time.monotonic() + 25 * (program.seconds + 1) + LOST_SECONDS
+        job = {"setup": program.setup, "tests": program.tests, "entry_point": program.entry_point}
+        # A test's random inputs are reproducible, and no program can predict them.
+        seed = hashlib.sha256(json.dumps([program.source, job]).encode()).hexdigest()
+        tests = json.dumps(job | {"seed": seed})
+        limits = json.dumps({"seconds": program.seconds, "memory_mb": program.memory_mb})
+        with _memory_file(program.source.encode()) as source, _memory_file(tests.encode()) as judged:
+            files = [source.fileno(), judged.fileno(), self.reason_in]
+            try:
+                socket.send_fds(self.control, [limits.encode()], files)
+            except OSError:
+                self.alive = False
+
+    def finish(self) -> tuple[int, Score]:
+        """Return the program's index and score, once the control socket is readable or the deadline has passed."""
+        index, self.index = self.index, None
+        assert index is not None
+        self.control.settimeout(0.001)
+        try:
+            outcome = json.loads(self.control.recv(1 << 16))
+        except (OSError, ValueError):
+            self.alive = False
+            return index, scored("grader_failed", "the sandbox's worker died", 0.0)
+        verdict, _, failure = outcome["verdict"].partition(" ")
+        reason = self._reason()  # always read, so that it is not taken for the next program's
+        return index, scored(verdict, outcome["detail"] or failure or reason, outcome["seconds"])
+
+    def _reason(self) -> str:
+        try:
+            return os.read(self.reason, 1 << 12).decode(errors="replace")
+        except BlockingIOError:  # the judge ended before it wrote one
+            return ""
+
+    def close(self) -> None:
+        """End the warden: it and everything inside die when the control socket closes."""
+        self.control.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            for pid in _children(self.process.pid):  # the first process inside: all others die with it
+                os.kill(pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
+        self.errors.close()
+        for descriptor in (self.reason, self.reason_in):
+            os.close(descriptor)
+
+
+def _command(control: int, ruleset: int, without: Collection[Layer]) -> list[str]:
+    inside = "bubblewrap" not in without
+    arguments = f"{control}, {ruleset}, {inside}, {'pid_namespace' not in without}, {'limits' not in without}"
+    program = f"from rewards.programs.warden import main; main({arguments})"
+    if not inside:
+        return bubblewrap.interpreter(Path(__file__).parents[2], program)
+    wrapper = bubblewrap.executable()
+    if wrapper is None:
+        raise SandboxUnavailable("bubblewrap is not installed; install it (apt install bubblewrap)")
+    return bubblewrap.command(wrapper, program)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _memory_file(content: bytes) -> BinaryIO:
+    file = os.fdopen(os.memfd_create("program"), "r+b")
+    file.write(content)
+    file.flush()
+    return file
+
+
+def scored(verdict: str, detail: str, seconds: float) -> Score:
+    """Return a score whose only part is `correct`, null where the grader failed. `detail` may be the program's text."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
+    correct = float(verdict == "correct")
+    reward = None if verdict == "grader_failed" else correct
+    return Score(reward, verdict, line, {"correct": correct}, seconds)  # pyright: ignore[reportArgumentType]

@@ -1,1 +1,0 @@
-"""Further machines, joined by Ray: their engines sample beside this machine's own."""

@@ -1,1 +1,0 @@
-"""Lessons from corrections, words, praise and picks."""

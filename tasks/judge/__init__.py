@@ -1,1 +1,0 @@
-"""A judge: another model that ranks the answers of a group."""

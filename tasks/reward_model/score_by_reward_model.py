@@ -1,0 +1,40 @@
+"""The reward model's scores of a round's completions."""
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+from conf.schema import TrainerConfig
+from tasks.reward_model import process
+from tasks.rollouts.sample import sampled_rollouts
+from tasks.stage import Artifact, stage
+from tasks.tables import LEARNED, numbering, write_table
+from tasks.workers.worker import Worker
+
+
+@stage(retries=2, resources=("trainer",))
+def score_by_reward_model(
+    folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, failed: bool, trainer: Worker
+) -> None:
+    """Write one reward per completion, in the order of the rollouts; null where the model gives no finite number.
+
+    A completion without a token has no end to judge. `failed`: the model failed before on these completions. It is not
+    asked again: every reward is null.
+    """
+    sampled = sampled_rollouts(rollouts)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for row, rollout in enumerate(sampled):
+        if rollout.token_ids and not failed:
+            groups[rollout.group].append(row)
+    asked = [(sampled[rows[0]].prompt_token_ids, [sampled[row].token_ids for row in rows]) for rows in groups.values()]
+    answers = trainer.call(process.judge, reward_model, asked, config) if asked else []
+    if failed:
+        trainer.call(process.let_go)  # memory may have been short
+    rewards = {
+        row: reward
+        for rows, group in zip(groups.values(), answers, strict=True)
+        for row, reward in zip(rows, group, strict=True)
+        if math.isfinite(reward)
+    }
+    rows = [numbering(rollout) | {"learned": rewards.get(row)} for row, rollout in enumerate(sampled)]
+    write_table(folder / "learned.parquet", LEARNED, rows)

@@ -1,0 +1,62 @@
+"""reasoning-gym's tasks as benchmarks: only a full score is correct, and no grader runs what a model wrote."""
+
+import json
+from importlib.util import find_spec
+
+import pytest
+
+from conf.schema import BenchmarkConfig
+from conf.storage.home import InputError
+from rewards.data.benchmarks import configured
+from rewards.environments.reasoning_gym import ReasoningGym
+from rewards.verifier import Attempt
+
+pytestmark = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
+
+TASK = "leg_counting"
+
+
+@pytest.fixture(scope="module")
+def gym() -> ReasoningGym:
+    """A task's problems."""
+    return ReasoningGym(TASK)
+
+
+def test_its_own_answers_are_correct_and_others_are_not(gym: ReasoningGym) -> None:
+    problems = gym.problems("test")[:20]
+    answers = [json.loads(problem.truth)["answer"] for problem in problems]
+    right = [
+        Attempt(problem, f"So: <answer>{answer}</answer>") for problem, answer in zip(problems, answers, strict=True)
+    ]
+    wrong = [
+        Attempt(problem, f"<answer>{answer}</answer> no, <answer>{answer}1</answer>")
+        for problem, answer in zip(problems, answers, strict=True)
+    ]
+    none = [Attempt(problem, str(answer)) for problem, answer in zip(problems, answers, strict=True)]
+    assert {score.verdict for score in gym.score(right)} == {"correct"}
+    assert {(score.verdict, score.reward) for score in gym.score(wrong)} == {("wrong", 0.0)}
+    assert {score.verdict for score in gym.score(none)} == {"no_answer"}
+
+
+def test_a_partial_score_is_not_correct() -> None:
+    words = ReasoningGym("word_sorting")
+    problem = words.problems("train")[0]
+    answer = json.loads(problem.truth)["answer"].split(", ")
+    (score,) = words.score([Attempt(problem, f"<answer>{', '.join(answer[::-1])}</answer>")])
+    assert (score.verdict, score.reward) == ("wrong", 0.0)
+    assert 0 < score.parts["score"] < 1
+
+
+def test_the_exam_asks_nothing_that_training_has(gym: ReasoningGym) -> None:
+    train, exam = ({problem.question for problem in gym.problems(split)} for split in ("train", "test"))
+    assert len(exam) > 400
+    assert not train & exam
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [("n_queens", "evaluates answers as programs"), ("no_such", "no such task"), (None, "no such task")],
+)
+def test_a_task_that_cannot_be_used_is_one_line(task: str | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        configured(BenchmarkConfig(name="rewards.environments.reasoning_gym:ReasoningGym", source=task))

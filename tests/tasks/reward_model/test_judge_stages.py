@@ -1,0 +1,128 @@
+"""The judge's two stages against a real endpoint: it has to prove itself, and what it does not rank has no score."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.sections.lessons import EndpointConfig
+from tasks.reward_model.examine_judge import examine_judge, figures
+from tasks.reward_model.learned_reward import OWNER
+from tasks.reward_model.rank_by_judge import rank_by_judge
+from tasks.tables import HELD_OUT, LEARNED, PROMPTS, RANKINGS, ROLLOUTS, read_table
+from tests.models.support.chat_server import Reply, chat_server, said
+from tests.tasks.doubles.tables import prompt, rollout, write_stage
+
+SHOWN = re.compile(r'<answer id="(.+?)">(.*?)</answer>', re.DOTALL)
+DATE = "2026-11-20"
+Judge = Callable[[dict[str, Any]], Reply]
+
+
+def by(key: Callable[[str], Any]) -> Judge:
+    """Return a judge that puts the answers with the highest key first."""
+
+    def answer(request: dict[str, Any]) -> Reply:
+        shown = SHOWN.findall(request["messages"][-1]["content"])
+        ranked = sorted(shown, key=lambda each: key(each[1]), reverse=True)
+        return said("Here it is: " + json.dumps({"ranking": [[name] for name, _ in ranked]}))
+
+    return answer
+
+
+def in_place(request: dict[str, Any]) -> Reply:
+    """Rank the answers as they are shown."""
+    return said(json.dumps({"ranking": [[name] for name, _ in SHOWN.findall(request["messages"][-1]["content"])]}))
+
+
+def examined(tmp_path: Path, judge: Judge, picks: int = 40, **changes: Any) -> dict[str, Any]:
+    """Examine a judge on picks of an owner who always picks the shortest of four answers."""
+    answers = json.dumps(["a word", "two more words", "one", "a much longer answer"])
+    rows = [
+        {"messages": json.dumps([{"role": "user", "content": f"Say {n}."}]), "responses": answers, "chosen": 2}
+        | {"generated": False}
+        for n in range(picks)
+    ]
+    held_out = write_stage(tmp_path / "fit_reward_model", {"held_out": (HELD_OUT, rows)})
+    folder = tmp_path / "examine_judge"
+    folder.mkdir()
+    with chat_server(judge) as server:
+        endpoint = EndpointConfig(base_url=server.url, model="wise", **changes)
+        arguments: dict[str, Any] = {"date": DATE, "cache": tmp_path / "teacher", "until": math.inf, "local": None}
+        examine_judge.write(folder, reward_model=held_out, endpoint=endpoint, picks=100, **arguments)
+    return json.loads((folder / "outcome.json").read_text())
+
+
+def test_a_judge_with_the_owners_taste_serves(tmp_path: Path) -> None:
+    outcome = examined(tmp_path, by(lambda answer: -len(answer)), picks=12)
+    assert outcome["serves"]
+    assert outcome["accuracy"]["value"] == 1.0
+    assert (outcome["chance"], outcome["judged"], outcome["order_flips"]) == (0.25, 12, 0.0)
+    assert figures(outcome)["judge/accuracy"] == 1.0
+    assert len(read_table(tmp_path / "examine_judge" / "rankings.parquet", RANKINGS)) == 12 * 3
+
+
+@pytest.mark.parametrize(
+    ("judge", "judged", "flips"),
+    [
+        pytest.param(by(len), 40, 0.0, id="the longest first"),
+        pytest.param(in_place, 0, 2 / 3, id="the first first"),
+        pytest.param(lambda request: said("They are all good."), 0, None, id="no ranking"),
+        pytest.param(lambda request: Reply(b"", 500), 0, None, id="an error"),
+    ],
+)
+def test_a_bad_judge_is_refused(tmp_path: Path, judge: Judge, judged: int, flips: float | None) -> None:
+    outcome = examined(tmp_path, judge)
+    assert not outcome["serves"]
+    assert outcome["judged"] == judged
+    assert outcome["order_flips"] == (None if flips is None else pytest.approx(flips, abs=0.35))
+    if not judged:
+        assert outcome["accuracy"]["value"] == 0.25  # what it does not judge is a guess
+
+
+def test_without_held_out_picks_nothing_serves(tmp_path: Path) -> None:
+    outcome = examined(tmp_path, in_place, picks=0)
+    assert not outcome["serves"]
+    assert outcome["asked"] == 0
+
+
+def test_a_spent_budget_is_said_and_a_night_that_goes_on_does_not_spend_it_again(tmp_path: Path) -> None:
+    outcome = examined(tmp_path, by(len), budget_tokens=100)
+    assert "budget of 100 tokens" in outcome["stopped"]
+    assert outcome["judged"] < 40
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_completions_of_the_owners_prompts_are_ranked_and_with_ties_all(tmp_path: Path, ties: bool) -> None:
+    owner = {"kind": OWNER, "benchmark": None, "truth": None, "level": None, "entry": None}
+    asked = [prompt("sum", 0), prompt("own", 1) | owner]
+    asked = [row | {"messages": json.dumps([{"role": "user", "content": "Say."}])} for row in asked]
+    answers = [("sum", 0, "12"), ("sum", 0, "the answer is 12"), ("own", 1, "a"), ("own", 1, "abc"), ("own", 1, "a")]
+    rows = [rollout(name, group, number, text) for number, (name, group, text) in enumerate(answers)]
+    prompts = write_stage(tmp_path / "select_prompts", {"prompts": (PROMPTS, asked)})
+    rollouts = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
+    folder = tmp_path / "rank_by_judge"
+    folder.mkdir()
+    with chat_server(by(len)) as server:
+        rank_by_judge.write(
+            folder,
+            prompts=prompts,
+            rollouts=rollouts,
+            endpoint=EndpointConfig(base_url=server.url, model="wise"),
+            ties=ties,
+            date=DATE,
+            cache=tmp_path / "teacher",
+            until=math.inf,
+            local=None,
+        )
+    learned = read_table(folder / "learned.parquet", LEARNED).learned.tolist()
+    assert learned[2:] == [0.0, 1.0, 0.0]
+    assert learned[:2] == ([0.0, 1.0] if ties else [pytest.approx(math.nan, nan_ok=True)] * 2)
+    rankings: Any = read_table(folder / "rankings.parquet", RANKINGS)
+    assert set(rankings.group) == ({0, 1} if ties else {1})
+    own = rankings[rankings.group == 1]
+    assert set(own.ranking) == {"[[3], [2]]"}  # samples, the better first
+    assert len(own) == 3

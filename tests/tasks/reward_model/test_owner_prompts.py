@@ -1,0 +1,95 @@
+"""The owner's prompts: each once, none that evaluates the reward model, none of the exam."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from conf.schema import StudentConfig
+from models.hf.loading import load_tokenizer, prompt_tokens
+from models.lessons.preference_data import is_held_out
+from tasks.reward_model.owner_prompts import TABLES, owner_prompts
+from tasks.tables import OWNER_PROMPTS, read_table
+from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.tables import write_stage
+
+EXAM = "Noah has 20 stamps. How many are left?"
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_student(tmp_path_factory.mktemp("students") / "tiny")
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    (folder / "chat_template.jinja").write_text(refusing + "{% for m in messages %}{{ m.content }}\n{% endfor %}")
+    return folder
+
+
+def said(*turns: str) -> str:
+    roles = ("user", "assistant")
+    return json.dumps([{"role": roles[place % 2], "content": text} for place, text in enumerate(turns)])
+
+
+def find(
+    folder: Path, student: Path, unseen_share: float = 0.0, longest: int = 1000, **asked: list[str]
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    other: dict[str, dict[str, Any]] = {
+        "preferences": {"responses": '["a", "b"]', "chosen": 0, "policy": "cafe42"},
+        "corrections": {"response": "a", "correction": "b"},
+        "feedback": {"response": "a", "value": 1.0},
+    }
+    (folder / "owner").mkdir(parents=True)
+    tables: dict[str, Any] = {}
+    for name, schema in TABLES.items():
+        rows = [other[name] | {"messages": messages} for messages in asked.get(name, [])]
+        sides = [{"held_out": is_held_out(json.loads(row["messages"]), unseen_share)} for row in rows]
+        tables[name] = schema, [row | side for row, side in zip(rows, sides, strict=True)]
+    owner_prompts.write(
+        folder / "owner",
+        day=write_stage(folder / "day", tables),
+        exam_questions=(EXAM, ""),
+        checkpoint=student,
+        student=StudentConfig(),
+        max_prompt_tokens=longest,
+    )
+    table = read_table(folder / "owner" / "owner_prompts.parquet", OWNER_PROMPTS)
+    return table, json.loads((folder / "owner" / "counts.json").read_text())
+
+
+def test_each_conversation_once_from_all_three_tables(tmp_path: Path, student: Path) -> None:
+    spaced = said("Hi").replace(": ", ":")  # the same conversation, written by another program
+    table, counts = find(
+        tmp_path,
+        student,
+        preferences=[said("Hi"), spaced],
+        corrections=[said("Hi", "Hello!", "Who are you?")],
+        feedback=[said("Hi"), said("Bye")],
+    )
+    assert sorted(table.question) == ["Bye", "Hi", "Who are you?"]
+    assert counts == {"prompts": 3}
+    assert table.problem_id.is_unique
+    tokenizer = load_tokenizer(student)
+    for row in table.to_dict("records"):
+        assert list(row["prompt_token_ids"]) == prompt_tokens(tokenizer, json.loads(row["messages"]), StudentConfig())
+
+
+def test_what_is_left_out_and_why(tmp_path: Path, student: Path) -> None:
+    system = json.dumps([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}])
+    table, counts = find(
+        tmp_path,
+        student,
+        0.07,
+        60,
+        preferences=[said("How are you?").replace(": ", ":"), said("Fine")],  # the hash of the first is below 0.07
+        corrections=[said("Please: noah has\n20 Stamps.  How many are left? Thanks"), said("Hi", "Hello!")],
+        feedback=[system, said("x" * 60)],
+    )
+    assert list(table.question) == ["Fine"]
+    assert counts == {"prompts": 1, "held_out": 1, "exam": 1, "unanswered": 1, "refused": 1, "too_long": 1}
+
+
+def test_a_day_without_prompts(tmp_path: Path, student: Path) -> None:
+    table, counts = find(tmp_path, student)
+    assert table.empty
+    assert counts == {}

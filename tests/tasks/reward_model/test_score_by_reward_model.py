@@ -1,0 +1,68 @@
+"""The reward model scores groups; the table keeps the order of the rollouts."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+
+from conf.schema import TrainerConfig
+from tasks.reward_model import process
+from tasks.reward_model.score_by_reward_model import score_by_reward_model
+from tasks.tables import LEARNED, ROLLOUTS, read_table
+from tests.tasks.doubles.tables import rollout, write_stage
+
+
+class Judge:
+    """In place of the trainer's process: an answer's reward is the number of its tokens; NaN with token 33."""
+
+    def __init__(self) -> None:
+        self.asked: Any = None
+
+    def call(self, function: Any, checkpoint: Path, groups: Any, config: TrainerConfig) -> list[list[float]]:
+        assert function is process.judge
+        self.asked = checkpoint, groups, config
+        return [[float("nan") if 33 in answer else float(len(answer)) for answer in answers] for _, answers in groups]
+
+
+def judged(home: Path, rows: list[dict[str, Any]], trainer: Any, *, failed: bool) -> pd.DataFrame:
+    sampled = write_stage(home / "sample", {"rollouts": (ROLLOUTS, rows)})
+    (home / "score_by_reward_model").mkdir()
+    config, model = TrainerConfig(), Path("cafe")
+    score_by_reward_model.write(
+        home / "score_by_reward_model",
+        rollouts=sampled,
+        reward_model=model,
+        config=config,
+        failed=failed,
+        trainer=trainer,
+    )
+    return read_table(home / "score_by_reward_model" / "learned.parquet", LEARNED)
+
+
+def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) -> None:
+    rows = [
+        rollout("a", 0, 0, "xx"),
+        rollout("b", 1, 0, "xxx"),
+        rollout("a", 0, 1, "!"),  # token 33
+        rollout("b", 1, 1, ""),  # without a token
+        rollout("a", 0, 2, "x"),
+    ]
+    trainer: Any = Judge()
+    table = judged(tmp_path, rows, trainer, failed=False)
+    assert table[["problem_id", "sample"]].to_numpy().tolist() == [["a", 0], ["b", 0], ["a", 1], ["b", 1], ["a", 2]]
+    assert [None if pd.isna(one) else one for one in table.learned] == [2.0, 3.0, None, None, 1.0]
+    assert trainer.asked == (
+        Path("cafe"),
+        [([1, 2, 3], [[120, 120], [33], [120]]), ([1, 2, 3], [[120] * 3])],
+        TrainerConfig(),
+    )
+
+
+def test_a_model_that_failed_is_not_asked_again(tmp_path: Path) -> None:
+    rows = [rollout("a", 0, 0, "xx"), rollout("a", 0, 1, "x")]
+    called: list[Any] = []
+    trainer: Any = SimpleNamespace(call=called.append)
+    table = judged(tmp_path, rows, trainer, failed=True)
+    assert called == [process.let_go]
+    assert table.learned.isna().tolist() == [True, True]

@@ -1,0 +1,150 @@
+"""Which of the day's lines become examples, as which tokens, and how the others are counted."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from conf.schema import StudentConfig
+from models.hf.loading import load_tokenizer
+from tasks.training.examples import ExampleReader
+from tests.tasks.doubles.student import END, write_student
+
+EXAM = ("What is 3 + 4?",)
+ASKED = "User: How are you?\nAssistant:"
+
+
+def reader(student: Path, max_tokens: int = 1000) -> ExampleReader:
+    return ExampleReader(student, StudentConfig(), EXAM, max_tokens)
+
+
+def messages(*turns: str) -> str:
+    return json.dumps([{"role": ("user", "assistant")[n % 2], "content": turn} for n, turn in enumerate(turns)])
+
+
+def table(*rows: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame([{"lesson": str(number), "held_out": False} | row for number, row in enumerate(rows)])
+
+
+def text_of(student: Path, tokens: Sequence[int]) -> str:
+    return str(load_tokenizer(student).decode(list(tokens)))
+
+
+def correction(asked: str, right: str) -> dict[str, Any]:
+    return {"messages": messages(asked), "response": "Bad.", "correction": right}
+
+
+def judged(asked: str, response: str, value: float) -> dict[str, Any]:
+    return {"messages": messages(asked), "response": response, "value": value}
+
+
+def pick(asked: str, responses: list[str], chosen: int) -> dict[str, Any]:
+    return {"messages": messages(asked), "responses": json.dumps(responses), "chosen": chosen}
+
+
+def test_a_correction_is_the_prompt_with_what_the_owner_wrote(student: Path) -> None:
+    lines = reader(student)
+    ((prompt, answer),) = lines.corrections(table(correction("How are you?", "Fine.")))
+    assert text_of(student, prompt) == ASKED
+    assert (text_of(student, answer[:-1]), answer[-1]) == ("Fine.", END)
+    assert dict(lines.counts) == {"lines": 1, "used": 1, "exam": 0, "too_long": 0}
+
+
+def test_lines_with_an_exam_question_are_never_examples(student: Path) -> None:
+    question = f"Tell me: {EXAM[0]}"
+    corrections, feedback, picks, words = (reader(student) for _ in range(4))
+    for lines, found in (
+        (corrections, corrections.corrections(table(correction(question, "7"), correction("Hm?", "7")))),
+        (feedback, feedback.feedback(table(judged(question, "7", 1), judged("Hm?", "7", 1)))),
+        (picks, picks.picks(table(pick(question, ["7", "8"], 0), pick("Hm?", ["7", "8"], 0)))),
+        (words, words.words(table({"text": f"{question} It is 7."}, {"text": "It"}), 100)),
+    ):
+        assert len(found) == 1
+        assert (lines.counts["lines"], lines.counts["used"], lines.counts["exam"]) == (2, 1, 1)
+    before = {"messages": messages(EXAM[0], "7", "And now?"), "response": "", "correction": "8"}
+    assert reader(student).corrections(table(before)) == []
+
+
+def test_an_answer_that_does_not_fit_is_left_out(student: Path) -> None:
+    whole = len(ASKED) + len("Fine.") + 1
+    one = table(correction("How are you?", "Fine."))
+    assert len(reader(student, whole).corrections(one)) == 1
+    lines = reader(student, whole - 1)
+    assert lines.corrections(one) == []
+    assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 1}
+
+
+def test_feedback_is_the_sign_of_its_value(student: Path) -> None:
+    lines = reader(student)
+    found = lines.feedback(
+        table(judged("a", "x", 1.0), judged("b", "x", 0.25), judged("c", "x", -0.5), judged("d", "x", -0.2))
+    )
+    assert [(text_of(student, one.prompt)[6], one.desirable) for one in found] == [
+        ("a", True),
+        ("b", True),
+        ("c", False),
+    ]
+    assert dict(lines.counts) == {"lines": 4, "used": 3, "exam": 0, "too_long": 0, "neutral": 1}
+
+
+def test_a_pick_has_each_other_answer_once(student: Path) -> None:
+    (found,) = reader(student).picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1)))
+    assert [text_of(student, answer[:-1]) for answer in found.answers] == ["yes", "no", "hm"]
+    assert found.chosen == 0
+
+
+def test_conversations_that_judge_are_never_examples(student: Path) -> None:
+    sides = [{"held_out": True}, {"held_out": False}]
+    picks, corrections, feedback = (reader(student) for _ in range(3))
+    picks.picks(table(*(pick("a", ["yes", "no"], 0) | side for side in sides)))
+    corrections.corrections(table(*(correction("a", "yes") | side for side in sides)))
+    feedback.feedback(table(*(judged("a", "yes", 1.0) | side for side in sides)))
+    for lines in (picks, corrections, feedback):
+        assert (lines.counts["held_out"], lines.counts["used"], lines.lessons) == (1, 1, ["1"])
+
+
+def test_a_pick_without_a_choice_is_counted(student: Path) -> None:
+    lines = reader(student)
+    assert lines.picks(table(pick("a", ["yes", "yes"], 0))) == []
+    assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 0, "no_choice": 1}
+
+
+def test_of_a_pick_only_what_fits_is_learned(student: Path) -> None:
+    room = len("User: a\nAssistant:") + 4
+    lines = reader(student, room)
+    found = lines.picks(
+        table(
+            pick("a", ["yes", "no", "a long one"], 0), pick("a", ["a long one", "no"], 0), pick("a", ["no", "long"], 0)
+        )
+    )
+    assert [len(one.answers) for one in found] == [2]
+    assert (lines.counts["used"], lines.counts["too_long"], lines.counts["no_choice"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("piece", [2, 3, 5, 6, 7, 100])
+def test_every_token_of_a_text_is_predicted_once_but_the_first(student: Path, piece: int) -> None:
+    text = "seven w"
+    found = reader(student).words(table({"text": text}), piece)
+    assert text_of(student, [token for _, rest in found for token in rest]) == text[1:]
+    assert all(len(first) == 1 and 1 <= len(rest) <= piece - 1 for first, rest in found)
+    before = text_of(student, [first[0] for first, _ in found])
+    starts = range(0, len(text) - 1, piece - 1)
+    assert before == "".join(text[at] for at in starts)
+
+
+def test_text_of_one_token_or_none_is_counted(student: Path) -> None:
+    lines = reader(student)
+    assert lines.words(table({"text": "a"}, {"text": ""}, {"text": "ab"}), 256) == [([64], [65])]
+    assert dict(lines.counts) == {"lines": 3, "used": 1, "exam": 0, "too_long": 0, "too_short": 2}
+
+
+def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:
+    strict = write_student(tmp_path / "strict")
+    tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # it is cached
+    tokenizer.chat_template = "{{ raise_exception('speakers must take turns') }}"
+    lines = reader(strict)
+    assert lines.corrections(table(correction("How are you?", "Fine."))) == []
+    assert (lines.counts["refused"], lines.counts["used"]) == (1, 0)

@@ -1,0 +1,191 @@
+"""The feedback stages: which method learns which lines, what a stage writes, and that it is reproducible."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import StudentConfig
+from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
+from models.hf.checkpoint import is_intact, keep, learned, write_learned, write_lineage
+from models.lessons import sft_preference
+from models.lessons.pace import TIMED, Pace
+from models.trainer import Trainer
+from tasks.stage import Artifact, Stage
+from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
+from tasks.training import feedback as train
+from tasks.training import trainer_process
+from tests.models.support.tiny import trainer_config, write_tiny
+from tests.tasks.doubles import journals
+from tests.tasks.doubles.journals import DAYS
+from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.workers import InProcessWorker
+
+STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
+    "corrections": (train.corrections, CorrectionsConfig(), "imitation"),
+    "words": (train.words, WordsConfig(), "imitation"),
+    "feedback": (train.feedback, FeedbackConfig(), "kto"),
+    "dpo": (train.picks, PicksConfig(), "dpo"),
+    "best_of_n": (train.picks, PicksConfig(method="best_of_n"), "imitation"),
+}
+PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
+
+
+@pytest.fixture(autouse=True)
+def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "WORDS_TOKENS", 8)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    draft = write_tiny(tmp_path / "checkpoints" / "new")
+    write_lineage(draft, None)
+    yield keep(draft, draft.parent)
+    trainer_process._let_go()
+
+
+def day(folder: Path, lines: int) -> Artifact:
+    """Return a frozen day with this many lines of each kind."""
+    corrections: list[dict[str, Any]] = [
+        {"messages": PROMPT, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)
+    ]
+    words = [{"text": f"The owner has {n} books and reads."} for n in range(lines)]
+    feedback = [{"messages": PROMPT, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
+    responses = json.dumps(["Fine.", "So so.", "Who asks?"])
+    picks: list[dict[str, Any]] = [
+        {"messages": PROMPT, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)
+    ]
+    tables = {"corrections": corrections, "words": words, "feedback": feedback, "preferences": picks}
+    schemas = {"corrections": CORRECTIONS, "words": WORDS, "feedback": FEEDBACK, "preferences": PREFERENCES}
+    return write_stage(folder, {name: (schemas[name], rows) for name, rows in tables.items()})
+
+
+def study(
+    folder: Path, name: str, base: Path, lines: int = 5, pace: Pace | None = None, frozen: Artifact | None = None
+) -> tuple[Path, Any, Any, int]:
+    """Run a stage. Return its checkpoint, counts and curve, and the number of calls to the trainer's process."""
+    stage, config, _ = STAGES[name]
+    trainer, stage_folder = InProcessWorker(), folder / name
+    stage_folder.mkdir(parents=True)
+    arguments: dict[str, Any] = {
+        "day": frozen or day(folder / "freeze_journal", lines),
+        "checkpoint": base,
+        "trainer_config": trainer_config(kl_coefficient=0.02),
+        "student": StudentConfig(),
+        "exam_questions": (),
+        "max_tokens": 100,
+        "pace": pace,
+        "checkpoints": base.parent,
+        "trainer": trainer,
+    }
+    stage.write(stage_folder, config=config, **arguments)
+    written = Artifact(folder=stage_folder, digest="")
+    checkpoint = base.parent / (stage_folder / "checkpoint.txt").read_text()
+    return checkpoint, written.read_json("counts.json"), written.read_json("curve.json"), len(trainer.functions)
+
+
+def test_a_lesson_is_reproducible_and_rounds_its_weights_after_each_step(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounded: list[int] = []
+    unpatched = Trainer.round_stochastically
+    monkeypatch.setattr(Trainer, "round_stochastically", lambda t: rounded.append(t.step) or unpatched(t))
+    taught, counts, curve, _ = study(tmp_path / "first", "corrections", base)
+    assert taught != base
+    assert is_intact(taught)
+    assert (counts["lines"], counts["used"]) == (5, 5)
+    assert [metrics["step"] for metrics in curve] == [float(n) for n in range(1, len(curve) + 1)]
+    assert all(metrics["grad_norm"] > 0 for metrics in curve)
+    assert rounded == [*range(1, len(curve) + 1)]
+    assert len(rounded) > 1
+    assert trainer_process._trainer is None  # its memory is released
+    again = study(tmp_path / "again", "corrections", base)
+    assert (again[0], again[2]) == (taught, curve)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_each_kind_is_learned_by_its_method(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    used: list[tuple[str, int]] = []
+    for method in ("distill", "imitation", "kto", "dpo"):
+
+        def learn(
+            _: Trainer, examples: Any, config: Any, seed: int, method: str = method
+        ) -> Iterator[dict[str, float]]:
+            assert (config, seed) == (STAGES[name][1], trainer_config().seed)
+            used.append((method, len(examples)))
+            yield {"step": 1.0}
+
+        monkeypatch.setattr(sft_preference, method, learn)
+    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: None)
+    _, counts, curve, _ = study(tmp_path, name, base)
+    ((method, examples),) = used
+    assert method == STAGES[name][2]
+    assert examples >= counts["used"] == 5
+    assert curve == [{"step": 1.0}]
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_without_lines_the_checkpoint_stays_the_same(tmp_path: Path, name: str) -> None:
+    checkpoint, counts, curve, calls = study(tmp_path, name, tmp_path / "checkpoints" / "base", lines=0)
+    assert checkpoint.name == "base"
+    assert (counts, curve, calls) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0, "later": 0}, [], 0)
+
+
+TABLES = {"dpo": "preferences", "best_of_n": "preferences"}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_checkpoint_knows_what_it_has_learned_and_learns_only_the_rest(tmp_path: Path, base: Path, name: str) -> None:
+    table = TABLES.get(name, name)
+    write_learned(base, ["before", f"{table} 2"])
+    learned_all, counts, _, _ = study(tmp_path / "once", name, base, lines=3)
+    assert (counts["lines"], counts["later"]) == (2, 0)
+    assert learned(learned_all) == {"before", *(f"{table} {number}" for number in (1, 2, 3))}
+    same, counts, _, calls = study(tmp_path / "twice", name, learned_all, lines=3)
+    assert (same, counts["lines"], calls) == (learned_all, 0, 0)
+
+
+@pytest.mark.parametrize(("name", "taught"), [("corrections", 8), ("words", 4), ("dpo", 16)])
+def test_a_night_teaches_only_so_many_steps_of_a_channel_and_the_oldest_lines_first(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str, taught: int
+) -> None:
+    """Two steps of eight: four corrections twice each make a step, and each text has four pieces."""
+    monkeypatch.setattr(train, "MOST_STEPS", 2)
+    checkpoint, counts, curve, _ = study(tmp_path / "tonight", name, base, lines=50)
+    assert len(curve) == 2
+    assert learned(checkpoint) == {f"{TABLES.get(name, name)} {number}" for number in range(1, taught + 1)}
+    assert counts["later"] == 50 - taught
+
+
+def test_two_students_on_one_home_do_not_take_each_others_lessons(tmp_path: Path, base: Path) -> None:
+    """Ten picks, a night of another student, a night of the first, a rollback, and a line that is edited."""
+    other = keep(write_tiny(tmp_path / "checkpoints" / "other", "qwen3"), base.parent)
+    for number in range(10):
+        asked = [{"role": "user", "content": f"{number}?"}]
+        said = {"messages": asked, "responses": ["yes", "no"], "chosen": 0, "policy": "x"}
+        file = journals.journal(tmp_path, journals.line("preference", **said))
+
+    def night(date: str, student: Path) -> tuple[Path, int]:
+        frozen = journals.freeze(tmp_path, date, start=student.name)
+        checkpoint, counts, _, _ = study(tmp_path / "nights" / date, "dpo", student, frozen=frozen)
+        return checkpoint, counts["used"]
+
+    theirs, taught = night(DAYS[0], other)
+    assert (taught, len(learned(theirs))) == (10, 10)
+    ours, taught = night(DAYS[1], base)
+    assert (taught, learned(ours)) == (10, learned(theirs))
+    assert night(DAYS[2], ours) == (ours, 0)
+    assert night(DAYS[3], base) == (ours, 10)  # after a rollback
+    file.write_text(file.read_text().replace('"chosen": 0', '"chosen": 1', 1))
+    assert night(DAYS[4], ours)[1] == 1
+
+
+def test_what_a_pace_cuts_off_is_not_learned(tmp_path: Path, base: Path) -> None:
+    pace = Pace(0.0, tmp_path / "pace.json")
+    checkpoint, counts, curve, _ = study(tmp_path / "tonight", "feedback", base, lines=40, pace=pace)
+    assert len(curve) == TIMED
+    assert (len(learned(checkpoint)), counts["later"]) == (16, 24)
