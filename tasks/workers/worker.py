@@ -265,20 +265,17 @@ def working_on(stage: str) -> Iterator[None]:
 def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables while a child is spawned, which inherits them; one child at a time.
 
-    Spawning takes no environment of its own, and a pool's initializer would come too late: the loader reads LD_PRELOAD
-    before the child's first instruction.
+    A pool's initializer would come too late: the loader reads LD_PRELOAD before the child's first instruction.
     """
     with _SPAWNING:
-        before = {name: os.environ.get(name) for name in variables}
+        before = {name: os.environ[name] for name in variables if name in os.environ}
         os.environ.update(variables)
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+            for name in variables.keys() - before.keys():
+                del os.environ[name]
+            os.environ.update(before)
 
 
 def _start(parent: int, log: Path | None) -> None:
