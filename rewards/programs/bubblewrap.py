@@ -48,7 +48,7 @@ def command(wrapper: str, program: str) -> list[str]:
     for name, value in ENVIRONMENT.items():
         words += ["--setenv", name, value]
     for folder in readable_folders():
-        inside = INSIDE / "rewards" / "jail" if folder == PACKAGE else folder
+        inside = INSIDE / "rewards" / PACKAGE.name if folder == PACKAGE else folder
         words += ["--ro-bind", str(folder), str(inside)]
     for name in SYSTEM:
         if os.path.islink(name):

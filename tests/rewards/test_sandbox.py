@@ -1,4 +1,4 @@
-"""The sandbox's exact verdicts, its limits, retries and refusals. Attacks: jail/test_hostile.py."""
+"""The sandbox's exact verdicts, its limits, retries and refusals. Attacks: programs/test_hostile.py."""
 
 import importlib.util
 import os
