@@ -18,7 +18,7 @@ from torch.nn.functional import logsigmoid
 from conf.sections.lessons import DistillConfig, FeedbackConfig, PicksConfig
 from models.lessons.pace import Pace
 from models.lessons.preference_data import Pick, RatedAnswer
-from models.lessons.sft_preference import batches, distill, dpo, kto
+from models.lessons.sft_preference import BETA, batches, distill, dpo, kto
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
 from tests.models.support.weights import assert_close, gradients_of_steps, plain_gradients, weights_of
@@ -36,7 +36,6 @@ PICKS = [
 JUDGED = [
     RatedAnswer(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], desirable=n % 3 != 0) for n in range(5)
 ]
-BETA = 0.5
 
 
 def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
