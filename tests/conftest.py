@@ -58,12 +58,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A real Prefect server, with database and results in a folder of its own."""
-    from prefect.settings import PREFECT_HOME, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+    from prefect.settings import (
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+        PREFECT_HOME,
+        PREFECT_LOCAL_STORAGE_PATH,
+        temporary_settings,
+    )
     from prefect.testing.utilities import prefect_test_harness
 
     folder = tmp_path_factory.mktemp("prefect")
     with (
         temporary_settings({PREFECT_HOME: folder, PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}),
+        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),  # a flow would wait a second for its end
         prefect_test_harness(server_startup_timeout=180),
     ):
         yield folder

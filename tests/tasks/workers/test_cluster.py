@@ -50,7 +50,7 @@ def slow_sample(*arguments: Any, **options: Any) -> Any:
     """Leave a mark with this process's number, and sample a moment later; a new process waits longer."""
     marks().mkdir(exist_ok=True)
     mark = marks() / str(os.getpid())
-    pause = 0.2 if mark.exists() else 5
+    pause = 0.2 if mark.exists() else 3
     mark.touch()
     time.sleep(pause)
     return tiny_engine.sample(*arguments, **options)
