@@ -28,7 +28,7 @@ LEFT_OUT = {  # why a line was not used
     "too_short": "too short",
     "neutral": "neutral",
     "no_choice": "without a choice",
-    "duplicate": "twice",
+    "duplicate": "duplicates",
     "surplus": "more than their problems need",
     "known": "on problems solved already",
     "later": "left for later nights",

@@ -21,7 +21,7 @@ from tasks.report.queries import (
     solve_rates,
     verdict_counts,
 )
-from tasks.report.sections import judge_sentences, learned_rounds, reward_model_sentences, trace_remarks
+from tasks.report.sections import judge_sentences, reward_model_sentences, trace_remarks, watch_sentences
 from tasks.report.text import day
 from tasks.rollouts.verdicts import VERDICTS
 from tasks.workers.cluster import read_machines
@@ -36,6 +36,10 @@ FIGURES = {
     "mismatch": "mismatch",
     "grad_norm": "gradient norm",
     "teacher_kl": "distance to the teacher",
+    "reward/learned": "learned reward",
+    "reward/learned_owner": "on your own prompts",
+    "reward/learned_length": "its correlation with length",
+    "ranked_first": "held-out picks ranked first",
 }
 
 
@@ -57,7 +61,6 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         .rename(columns=FIGURES)
         .dropna(axis=1, how="all"),
         rates=solve_rates(night),
-        learned=learned_rounds(night),
         answers=sampled_answers(night),
         flips=flipped_answers(night),
         episode=shown_episode(night),
@@ -69,6 +72,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         reward_model=[
             *judge_sentences(committed_json(night / "examine_judge", "outcome.json")),
             *reward_model_sentences(committed_json(night / "fit_reward_model", "outcome.json")),
+            *watch_sentences(night),
         ],
         machines=read_machines(night),
         config=(night / "config.yaml").read_text(),

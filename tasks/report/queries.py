@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from conf.storage.layout import MANIFEST, QUIZ, committed_json, passes, rounds
+from conf.storage.layout import MANIFEST, QUIZ, committed_json, passes, ranking_path, rounds
 from rewards.environments.episodes import texts_of
 from tasks.evaluation.outcomes import outcomes
 from tasks.rollouts.curriculum import arm_of
@@ -25,12 +25,18 @@ EACH = 5
 
 
 def round_metrics(night: Path) -> pd.DataFrame:
-    """Return the rounds' figures and quizzes, one row a round; NaN for what is missing or not finite."""
-    figures = {
-        number: (committed_json(folder / "checkpoint", "metrics.json") or {})
-        | {"quiz": _quiz(folder / QUIZ).get("accuracy", math.nan)}
-        for number, folder in rounds(night)
-    }
+    """Return the rounds' figures, one row a round; NaN for what is missing or not finite.
+
+    `quiz`: its accuracy. `ranked_first`: the share of your held-out picks that the student itself ranks first; before a
+    block's first round it has the number of the round before.
+    """
+    figures: dict[int, dict[str, Any]] = {}
+    for number, folder in rounds(night):
+        if start := committed_json(night / ranking_path(number, number - 1), "ranking.json"):
+            figures.setdefault(number - 1, {})["ranked_first"] = start["accuracy"]
+        figures[number] = committed_json(folder / "checkpoint", "metrics.json") or {}
+        figures[number]["quiz"] = _quiz(folder / QUIZ).get("accuracy")
+        figures[number]["ranked_first"] = (committed_json(folder / "rank_picks", "ranking.json") or {}).get("accuracy")
     table = pd.DataFrame.from_dict(figures, orient="index").sort_index()
     return table.apply(pd.to_numeric, errors="coerce").replace([math.inf, -math.inf], math.nan)
 

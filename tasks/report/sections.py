@@ -1,12 +1,11 @@
-"""The report's paragraphs on the journal, the worked solutions, the reward model and the rounds that used it.
+"""The report's paragraphs on the journal, the worked solutions, judge and reward model, and your day copy.
 
 Each says what a stage committed in the night's folder, and nothing of a stage that did not run.
 """
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from conf.storage.layout import committed_json, ranking_path, rounds
 from tasks.report.queries import read_table
@@ -15,25 +14,6 @@ from tasks.reward_model.overoptimization import unwatched
 
 FIRST = 5  # refused lines that are shown
 LONGEST = 200  # characters of a reason, which may repeat what the line says
-LEARNED = {"reward/learned_z", "reward/tie_breaker"}  # every round that used the reward model has one of them
-FIGURES = ("reward/learned", "reward/learned_owner", "kl", "reward/learned_length")
-
-
-class LearnedRound(NamedTuple):
-    """A round that used the reward model; before a block's first round only the ranking is known. NaN: not measured.
-
-    `ranking`: the share of held-out picks that the student ranks first. `unwatched`: why over-optimisation cannot be
-    noticed in the block that begins here; None where it can.
-    """
-
-    number: int
-    is_start: bool  # before the first round of a block
-    reward: float
-    owner: float
-    kl: float
-    length: float
-    ranking: float
-    unwatched: str | None
 
 
 def journal_faults(night: Path) -> dict[str, Any]:
@@ -122,17 +102,19 @@ def day_copy_sentences(night: Path) -> list[str]:
     return [*sentences, f"{begun}: {' '.join(start['reasons'])}"]
 
 
-def learned_rounds(night: Path) -> list[LearnedRound]:
-    """Return the rounds that used the reward model, each block's preceded by its start."""
-    found = []
-    for number, folder in rounds(night):
-        figures = committed_json(folder / "checkpoint", "metrics.json") or {}
-        if LEARNED & figures.keys():
-            for is_start in (True, False):
-                ranked = night / ranking_path(number, number - is_start)
-                if ranked.exists() or not is_start:
-                    found.append(_learned_round(number, {} if is_start else figures, ranked, is_start))
-    return found
+def watch_sentences(night: Path) -> list[str]:
+    """Return how to notice that the student learns to please the reward model alone; none where it was not used."""
+    starts = {
+        number: committed_json(night / ranking_path(number, number - 1), "ranking.json") for number, _ in rounds(night)
+    }
+    reasons = {number: unwatched(ranking["right"]) for number, ranking in starts.items() if ranking}
+    if not reasons:
+        return []
+    return [
+        "A student can learn to please it without pleasing you: then the learned reward rises, and the student itself "
+        "ranks fewer of your held-out picks first.",
+        *(f"From round {number} on {reason}." for number, reason in reasons.items() if reason),
+    ]
 
 
 def _certain(outcome: Mapping[str, Any]) -> tuple[str, str]:
@@ -153,11 +135,3 @@ def _on_teacher(asked: Mapping[str, Any]) -> str:
     if asked["failed"]:
         sentence += f" Without an answer: {', '.join(f'{count} × {why}' for why, count in asked['failed'].items())}."
     return sentence + (f" It was asked no further: {asked['stopped']}." if asked["stopped"] else "")
-
-
-def _learned_round(number: int, figures: Mapping[str, Any], ranked: Path, is_start: bool) -> LearnedRound:
-    ranking = committed_json(ranked, "ranking.json") or {}
-    accuracy = math.nan if ranking.get("accuracy") is None else float(ranking["accuracy"])
-    reason = unwatched(ranking["right"]) if is_start and ranking else None
-    reward, owner, kl, length = (float(figures.get(name, math.nan)) for name in FIGURES)
-    return LearnedRound(number, is_start, reward, owner, kl, length, accuracy, reason)

@@ -29,7 +29,7 @@ from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
 from tasks.evaluation.metrics import ranking_accuracies
 from tasks.monitoring.incidents import incidents
-from tasks.report.sections import learned_rounds
+from tasks.report.queries import round_metrics as round_metrics_table
 from tasks.reward_model import process
 from tasks.stage import Artifact, committed
 from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, LEARNED, PREFERENCES, PROMPTS, SCORES, read_table
@@ -252,8 +252,8 @@ def test_the_picks_are_ranked_as_each_block_begins_and_ends(taught: School) -> N
     assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
     assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
     assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
-    rows = [(row.number, row.is_start) for row in learned_rounds(studied.folder)]
-    assert rows == [(1, True), (1, False), (2, False), (3, True), (3, False)]
+    ranked = round_metrics_table(studied.folder)["ranked_first"]
+    assert [number for number, share in ranked.items() if share == share] == [0, 2, 3]
     over = study(taught, "blocks", likes_brevity, *blocks)
     assert (over.engine.calls, over.rounds.monitor.rankings) == (0, rankings)
 

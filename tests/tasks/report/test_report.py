@@ -18,11 +18,38 @@ from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
 
 Night = tuple[Path, dict[str, Any]]
 MODELS = {"champion", "candidate"}
+STAGES = [  # path, seconds, and when it ended
+    ("freeze_journal", 0.5, 1.0),
+    ("distill", 30.0, 40.0),
+    ("distill-2", 10.0, 51.0),
+    ("distill_check", 9.0, 60.0),  # in nobody's hours
+    ("round-01/sample", 12.0, 80.0),
+    ("round-01/checkpoint", 6.0, 104.0),
+    ("round-02/sample", 13.0, 112.0),  # began while the checkpoint was saved
+    ("round-02/refill-1/sample", 2.0, 114.0),
+    ("quiz/rounds", 4.0, 118.0),
+    ("exam/look-1", 1.0, 119.0),
+    ("evaluate/champion", 20.0, 140.0),
+]
 
 
 def summary(folder: Path, **changes: Any) -> dict[str, Any]:
     decision = json.loads((folder / "decide" / "decision.json").read_text()) | changes
     return summarise(folder, decision, 3, ["an alarm"], {"mlflow": "http://localhost:5000"})
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Path:
+    """A night with these stages, an update of 17 s before the checkpoint, and a stage under way."""
+    for path, seconds, end in STAGES:
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / MANIFEST).write_text(json.dumps({"seconds": seconds}))
+        os.utime(tmp_path / path / MANIFEST, (end, end))
+    figures = tmp_path / "round-01/checkpoint/metrics.json"
+    figures.write_text(json.dumps({"seconds_update": 17.254, "seconds_checkpoint": 6.0}))
+    os.utime(figures, (104.0, 104.0))
+    (tmp_path / "round-03/sample").mkdir(parents=True)
+    return tmp_path
 
 
 def test_the_summary_has_the_nights_outcome_and_its_numbers(night: Night) -> None:
@@ -34,9 +61,9 @@ def test_the_summary_has_the_nights_outcome_and_its_numbers(night: Night) -> Non
     assert found["digests"] == {role: DIGESTS[role] for role in MODELS} | {"start": DIGESTS["champion"]}
     assert (found["reasons"], found["looks"][0]["problems"]) == (written["reasons"], 400)
     assert found["accuracy"] == found["benchmarks"][TARGET]
-    assert found["accuracy"].keys() == MODELS
     assert found["benchmarks"].keys() == PARTS.keys()
     for part, count in PARTS.items():
+        assert found["benchmarks"][part].keys() == MODELS
         for interval in found["benchmarks"][part].values():
             assert interval.keys() == {"accuracy", "low", "high", "n", "counted"}
             assert interval["n"] == count
@@ -53,11 +80,8 @@ def test_the_quizzes_are_in_the_order_in_which_they_were_taken(own_night: Night)
         taken_quiz(folder / "quiz" / name, solved, 40)
         commit(folder / "quiz" / name, "quiz", {}, 3.0)
         os.utime(folder / "quiz" / name / MANIFEST, (at, at))
-    assert list(summary(folder)["quizzes"].items()) == [
-        ("start", {"accuracy": 0.25, "n": 40}),
-        ("distill", {"accuracy": 0.625, "n": 40}),
-        ("rounds", {"accuracy": 0.75, "n": 40}),
-    ]
+    quizzes = [("start", 0.25), ("distill", 0.625), ("rounds", 0.75)]
+    assert list(summary(folder)["quizzes"].items()) == [(name, {"accuracy": share, "n": 40}) for name, share in quizzes]
 
 
 def test_incidents_and_an_early_end_are_reported(own_night: Night) -> None:
@@ -88,74 +112,29 @@ def test_mlflows_run_is_ended_before_the_night_counts_as_finished(
     assert (folder / "summary.json").exists()
 
 
-def write_manifest(stage: Path, seconds: float, end: float = 0.0) -> None:
-    stage.mkdir(parents=True)
-    (stage / "manifest.json").write_text(json.dumps({"seconds": seconds}))
-    os.utime(stage / "manifest.json", (end, end))
-
-
-def test_seconds_are_summed_over_rounds_models_and_repeated_lessons(tmp_path: Path) -> None:
-    seconds = {
-        "freeze_journal": 0.5,
-        "evaluate/champion": 20.0,
-        "distill": 30.0,
-        "distill-2": 10.0,
-        "round-01/sample": 12.0,
-        "round-02/sample": 13.0,
-        "round-02/refill-1/sample": 2.0,
-        "round-01/checkpoint": 6.0,
-        "evaluate/candidate": 22.5,
-    }
-    for end, (path, value) in enumerate(seconds.items()):
-        write_manifest(tmp_path / path, value, end)
-    figures = tmp_path / "round-01/checkpoint/metrics.json"
-    figures.write_text(json.dumps({"seconds_update": 17.254}))
-    os.utime(figures, (6.5, 6.5))
-    (tmp_path / "round-03/sample").mkdir(parents=True)  # under way
-    assert list(stage_seconds(tmp_path).items()) == [  # in the order of the last commits
-        ("freeze_journal", 0.5),
-        ("distill", 40.0),
-        ("sample", 27.0),
-        ("update", 17.25),
-        ("checkpoint", 6.0),
-        ("evaluate", 42.5),
+def test_seconds_are_summed_over_rounds_models_and_repeated_lessons(timed: Path) -> None:
+    assert list(stage_seconds(timed).items()) == [  # in the order of the last commits
+        *(("freeze_journal", 0.5), ("distill", 40.0), ("distill_check", 9.0), ("update", 17.25)),
+        *(("checkpoint", 6.0), ("sample", 27.0), ("quiz", 4.0), ("exam", 1.0), ("evaluate", 20.0)),
     ]
 
 
-def test_the_hours_are_divided_by_part_and_counted_by_the_clock(tmp_path: Path) -> None:
-    assert division_of(tmp_path) is None
+def test_the_hours_are_divided_by_part_and_counted_by_the_clock(timed: Path) -> None:
+    assert division_of(timed) is None
     planned = {"lessons": 210.0, "rounds": 420.0, "exam": 135.0}
-    (tmp_path / "division.json").write_text(json.dumps({"hours": 900.0, **planned}))
-    for path, seconds, end in (
-        ("distill-2", 30.0, 40.0),
-        ("fit_reward_model", 5.0, 50.0),
-        ("distill_check", 9.0, 59.0),  # in nobody's hours
-        ("round-01/sample", 20.0, 80.0),
-        ("round-01/checkpoint", 10.0, 130.0),
-        ("round-02/sample", 15.0, 136.0),  # began while the checkpoint was saved
-        ("quiz/rounds", 4.0, 140.0),
-        ("exam/look-1", 11.0, 151.0),
-    ):
-        write_manifest(tmp_path / path, seconds, end)
-    figures = tmp_path / "round-01/checkpoint/metrics.json"
-    figures.write_text(json.dumps({"seconds_update": 40.0, "seconds_checkpoint": 10.0}))
-    os.utime(figures, (130.0, 130.0))
-    found = division_of(tmp_path)
+    (timed / "division.json").write_text(json.dumps({"hours": 900.0, **planned}))
+    found = division_of(timed)
     assert found is not None
     assert found["planned"] == planned
-    assert found["real"] == {"lessons": 35.0, "rounds": 20.0 + 40.0 + 16.0 + 4.0, "exam": 11.0}
+    assert found["real"] == pytest.approx({"lessons": 40.0, "rounds": 12.0 + 17.254 + 20.0, "exam": 21.0})
 
 
-def test_the_clock_counts_overlapping_stages_once_and_no_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An earlier run was interrupted at 120 s; the present one started at 1000 s and took 200 s so far."""
-    now = SimpleNamespace(time=lambda: 1200.0)
-    context = SimpleNamespace(start_time=SimpleNamespace(timestamp=lambda: 1000.0))
-    monkeypatch.setattr("tasks.report.report.time", now)
-    write_manifest(tmp_path / "round-01/checkpoint", seconds=20.0, end=110.0)
-    write_manifest(tmp_path / "round-02/sample", seconds=25.0, end=120.0)
-    write_manifest(tmp_path / "distill", seconds=50.0, end=80.0)
-    write_manifest(tmp_path / "evaluate/candidate", seconds=90.0, end=1150.0)
+def test_the_clock_counts_overlapping_stages_once_and_no_pause(timed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The night was interrupted at 118 s; its present run started at 118.5 s and has taken 60 s so far."""
+    monkeypatch.setattr("tasks.report.report.time", SimpleNamespace(time=lambda: 178.5))
+    earlier = 0.5 + 40.0 + 9.0 + 12.0 + 17.254 + 20.0
     monkeypatch.setattr("tasks.report.report.FlowRunContext", SimpleNamespace(get=lambda: None))
-    assert wall_seconds(tmp_path) == 90.0 + 30.0 + 50.0
+    assert wall_seconds(timed) == pytest.approx(earlier + 21.0)
+    context = SimpleNamespace(start_time=SimpleNamespace(timestamp=lambda: 118.5))
     monkeypatch.setattr("tasks.report.report.FlowRunContext", SimpleNamespace(get=lambda: context))
-    assert wall_seconds(tmp_path) == 200.0 + 30.0 + 50.0
+    assert wall_seconds(timed) == pytest.approx(earlier + 0.5 + 60.0)

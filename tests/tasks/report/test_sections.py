@@ -14,12 +14,13 @@ from models.lessons.preference_data import Pick
 from models.lessons.ranking import rank
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
+from tasks.report.queries import round_metrics
 from tasks.report.sections import (
     day_copy_sentences,
     journal_faults,
-    learned_rounds,
     reward_model_sentences,
     trace_remarks,
+    watch_sentences,
 )
 from tasks.stage import commit
 from tasks.tables import QUARANTINE, write_table
@@ -111,14 +112,14 @@ def test_your_day(tmp_path: Path, chosen: Mapping[str, Any] | None, begun: list[
 
 
 @pytest.mark.parametrize(("right", "watched"), [(4, False), (5, True)])
-def test_the_learned_reward_by_round(tmp_path: Path, right: int, watched: bool) -> None:
+def test_the_learned_reward_is_watched_from_five_picks_on(tmp_path: Path, right: int, watched: bool) -> None:
+    assert watch_sentences(tmp_path) == []
     write_learned(tmp_path, right)
-    write_files(tmp_path / "round-02" / "checkpoint", metrics={"reward/learned_z": 0.0})  # all answers were cut off
-    write_files(tmp_path / "round-03" / "checkpoint", metrics={"reward/correct": 0.5})  # it was not used any more
-    start, first, second = learned_rounds(tmp_path)
-    assert [(row.number, row.is_start) for row in (start, first, second)] == [(1, True), (1, False), (2, False)]
-    assert (start.ranking, start.unwatched is None, first.reward) == (right / 20, watched, 0.5)
-    assert math.isnan(second.reward)
+    _, *reasons = watch_sentences(tmp_path)
+    assert [reason[:35] for reason in reasons] == ([] if watched else ["From round 1 on the learned reward "])
+    table = round_metrics(tmp_path)
+    assert table["ranked_first"].tolist() == pytest.approx([right / 20, math.nan], nan_ok=True)
+    assert table["reward/learned"].tolist() == pytest.approx([math.nan, 0.5], nan_ok=True)
 
 
 def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
@@ -137,8 +138,8 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     assert "x" * 200 not in page
     assert page.count("<li><code>a.jsonl:") == 5
     assert "These are the first; <code>nightschool journal check FILE</code> lists all." in page
-    assert "The reward model was used in 1 round." in page
-    assert "<p>From round 1 on the learned reward cannot be watched" in page
+    assert "From round 1 on the learned reward cannot be watched" in page
+    assert '<th scope="col">held-out picks ranked first</th>' in page
     short = render_markdown(summary, json.loads((night / "decide/decision.json").read_text()))
     assert "\n- Journal lines that were refused and taught nothing: 7. The first: a.jsonl:2: is blank\n" in short
     assert "\n- Your day: The day copy learned 2 of 3 lessons.\n" in short
