@@ -94,7 +94,6 @@ def _prompt(group: int, problem: Problem, tokenizer: Any) -> dict[str, Any]:
 
 
 def parts(night: Path, student: Path, engine: Any) -> list[Artifact]:
-    """Play to the end."""
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
     while not found or found[-1].figure("live"):

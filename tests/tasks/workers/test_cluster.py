@@ -81,13 +81,11 @@ def engine(ray_cluster: Any, tmp_path_factory: pytest.TempPathFactory, incidents
 
 @pytest.fixture(scope="module")
 def second(engine: Cluster, add_node: AddNode) -> Any:
-    """A machine beside the first."""
     return add_node("second")
 
 
 @pytest.fixture(scope="module")
 def alone(student: Path) -> Iterator[list[list[Rollout]]]:
-    """What one machine samples."""
     worker = Worker("engine", engine_environment())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(engine_process, "sample", tiny_engine.sample)

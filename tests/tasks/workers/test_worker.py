@@ -45,7 +45,6 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def losses() -> list[str]:
-    """What workers report as lost."""
     return []
 
 
