@@ -9,9 +9,7 @@ import pytest
 from benchmarks.local_teacher import served
 
 
-def test_the_error_of_a_server_that_dies_has_the_end_of_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_dies_leaves_the_end_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.local_teacher.SERVER", (sys.executable, "-c", "raise SystemExit('no such model')"))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -101,7 +101,6 @@ class Ending:
 
     @property
     def promoted(self) -> list[str]:
-        """The aliases after the promotion."""
         return [self.models[role].name for role in ("candidate", "champion")]
 
     @property

@@ -44,7 +44,7 @@ def test_the_caller_gets_the_summary_and_prefect_shows_the_message() -> None:
     assert (shown.name, shown.message) == ("Completed", "No alarms. The candidate was promoted.")
 
 
-def test_the_report_is_posted_once_the_night_is_over(
+def test_the_report_is_posted_at_the_end(
     home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     night = Night(home_with_mlflow("school"), "2026-11-20", load_night(STARTER, ["morning.webhook_variable=MY_CHAT"]))

@@ -50,9 +50,7 @@ CHANNELS: dict[str, Callable[[DayCopy], LessonOutcome]] = {
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_the_first_lesson_changes_what_it_says_by_a_whole_step(
-    make_day: Callable[[TeachConfig], DayCopy], channel: str
-) -> None:
+def test_the_first_lesson_is_a_whole_step(make_day: Callable[[TeachConfig], DayCopy], channel: str) -> None:
     day = make_day(WIDE)
     before = sums(day)
     taught = CHANNELS[channel](day)

@@ -46,7 +46,7 @@ def test_td_errors_by_hand() -> None:
 
 
 @given(episodes(), SHARES)
-def test_lambda_1_is_the_monte_carlo_return_and_lambda_0_the_td_error(
+def test_lambda_1_is_monte_carlo_and_lambda_0_the_td_error(
     episode: tuple[list[float], list[float]], gamma: float
 ) -> None:
     rewards, values = episode
@@ -59,7 +59,7 @@ def test_lambda_1_is_the_monte_carlo_return_and_lambda_0_the_td_error(
 
 
 @given(episodes(), SHARES, SHARES)
-def test_a_lambda_return_is_the_weighted_mean_of_n_step_returns(
+def test_a_lambda_return_is_a_mean_of_n_steps(
     episode: tuple[list[float], list[float]], gamma: float, lam: float
 ) -> None:
     rewards, values = episode
@@ -75,9 +75,7 @@ def test_a_lambda_return_is_the_weighted_mean_of_n_step_returns(
 
 
 @given(episodes(), SHARES, SHARES)
-def test_credit_backwards_equals_credit_forwards(
-    episode: tuple[list[float], list[float]], gamma: float, lam: float
-) -> None:
+def test_credit_backwards_is_that_forwards(episode: tuple[list[float], list[float]], gamma: float, lam: float) -> None:
     """Σ_t δ_t·z_t = Σ_t ∇log π_t·A_t, z_t the accumulating trace and A_t the advantage (12.1 to 12.2)."""
     rewards, values = episode
     scores = torch.randn(len(rewards), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))

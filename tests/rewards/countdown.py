@@ -26,7 +26,6 @@ class Countdown:
         ]
 
     def kind(self, problem: Problem) -> str:
-        """Return where it begins."""
         return f"from {problem.level}"
 
     def solutions(self) -> list[tuple[Problem, list[str]]]:
@@ -35,7 +34,6 @@ class Countdown:
         return [(problem, [str(n) for n in range(int(problem.level or 0), 0, -1)]) for problem in starts]
 
     def reset(self, problem: Problem) -> tuple[State, str]:
-        """Return the start."""
         start = int(problem.problem_id.split("/")[1])
         return {"start": start, "next": start}, f"Count down. Next: {start}"
 

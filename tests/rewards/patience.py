@@ -14,18 +14,14 @@ class Patience:
         """`source`: as benchmarks of one's own have it; not used."""
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return two starts."""
         return [Problem(f"patience/{name}", self.name, f"Wait with {name}.", "") for name in ("a", "b")]
 
     def kind(self, problem: Problem) -> str:
-        """Return the one kind."""
         return "patience"
 
     def reset(self, problem: Problem) -> tuple[dict[str, Any], str]:
-        """Return the start."""
         return {"left": 9}, f"Wait {problem.problem_id[-1]}"
 
     def step(self, state: dict[str, Any], text: str) -> tuple[dict[str, Any], str, float, bool, bool, dict[str, Any]]:
-        """Wait."""
         left = state["left"] - 1
         return {"left": left}, f"{left} left", float(len(text)), left == 0, False, {}

@@ -65,11 +65,12 @@ def scored(name: str, question: str, truth: str, completion: str) -> Score:
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_completion_has_its_verdict(name: str) -> None:
     """All rows of a table are judged in one call, as in a night; `math_forms` holds contents of boxes."""
-    table = tomllib.loads((ANSWERS / f"{name}.toml").read_text(encoding="utf-8"))["problem"]
+    table = tomllib.loads((ANSWERS / f"{name}.toml").read_text(encoding="utf-8"))
+    problems = table.get("problem") or [{"truth": truth} | forms for truth, forms in table.items()]
     form = r"Hence \boxed{%s}." if name == "math_forms" else "%s"
     rows = [
         (Problem("", BENCHMARKS[name].name, problem.get("question", QUESTION), problem["truth"]), form % text, verdict)
-        for problem in table
+        for problem in problems
         for verdict in ("correct", "wrong", "no_answer")
         for text in problem.get(verdict, ())
     ]

@@ -33,9 +33,7 @@ def test_what_is_too_hard_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (score.verdict, score.reward) == ("timeout", 0.0)
 
 
-def test_without_math_verify_texts_are_judged_and_the_rest_has_no_reward(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_math_verify_only_texts_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('none here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = scores(r"2\sqrt{3}", r"\boxed{2 \sqrt 3}", r"\boxed{\sqrt{12}}", r"\boxed{\text{none}}", "none")

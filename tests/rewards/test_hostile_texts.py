@@ -107,7 +107,6 @@ def hostile(draw: st.DrawFn, units: list[str], starts: tuple[str, ...]) -> str:
 
 
 def mixed(units: list[str]) -> st.SearchStrategy[str]:
-    """Short texts of these pieces."""
     return st.lists(st.sampled_from(units) | st.sampled_from("0123456789.,-x \n"), max_size=40).map("".join)
 
 

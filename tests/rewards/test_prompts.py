@@ -22,7 +22,6 @@ PROGRAM = ProgramTests("", ("assert twice(2) == 4",), "twice").truth()
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    """The starter's."""
     package = importlib.util.find_spec(PACKAGE)
     assert package is not None
     assert package.submodule_search_locations

@@ -46,7 +46,6 @@ class Notes:
         failing = list(failures)
 
         def notes(folder: Path, *, text: str, before: Any = None, helper: object = None) -> None:
-            """Write the text."""
             self.runs.append(text)
             assert not list(folder.iterdir())
             (folder / "out.txt").write_text(text)

@@ -74,9 +74,7 @@ def test_rollouts_keep_every_token_and_every_digit(tmp_path: Path) -> None:
         ({"verdict": math.nan}, pa.ArrowException, "float"),
     ],
 )
-def test_a_row_that_does_not_fit_is_refused(
-    tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_a_row_that_does_not_fit(tmp_path: Path, change: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         write_table(tmp_path / "scores.parquet", SCORES, [SCORES_EXAMPLE, SCORES_EXAMPLE | change])
     assert not (tmp_path / "scores.parquet").exists()

@@ -58,7 +58,7 @@ def test_a_registry_that_cannot_be_read_is_one_line(run: Run, home: Home, comman
     assert list(home.root.iterdir()) == [home.database_file]
 
 
-def test_checkpoints_promotion_and_rollback(
+def test_promotion_and_rollback(
     home_with_mlflow: Callable[[str], Home], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     school = School(made := home_with_mlflow("school"))

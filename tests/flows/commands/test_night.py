@@ -89,7 +89,7 @@ def test_another_night_holds_the_home(run: Run, home: Home) -> None:
     assert outcome.err.startswith(f"nightschool: {home.root}: the night 2026-11-20 is running (process {other.pid}); ")
 
 
-def test_a_night_that_has_begun_goes_on_without_room_and_after_its_deadline(
+def test_a_night_that_has_begun_needs_neither_room_nor_time(
     run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has taken its room already, and its exam always has time."""
@@ -200,7 +200,7 @@ def test_a_server_that_is_gone_for_good_hides_no_outcome(
         (NightError("ab12 is not the engine's"), "ab12 is not the engine's"),
     ],
 )
-def test_a_night_that_fails_says_so_and_keeps_what_it_has(
+def test_a_night_that_fails_says_so(
     run: Run, error: Exception, last_line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What ends it by design is one line; anything else has its traceback."""

@@ -31,9 +31,7 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["ui", "services"])
-def test_pages_on_every_address_or_a_taken_port_are_refused(
-    run: Run, home: Home, taken_port: int, command: str
-) -> None:
+def test_every_address_or_a_taken_port_is_refused(run: Run, home: Home, taken_port: int, command: str) -> None:
     """What listens on the port might be taken for the home's own server."""
     assert refused(run(command, "--host", "0.0.0.0")).startswith("--host: 0.0.0.0 means every address; name the one")
     for option, other in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):

@@ -134,9 +134,7 @@ def test_a_night_resumed_after_its_hours_keeps_the_looks_that_it_had(home: Home,
     assert sit(home, nights, 0.32, hours=Hours(time.time() - 3600, "the deadline (06:30)"))[0] == whole
 
 
-def test_a_resumed_night_asks_again_after_an_upgrade(
-    home: Home, nights: list[Night], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_asks_again(home: Home, nights: list[Night], monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise two graders would compare champion and candidate."""
     sit(home, nights, 1.0)
     monkeypatch.setattr("tasks.evaluation.stored_answers.grader_version", lambda: "a newer one")

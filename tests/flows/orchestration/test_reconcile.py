@@ -156,9 +156,7 @@ def finish(home: Home, date: str) -> None:
     (home.night(date) / SUMMARY).write_text("{}")
 
 
-def test_a_workers_crashed_night_is_resumed_until_noon(
-    client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workers_crash_is_resumed_until_noon(client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """An older, failed or cancelled one is not, nor a run of the command, which its owner resumes."""
     deployment = client.create_deployment(client.create_flow(tonight), "goes-on")
 

@@ -197,9 +197,7 @@ def test_events_that_cannot_be_sent_are_kept() -> None:
     assert client._unconfirmed_events == [event] * 3
 
 
-def test_a_transaction_that_reads_before_it_writes_waits_for_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transaction_that_reads_first_waits_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Begun as Prefect does, the second is refused at once: database is locked."""
 
     from prefect.server.database.configurations import AioSqliteConfiguration  # these take seconds to import

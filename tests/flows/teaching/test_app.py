@@ -30,9 +30,7 @@ def page(school: School) -> Iterator[httpx.Client]:
             yield client
 
 
-def test_a_page_that_is_still_open_when_the_classroom_closes_is_no_error(
-    school: School, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_still_open_at_the_end_is_no_error(school: School, capfd: pytest.CaptureFixture[str]) -> None:
     from flows.commands.serve import listener
 
     port, room = free_port(), school.open()

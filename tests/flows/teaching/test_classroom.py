@@ -130,7 +130,7 @@ def test_what_is_not_learned_by_day_is_in_the_journal_all_the_same(
     assert school.open(*settings).state()["day"] == before
 
 
-def test_a_lesson_that_the_champion_has_learned_is_not_taught_again(
+def test_what_the_champion_has_learned_is_not_taught_again(
     school: School, do: Do, request: pytest.FixtureRequest
 ) -> None:
     taught = do(teach(school.open(), "praise"))
@@ -242,9 +242,7 @@ def test_a_hundred_questions_at_once_lose_nothing(school: School, do: Do) -> Non
     assert do(teach(room, "pick"))["learned"]
 
 
-def test_a_learner_that_dies_is_started_again_and_has_learned_the_same(
-    school: School, do: Do, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_learner_that_dies_is_started_again(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
     room = school.open()
     do(teach(room, "pick"))
     learner: Any = room._day and room._day._learner

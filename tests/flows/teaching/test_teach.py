@@ -161,9 +161,7 @@ def refused(**options: Any) -> str:
     return str(caught.value)
 
 
-def test_before_the_first_night_it_says_how_to_make_a_champion(
-    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_before_the_first_night(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home_with_mlflow("school").root))
     assert refused() == "no version of starter has the alias daytime yet: `nightschool night` makes the first"
 

@@ -29,8 +29,6 @@ UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # held out by its hash
 
 @pytest.fixture
 def night(tmp_path: Path, trainer: Worker) -> Callable[..., Night]:
-    """Returns nights of one home."""
-
     def make(*settings: str) -> Night:
         small = "distill={steps: 3, batch_size: 1, learning_rate: 0.01}"
         stages = "stages=[distill, {grpo: 2}, self_distill]"

@@ -52,7 +52,6 @@ class Lessons:
         return lessons()
 
     def digest(self, channel: str) -> str:
-        """The checkpoint after a channel."""
         return (self.night.folder / "lessons" / channel / "checkpoint.txt").read_text()
 
 

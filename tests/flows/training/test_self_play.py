@@ -24,7 +24,6 @@ SETTINGS = [
 
 
 def sums() -> Iterator[str]:
-    """Sums of training, without end."""
     for first in range(20, 100):
         for second in range(2, 10):
             if Arithmetic().proposed(f"{first} + {second} - 1"):

@@ -113,18 +113,14 @@ def test_prefect_servers_of_other_versions(server: FakeServer, refused_prefect: 
 
 
 @pytest.mark.parametrize(("status", "answer"), [(404, "{}"), (200, "<html>"), (200, '"new"'), (401, "{}"), (403, "{}")])
-def test_what_is_not_an_open_prefect_server(
-    server: FakeServer, refused_prefect: Refused, status: int, answer: str
-) -> None:
+def test_not_an_open_prefect_server(server: FakeServer, refused_prefect: Refused, status: int, answer: str) -> None:
     server.status, server.answer = status, answer
     not_prefect = "is not the API of a Prefect server, whose address ends with /api; correct it"
     closed = "asks for a password: set PREFECT_API_AUTH_STRING=user:password"
     assert refused_prefect(f"{server.url}/api") == (closed if status in (401, 403) else not_prefect)
 
 
-def test_keys_are_sent_and_never_printed(
-    server: FakeServer, refused_prefect: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_are_never_printed(server: FakeServer, refused_prefect: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "planted")
     server.status = 403

@@ -92,7 +92,7 @@ def test_completions_outside_the_band_are_masked_as_a_whole() -> None:
         ((1.96, 1.0), [[2.0, -1.0]], -1.16, [0.0, 1.4]),  # an advantage a token: −1.28 × 2 + 1.4, each its own gradient
     ],
 )
-def test_one_ratio_for_the_completion(
+def test_one_ratio_of_a_text(
     ratios: tuple[float, float], advantages: list[float], loss: float, gradient: list[float]
 ) -> None:
     old = torch.tensor([[-1.0, -2.0]])

@@ -22,7 +22,6 @@ def with_gradient(batch: Batch, config: GrpoConfig, **keywords: Any) -> tuple[Te
 
 
 def assert_same(ours: tuple[Tensor, Tensor, Any], theirs: tuple[Tensor, Tensor, Any]) -> None:
-    """Loss and gradient."""
     torch.testing.assert_close(ours[:2], theirs[:2], atol=1e-5, rtol=1e-5)
 
 

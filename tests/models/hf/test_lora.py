@@ -32,7 +32,6 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def stir(model: torch.nn.Module, scale: float = 0.2) -> None:
-    """Puts something into the adapters."""
     torch.manual_seed(4)
     for name, parameter in model.named_parameters():
         if "lora_" in name:

@@ -69,9 +69,7 @@ def test_nothing_is_asked_twice_and_the_cache_is_free(tmp_path: Path) -> None:
     assert (down.answers, down.tokens, down.stopped) == (again.answers, 0, None)
 
 
-def test_the_key_is_written_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_key_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("NIGHTSCHOOL_TEACHER_KEY", KEY)
     caplog.set_level(logging.DEBUG, "nightschool")
     caplog.set_level(logging.INFO, "httpx")
@@ -101,7 +99,7 @@ def test_the_key_is_written_nowhere(
         (Reply(said("late").body, seconds=3), "no answer in 0.5 s"),
     ],
 )
-def test_bad_servers_cost_only_answers(
+def test_bad_servers_cost_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, why: str | None
 ) -> None:
     if reply.seconds:
@@ -178,9 +176,7 @@ def test_a_killed_night_remembers_what_it_spent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("usage", [(-5, 10), ("many", 10), (None, None)])
-def test_an_answer_without_a_sensible_usage_counts_as_its_bytes_and_all_it_may_have(
-    tmp_path: Path, usage: tuple[Any, Any]
-) -> None:
+def test_an_answer_without_a_sensible_usage_counts_as_all_it_may_have(tmp_path: Path, usage: tuple[Any, Any]) -> None:
     with chat_server(lambda request: said("yes", *usage)) as server:
         found = ask(questions(1), config(server.url, max_tokens=100), tmp_path)
     assert found.answers == ["yes"]

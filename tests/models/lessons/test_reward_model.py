@@ -58,7 +58,7 @@ def expected(folder: Path, head: Tensor) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(("budget", "packs"), [(4096, True), (12, True), (1, True), (4096, False)])
-def test_rewards_are_those_of_each_answer_alone(
+def test_answers_are_judged_alone(
     exact_folder: Path, budget: int, packs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)

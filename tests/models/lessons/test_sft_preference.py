@@ -186,7 +186,7 @@ def test_the_schedule_of_the_learning_rate(
 @pytest.mark.parametrize(
     ("seconds", "steps"), [(0.0, 2), (2.99, 2), (3.0, 3), (7.5, 7), (99.0, 8)], ids="none two three seven all".split()
 )
-def test_a_lesson_takes_the_steps_that_fit_into_its_share(
+def test_a_lesson_takes_the_steps_that_fit(
     folder: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int
 ) -> None:
     """A step takes one second here. The first two have the planned rates, the later ones those of a shorter lesson."""

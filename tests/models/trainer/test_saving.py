@@ -48,9 +48,7 @@ def test_a_restored_trainer_continues_bit_for_bit(
         assert digest_folder(tmp_path / f"again{kind}") == digest_folder(tmp_path / f"whole{kind}")
 
 
-def test_a_state_may_be_saved_over_the_one_it_was_read_from(
-    folder: Path, rollouts: list[Rollout], tmp_path: Path
-) -> None:
+def test_a_state_may_be_saved_over_itself(folder: Path, rollouts: list[Rollout], tmp_path: Path) -> None:
     """No tensor of the trainer is mapped from the file."""
     trainer = Trainer.load(folder, trainer_config())
     trainer.update(rollouts, ADVANTAGES)

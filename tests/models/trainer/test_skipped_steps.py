@@ -30,9 +30,7 @@ def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficien
     assert trainer.update(rollouts, [1.0, -0.5, -0.5, 0.5, -0.5, *[0.0] * 4])["skipped"] == 0.0
 
 
-def test_groups_that_only_a_tie_breaker_sets_apart_do_not_count_as_useful(
-    folder: Path, rollouts: list[Rollout]
-) -> None:
+def test_groups_that_only_a_tie_breaker_sets_apart_are_not_useful(folder: Path, rollouts: list[Rollout]) -> None:
     """They are trained on if another group is useful; `with_signal` never counts more than the advantages show."""
     trainer = Trainer.load(folder, trainer_config(min_useful_groups=1))
     metrics = trainer.update(rollouts, ADVANTAGES, 0)

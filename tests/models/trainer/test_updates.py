@@ -56,9 +56,7 @@ def logprobs_of(model: Any, row: Rollout) -> torch.Tensor:
 # --- the gradient of a step
 
 
-def test_the_gradient_is_reinforce_up_to_the_last_position_of_the_context(
-    folder: Path, rollouts: list[Rollout]
-) -> None:
+def test_the_gradient_is_reinforce_up_to_the_end_of_the_context(folder: Path, rollouts: list[Rollout]) -> None:
     prompt, model = random_tokens(3, 70), plain_model(folder)
     whole = random_tokens(CONTEXT - len(prompt), 71)
     with torch.no_grad():
@@ -106,9 +104,7 @@ def test_an_advantage_for_each_token(folder: Path, rollouts: list[Rollout], impo
     assert metrics["tokens"] == tokens
 
 
-def test_two_steps_are_two_of_plain_adamw(
-    folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_steps_of_plain_adamw(folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:
     """In many microbatches: warm-up, clipping, and ratios to the policy before the round.
 
     Epsilon is large: next to 0, Adam makes a step of any rounding error.
@@ -142,7 +138,7 @@ def test_two_steps_are_two_of_plain_adamw(
     assert metrics["clip_share"] == pytest.approx(clipped / TOKENS)
 
 
-def test_groups_of_equal_rewards_are_pulled_to_the_reference_and_no_more(
+def test_groups_of_equal_rewards_are_only_pulled_to_the_reference(
     folder: Path, rollouts: list[Rollout], tmp_path: Path
 ) -> None:
     """With a KL term they take part in it, and in its denominator alone: by the plain models."""

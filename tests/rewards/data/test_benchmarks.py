@@ -90,9 +90,7 @@ def test_a_users_class_gets_the_protocols_defaults(tmp_path: Path, monkeypatch: 
         ("broken:Yes", r"broken:Yes cannot be imported \(SyntaxError: .*"),
     ],
 )
-def test_a_class_that_is_not_there_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
-) -> None:
+def test_a_class_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "always_no.py").touch()
     (tmp_path / "broken.py").write_text("class Yes(")

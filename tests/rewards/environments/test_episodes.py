@@ -56,7 +56,6 @@ class Raises(Countdown):
     """Raises where it is asked to."""
 
     def step(self, state: dict[str, Any], text: str) -> Any:
-        """Raise."""
         raise ZeroDivisionError("there is\nno ant")
 
 
@@ -72,7 +71,6 @@ class Short(Countdown):
     """Returns what Gymnasium's older interface had."""
 
     def step(self, state: dict[str, Any], text: str) -> Any:
-        """Return four values."""
         return state, "", 0.0, False
 
 

@@ -18,7 +18,6 @@ TASK = "leg_counting"
 
 @pytest.fixture(scope="module")
 def gym() -> ReasoningGym:
-    """A task's problems."""
     return ReasoningGym(TASK)
 
 

@@ -87,9 +87,7 @@ def test_pairs_that_hang_or_take_all_memory_harm_no_other() -> None:
     assert {outcomes[1], *outcomes[3:]} == {"equal"}
 
 
-def test_a_pair_whose_worker_was_stopped_or_killed_gets_a_second_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pair_whose_worker_was_lost_gets_a_second_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def judged(prediction: str, truth: str) -> str:
         if prediction != "fine" and not (tmp_path / prediction).exists():
             (tmp_path / prediction).touch()
@@ -127,9 +125,7 @@ def test_the_callers_alarm_is_left_alone_and_any_thread_may_compare() -> None:
 
 
 @pytest.mark.parametrize("killed", ["the caller", "the script"])
-def test_the_processes_hold_no_torch_and_no_secret_and_a_kill_leaves_nothing_behind(
-    killed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_hold_no_torch_and_no_secret_and_leave_nothing(killed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", "secret")
     code = f"from rewards.symbolic.equivalence import compare; compare([{HANGS!r}, {HANGS[::-1]!r}], 2, 60.0)"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as caller:

@@ -22,9 +22,7 @@ from tests.rewards.countdown import Countdown
         (["3", {"content": "2", "weight": 0}, {"content": "1", "weight": 1}], ["3", "1"]),
     ],
 )
-def test_a_turns_text_and_its_end_are_learned_unless_its_weight_is_0(
-    student: Path, turns: list[Any], learned: list[str]
-) -> None:
+def test_a_turn_is_learned_unless_its_weight_is_0(student: Path, turns: list[Any], learned: list[str]) -> None:
     tokenizer, countdown = load_tokenizer(student), Countdown()
     problem = next(problem for problem in countdown.problems("train") if problem.level == "3")
     messages = [{"role": "user", "content": begun(countdown, problem)[1]}]

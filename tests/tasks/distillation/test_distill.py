@@ -126,9 +126,7 @@ def test_a_correct_solution_is_learned_token_by_token(tmp_path: Path, student: P
 
 
 @pytest.mark.parametrize(("traces", "steps"), [([], 3), ([RIGHT], 0)])
-def test_without_lessons_the_checkpoint_stays_the_same(
-    tmp_path: Path, student: Path, traces: list[Trace], steps: int
-) -> None:
+def test_without_lessons_the_checkpoint_stays(tmp_path: Path, student: Path, traces: list[Trace], steps: int) -> None:
     examples, _, written = run(tmp_path, student, traces, steps=steps)
     assert examples == []
     assert (written.folder / "checkpoint.txt").read_text() == "base"
@@ -148,7 +146,7 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
 
 
 @pytest.mark.parametrize(("traces", "learned"), [([RIGHT], 3), ([], 0)])
-def test_rehearsed_answers_are_learned_among_traces_as_they_were_sampled(
+def test_rehearsed_answers_are_learned_among_traces(
     tmp_path: Path, student: Path, traces: list[Trace], learned: int
 ) -> None:
     own = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(9)]

@@ -95,9 +95,7 @@ def test_the_fate_of_a_solution(fate: str, response: str, truth: str | None, ben
     ],
 )
 @pytest.mark.parametrize("before", ["", "May I ask?"])
-def test_other_forms_are_rewritten_in_the_benchmarks_form(
-    benchmark: str, response: str, truth: str | None, learned: str, before: str
-) -> None:
+def test_other_forms_are_rewritten(benchmark: str, response: str, truth: str | None, learned: str, before: str) -> None:
     (found,) = filtered([trace("How old is Ann?", response, truth, benchmark, before)])
     assert found.fate == ("unknown" if truth is None else "kept")
     assert found.response == learned

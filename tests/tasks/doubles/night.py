@@ -57,7 +57,6 @@ def write_config(folder: Path, *overrides: str) -> None:
 
 
 def interval(accuracy: float) -> dict[str, float]:
-    """An accuracy with its interval."""
     return {"accuracy": accuracy, "low": accuracy - 0.05, "high": accuracy + 0.05, "n": 400}
 
 

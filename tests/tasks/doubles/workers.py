@@ -11,7 +11,6 @@ class InProcessWorker:
         self.functions: list[Callable[..., Any]] = []
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Return what the function returns."""
         self.functions.append(function)
         return function(*arguments, **options)
 
@@ -31,6 +30,5 @@ class FailingWorker(InProcessWorker):
         self.error = error
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Raise the error."""
         self.functions.append(function)
         raise self.error

@@ -84,9 +84,7 @@ def test_one_that_is_ahead_but_unproven_is_what_the_next_night_begins_with(night
         (-5, {}, NOT_AHEAD),
     ],
 )
-def test_one_that_is_not_ahead_or_failed_a_check_is_not(
-    night: Path, gained: int, options: dict[str, Any], last: str
-) -> None:
+def test_one_that_is_not_ahead_or_failed_is_not(night: Path, gained: int, options: dict[str, Any], last: str) -> None:
     found = decided(night, gained, **options)
     assert (found["promote"], found["reasons"][-1]) == (False, last)
     assert (found["next_night_begins_with_it"], found["unpromoted"]) == (last == BEGINS, int(last == BEGINS))
@@ -108,9 +106,7 @@ def test_nor_is_one_that_failed_the_quiz(night: Path, solved: int, begins: bool)
         ({"first": 53, "champion": 51, "candidate": 50}, "Guard arithmetic-3 against the first student: −0.03"),
     ],
 )
-def test_guards_are_held_against_the_champion_and_the_first_student(
-    night: Path, guard: dict[str, int], said: str | None
-) -> None:
+def test_guards_compare_with_champion_and_first_student(night: Path, guard: dict[str, int], said: str | None) -> None:
     found = decided(night, 9, guard)
     assert found["promote"] is (said is None)
     refused = [reason for reason in found["reasons"] if "not passed" in reason]
@@ -173,9 +169,7 @@ def test_news_come_first_and_the_rounds_growth_is_of_all_problems(night: Path) -
         (None, 0.2, False, False),  # too few picks to show anything
     ],
 )
-def test_picks_decide_too_with_the_target_as_a_guard(
-    night: Path, favoured: int | None, margin: float, promote: bool, decides: bool
-) -> None:
+def test_picks_decide_too(night: Path, favoured: int | None, margin: float, promote: bool, decides: bool) -> None:
     exam = ALONE.model_copy(update={"target": EXAM.target.model_copy(update={"margin": margin})})
     alone = decided(night, 0, exam=exam)
     assert alone["promote"] is False

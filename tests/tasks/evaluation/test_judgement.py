@@ -62,9 +62,7 @@ def test_the_sentence_on_the_target_has_its_numbers() -> None:
         ),
     ],
 )
-def test_a_guard_is_judged_by_its_lower_bound_and_says_what_it_is_worth(
-    guard: Comparison, holds: bool, said: str
-) -> None:
+def test_a_guard_is_judged_by_its_bound_and_says_its_worth(guard: Comparison, holds: bool, said: str) -> None:
     found = guarded(replace(guard, name="guard"))
     assert found[0] is holds
     assert found[1] == said

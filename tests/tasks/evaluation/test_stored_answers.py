@@ -143,9 +143,7 @@ def test_orphans_are_answers_of_other_checkpoints_and_stale_drafts(tmp_path: Pat
     assert ours in dict(orphans(tmp_path, {"cafe42", "c0ffee"})).values()
 
 
-def test_of_two_processes_that_store_the_same_the_first_one_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_that_store_the_same_the_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def commit_as_another_did(draft: Path, *arguments: Any) -> None:
         commit(draft, *arguments)
         shutil.copytree(draft, tmp_path / draft.name.removeprefix(DRAFT).rpartition("-")[0])

@@ -112,9 +112,7 @@ def test_a_resumed_night_raises_no_alarm_again(evening: Evening, logged: pytest.
     assert list(again.alarms.values()) == [SLOW, FAILING]
 
 
-def test_a_known_alarm_gets_its_sentence_on_later_rounds_only(
-    evening: Evening, logged: pytest.LogCaptureFixture
-) -> None:
+def test_a_known_alarm_gets_later_rounds_sentence(evening: Evening, logged: pytest.LogCaptureFixture) -> None:
     evening.record(FAILING)
     evening.record(MORE)
     assert evening.record(FAILING).sentences == [MORE.sentence]
@@ -132,9 +130,7 @@ def test_a_severe_alarm_of_the_same_name_is_another_and_keeps_its_sentence(eveni
     assert heard() == [FAILING.sentence, SEVERE.sentence]
 
 
-def test_a_night_killed_before_the_command_shows_the_alarm_and_does_not_run_it(
-    evening: Evening, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_killed_before_the_command_does_not_run_it(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 

@@ -70,7 +70,7 @@ def test_a_failing_command_is_logged_without_its_arguments(output: Path, logged:
 
 
 @pytest.mark.parametrize(("seconds", "warning"), [("600", "took longer than 2 s and was ended"), ("0", "")])
-def test_what_the_command_started_ends_with_it(
+def test_what_it_started_ends_with_it(
     output: Path, logged: pytest.LogCaptureFixture, seconds: str, warning: str
 ) -> None:
     run_alarm_command(python(LEAVES, seconds), ALARM, "2026-11-20", output, limit=2 if warning else 30)
@@ -83,7 +83,7 @@ def post(monkeypatch: pytest.MonkeyPatch, url: str, limit: float = 20) -> None:
     post_report(VARIABLE, TEXT, limit)
 
 
-def test_the_report_is_posted_once_as_json(
+def test_the_report_is_posted(
     server: Webhook, monkeypatch: pytest.MonkeyPatch, logged: pytest.LogCaptureFixture
 ) -> None:
     post(monkeypatch, server.url("takes"))
@@ -106,9 +106,7 @@ def test_a_webhook_that_fails_costs_one_line(
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://no.such.host.invalid/", "http://127.0.0.1/a\nb "])
-def test_a_webhook_that_is_not_there(
-    url: str, monkeypatch: pytest.MonkeyPatch, logged: pytest.LogCaptureFixture
-) -> None:
+def test_no_webhook_is_there(url: str, monkeypatch: pytest.MonkeyPatch, logged: pytest.LogCaptureFixture) -> None:
     post(monkeypatch, url + KEY)
     (record,) = logged.records
     assert "the webhook of MORNING_URL did not accept" in record.getMessage()

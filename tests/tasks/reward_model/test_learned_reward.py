@@ -44,9 +44,7 @@ def test_what_is_not_finite_does_not_count() -> None:
 
 
 @given(rewards, st.floats(0.5, 4), st.floats(-100, 100))
-def test_standardised_has_mean_zero_and_keeps_the_order_at_any_scale(
-    group: list[float], scale: float, shift: float
-) -> None:
+def test_standardised_has_mean_zero_and_the_order_at_any_scale(group: list[float], scale: float, shift: float) -> None:
     found = standardised(group)
     known = [(reward, z) for reward, z in zip(group, found, strict=True) if not math.isnan(reward)]
     assert all(math.isnan(z) == math.isnan(reward) for reward, z in zip(group, found, strict=True))
@@ -135,9 +133,7 @@ graded = st.tuples(
     st.sampled_from(["stop", "length"]),
 )
 weights = st.builds(
-    RewardConfig,
-    format=st.floats(0, 1),
-    length_penalty=st.sampled_from([0.98, 0.5, 0.0, 0.95, 1.0, 1.5]),
+    RewardConfig, format=st.floats(0, 1), length_penalty=st.sampled_from([0.98, 0.5, 0.0, 0.95, 1.0, 1.5])
 )
 
 

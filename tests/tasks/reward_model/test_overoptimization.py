@@ -55,9 +55,7 @@ def test_under_a_judge_the_falling_ranking_alone_raises_it() -> None:
         (RISING[:3], {(1, 0): GOOD, (1, 6): WORSE}),  # a round that is repeated: its ranking does not count yet
     ],
 )
-def test_otherwise_there_is_no_alarm(
-    learned: list[dict[str, float]], rankings: dict[tuple[int, int], list[bool]]
-) -> None:
+def test_else_there_is_no_alarm(learned: list[dict[str, float]], rankings: dict[tuple[int, int], list[bool]]) -> None:
     assert learned_reward_hacked(learned, rankings) is None
 
 

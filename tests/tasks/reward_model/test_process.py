@@ -36,9 +36,7 @@ def checkpoint(fitted: Fitted) -> Path:
     return fitted.checkpoint
 
 
-def test_a_fit_is_kept_with_its_lineage(
-    tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path
-) -> None:
+def test_a_fit_has_its_lineage(tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path) -> None:
     assert fitted.ranking.accuracy.value > 0.8
     assert checkpoint.parent == checkpoints
     assert is_intact(checkpoint)
@@ -47,9 +45,7 @@ def test_a_fit_is_kept_with_its_lineage(
     assert not (checkpoints / "draft").exists()
 
 
-def test_a_fit_goes_on_from_an_earlier_one(
-    tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path
-) -> None:
+def test_a_fit_goes_on_from_another(tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path) -> None:
     """With one epoch, of which the first step already knows most."""
     picks, once = tiny_picks(60, seed=3), QUICK.model_copy(update={"epochs": 1})
     inputs = (tiny_student, picks, ["another"], HELD_OUT)
@@ -67,9 +63,7 @@ def test_the_model_that_serves_is_the_one_that_was_evaluated(fitted: Fitted, che
     assert rank(judge(checkpoint, GROUPS, TRAINER), HELD_OUT) == fitted.ranking
 
 
-def test_the_judge_stays_loaded_and_another_process_gives_the_same_rewards(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_judge_stays_loaded_and_is_the_same_anywhere(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = GROUPS[:5]
     first = judge(checkpoint, groups, TRAINER)
     loads = []

@@ -79,9 +79,7 @@ def test_equal_answers_are_never_right_and_no_picks_have_no_accuracy(tmp_path: P
     }
 
 
-def test_of_many_picks_old_and_new_ones_are_drawn_always_the_same(
-    tmp_path: Path, tiny_student: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_picks_the_same_are_drawn(tmp_path: Path, tiny_student: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the older half the likelier answer was picked, in the newer half the other."""
     monkeypatch.setattr("tasks.reward_model.rank.MAX_PICKS", 20)
     likely = rank(tmp_path / "one", tiny_student, [("Well?", ["yes", "no, not at all"], 0)])["right"] == [True]

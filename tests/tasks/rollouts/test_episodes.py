@@ -19,7 +19,6 @@ class Dies(Countdown):
     """Ends its process."""
 
     def step(self, state: dict[str, Any], text: str) -> Any:
-        """Exit."""
         os._exit(1)
 
 
@@ -27,7 +26,6 @@ class Hangs(Countdown):
     """Never answers."""
 
     def step(self, state: dict[str, Any], text: str) -> Any:
-        """Sleep."""
         time.sleep(3600)
 
 
@@ -35,7 +33,6 @@ class Raises(Countdown):
     """Has no beginning."""
 
     def reset(self, problem: Any) -> Any:
-        """Raise."""
         raise KeyError("door")
 
 

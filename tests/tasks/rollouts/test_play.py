@@ -94,7 +94,6 @@ def _prompt(group: int, problem: Problem, tokenizer: Any) -> dict[str, Any]:
 
 
 def parts(night: Path, student: Path, engine: Any) -> list[Artifact]:
-    """Play to the end."""
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
     while not found or found[-1].figure("live"):
@@ -142,9 +141,7 @@ def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: l
 
 
 @on_vllm
-def test_a_lost_part_has_the_same_bits_again_in_a_new_engine(
-    night: Path, student: Path, engine: Worker, played: list[Rollout]
-) -> None:
+def test_a_lost_part_has_the_same_bits_again(night: Path, student: Path, engine: Worker, played: list[Rollout]) -> None:
     whole = [artifact.digest for artifact in parts(night, student, engine)]
     engine.close()
     uncommit(night / "play-2")

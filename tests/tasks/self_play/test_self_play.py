@@ -70,7 +70,6 @@ def test_no_problem_of_the_exam_can_be_proposed() -> None:
 
 
 def requests(folder: Path, student: Path, proposals: int = 8) -> Artifact:
-    """Write the requests for problems."""
     folder.mkdir(parents=True)
     ask_for_problems.write(
         folder,

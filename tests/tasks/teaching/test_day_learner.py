@@ -50,7 +50,7 @@ def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None
 
 @pytest.mark.parametrize("snapshots", [2, 20])
 @pytest.mark.parametrize("undone", range(7))
-def test_undoing_any_lesson_equals_never_having_taught_it(
+def test_undoing_is_never_having_taught(
     make_learner: Any, undone: int, snapshots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(day_learner, "SNAPSHOTS", snapshots)
@@ -108,9 +108,7 @@ def test_what_cannot_be_learned_by_day_changes_nothing(make_learner: Any, entry:
     assert (learner.digest, learner.lessons) == (before, [])
 
 
-def test_the_turns_of_a_conversation_where_the_template_opens_answers_otherwise_when_it_asks(
-    tiny_student: Path, tmp_path: Path
-) -> None:
+def test_turns_where_the_template_opens_answers_otherwise_when_it_asks(tiny_student: Path, tmp_path: Path) -> None:
     """As Qwen3's does, without thinking; what was cut off has no end token to praise."""
     folder = Path(shutil.copytree(tiny_student, tmp_path / "thinking"))
     tokenizer = load_tokenizer(folder)

@@ -86,7 +86,7 @@ def study(
     return checkpoint, written.read_json("counts.json"), written.read_json("curve.json"), len(trainer.functions)
 
 
-def test_a_lesson_is_reproducible_and_rounds_its_weights_after_each_step(
+def test_a_lesson_is_reproducible_and_rounds_each_step(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounded: list[int] = []
@@ -106,9 +106,7 @@ def test_a_lesson_is_reproducible_and_rounds_its_weights_after_each_step(
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_each_kind_is_learned_by_its_method(
-    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     used: list[tuple[str, int]] = []
     for method in ("distill", "imitation", "kto", "dpo"):
 

@@ -228,9 +228,7 @@ REFUSED: list[tuple[Callable[[Night], Predecessor], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "line"), REFUSED, ids=[wrong.__name__ for wrong, _ in REFUSED])
-def test_a_state_that_is_not_the_predecessors_is_refused(
-    night: Night, wrong: Callable[[Night], Predecessor], line: str
-) -> None:
+def test_another_rounds_state_is_refused(night: Night, wrong: Callable[[Night], Predecessor], line: str) -> None:
     """Before any step; nothing is left behind."""
     night.rounds(last=1)
     predecessor = wrong(night)
@@ -263,9 +261,7 @@ def test_a_trainer_that_was_loaded_to_read_is_not_the_one_that_learns(night: Nig
     assert night.bits() == expected
 
 
-def test_retired_folders_are_removed_once_there_is_something_to_write(
-    night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retired_folders_go_once_there_is_more(night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither while the steps are taken, nor where they fail."""
     night.rounds(last=1)
     checkpoint, state = tmp_path / "old checkpoint", tmp_path / "old state"

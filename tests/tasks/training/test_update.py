@@ -101,7 +101,6 @@ class Round:
 
 
 def _tables(folder: Path, rollouts: list[Rollout]) -> tuple[Artifact, Artifact]:
-    """Rollouts and their advantages."""
     rewards = [1.0, 0.0, 0.0, 1.0, 0.0]
     advantages = [
         {"problem_id": r.problem_id, "group": r.group, "sample": r.sample, "advantage": a - 0.4}

@@ -81,13 +81,11 @@ def engine(ray_cluster: Any, tmp_path_factory: pytest.TempPathFactory, incidents
 
 @pytest.fixture(scope="module")
 def second(engine: Cluster, add_node: AddNode) -> Any:
-    """A machine beside the first."""
     return add_node("second")
 
 
 @pytest.fixture(scope="module")
 def alone(student: Path) -> Iterator[list[list[Rollout]]]:
-    """What one machine samples."""
     worker = Worker("engine", engine_environment())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(engine_process, "sample", tiny_engine.sample)
@@ -134,9 +132,7 @@ def is_gone(process: int, seconds: float) -> bool:
 
 
 @pytest.mark.full
-def test_a_killed_night_leaves_nothing_running_on_a_node(
-    ray_cluster: Any, student: Path, add_node: AddNode, tmp_path: Path
-) -> None:
+def test_a_killed_night_leaves_no_process(ray_cluster: Any, student: Path, add_node: AddNode, tmp_path: Path) -> None:
     node = add_node("orphaned")
     night = subprocess.Popen([sys.executable, "-c", NIGHT, ray_cluster.address, tmp_path, student])
     engine = engine_of(node)
@@ -167,9 +163,7 @@ def test_the_number_of_machines_changes_nothing(
 
 
 @pytest.mark.full
-def test_other_machines_are_waited_for_no_longer_than_the_nights_hours(
-    engine: Cluster, second: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_machines_are_waited_for_in_hours(engine: Cluster, second: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machines, "POLL", 0.1)
     over = Event()
 

@@ -45,7 +45,6 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def losses() -> list[str]:
-    """What workers report as lost."""
     return []
 
 
@@ -172,7 +171,7 @@ def test_a_worker_that_was_ended_starts_no_child_again(worker: Worker) -> None:
     assert not worker.running
 
 
-def test_a_call_that_had_not_begun_when_its_worker_ended_is_waited_for_no_longer(
+def test_a_call_not_begun_when_its_worker_ended_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasks.workers.worker.POLL", 0.2)
@@ -190,9 +189,7 @@ def test_a_call_that_had_not_begun_when_its_worker_ended_is_waited_for_no_longer
 
 
 @pytest.mark.parametrize("how", ["stopped", "sleeping"])
-def test_a_child_that_shows_no_sign_of_life_is_ended(
-    worker: Worker, losses: list[str], tmp_path: Path, how: str
-) -> None:
+def test_a_child_without_sign_of_life_is_ended(worker: Worker, losses: list[str], tmp_path: Path, how: str) -> None:
     pid, _ = worker.call(child_calls.count)
     if how == "stopped":
         os.kill(pid, signal.SIGSTOP)
