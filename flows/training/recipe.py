@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.stages import Step
-from conf.storage.layout import quiz_of_block
 from flows.grpo import Rounds
 from flows.run.budget import Division
 from flows.run.context import Night, log
-from flows.training.acceptance import accept_lesson
+from flows.training.acceptance import accept_block, accept_lesson
 from flows.training.distillation import learn_own_answers, learn_traces
 from flows.training.feedback import LESSONS, channels, learn_feedback
 from flows.training.validation import Quizzes
@@ -62,7 +61,7 @@ class Recipe:
             if step.is_block:
                 before, checkpoint = checkpoint, rounds.run(step, checkpoint)
                 if checkpoint != before:
-                    self.quizzes.ask_if_possible(quiz_of_block(step.path), checkpoint)
+                    checkpoint = accept_block(self.night, self.quizzes, step, before, checkpoint)
             elif early or self._fits(step, rounds):
                 self.night.rest_engine()
                 try:

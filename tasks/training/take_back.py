@@ -1,4 +1,4 @@
-"""Whether a lesson stays: by the same quiz before and after it. One that made the student worse is taken back."""
+"""Whether a lesson or a block of rounds stays: by the same quiz before and after it."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from tasks.evaluation.statistics import sign_flip
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
-LEVEL = 0.025  # a lesson whose p-value for "worse" is below this is taken back: one harmless lesson in forty
+LEVEL = 0.025  # what has a p-value for "worse" below this is taken back: one harmless lesson in forty
 OUTCOME = "outcome.json"
 
 
@@ -43,13 +43,12 @@ def _outcomes(quiz: Artifact) -> pd.Series:
     return table.assign(outcome=outcomes(table).fillna(0.0)).set_index("problem_id")["outcome"]
 
 
-def sentence(lesson: str, outcome: Mapping[str, Any]) -> str | None:
-    """Return what became of a lesson that made the student worse, for the report; None for one that stayed."""
+def sentence(what: str, outcome: Mapping[str, Any]) -> str | None:
+    """Return what became of a lesson or block that made the student worse, for the report; None for one that stayed."""
     if outcome["outcome"] == "kept":
         return None
     share = outcome["accuracy"]
     return (
-        f"The lesson {lesson} made the student worse ({share['before']:.0%} → {share['after']:.0%} of "
-        f"{outcome['problems']} training problems) and was taken back. Its journal lines are taught again on a later "
-        "night."
+        f"{what} made the student worse ({share['before']:.0%} → {share['after']:.0%} of {outcome['problems']} "
+        "training problems) and was taken back."
     )

@@ -1,4 +1,4 @@
-"""Lessons that made a student worse are taken back."""
+"""Lessons and blocks of rounds that made a student worse are taken back."""
 
 import json
 import shutil
@@ -20,11 +20,13 @@ LESSON = ("stages=[distill]", "lessons.quiz_problems=40")
 class StudentEngine(ScriptedEngine):
     """Of each checkpoint that it is asked for, in turn, it answers so many problems of a quiz correctly."""
 
-    def __init__(self, student: Path, correct: Sequence[int]) -> None:
-        super().__init__(student, ())
+    def __init__(self, student: Path, correct: Sequence[int], script: Sequence[Sequence[int]] = ()) -> None:
+        super().__init__(student, script)
         self.correct = correct
 
-    def sample(self, checkpoint: Path, config: Any, prompts: Any, size: int, **_: Any) -> list[list[Rollout]]:
+    def sample(self, checkpoint: Path, config: Any, prompts: Any, size: int, **options: Any) -> list[list[Rollout]]:
+        if options["temperature"]:
+            return super().sample(checkpoint, config, prompts, size, **options)
         if checkpoint.name not in self.examined:
             self.examined.append(checkpoint.name)
         right = self.correct[self.examined.index(checkpoint.name)]
@@ -70,6 +72,20 @@ def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome
     assert len(incidents(folder)) == (said is not None)
     assert all(str(said) in incident for incident in incidents(folder))
     assert study(trained, outcome, StudentEngine(trained.student, []))[1] == candidate  # committed: nothing is asked
+
+
+@pytest.mark.parametrize(("correct", "outcome"), [([30, 25], "kept"), ([30, 24], "taken_back")])
+def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
+    engine = StudentEngine(trained.student, correct, [(1, 1, 1, 1)])
+    settings = ("grpo.rounds=1", "grpo.refills=0", "lessons.quiz_problems=40")
+    source = write_problems(trained.root / "gsm8k-40", 40)
+    exam = f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}"
+    folder, candidate = trained.study(f"block-{outcome}", engine, *settings, exam)
+    trained_on = (folder / "round-01/checkpoint/checkpoint.txt").read_text()
+    assert json.loads((folder / "merge_check/verdict/outcome.json").read_text())["outcome"] == outcome
+    assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
+    said = "The block of rounds made the student worse (75% → 60% of 40 training problems) and was taken back."
+    assert incidents(folder) == ([] if outcome == "kept" else [said])
 
 
 def test_without_a_quiz_the_lesson_stays(trained: School) -> None:
