@@ -85,7 +85,7 @@ def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome:
     assert json.loads((folder / "merge_check/verdict/outcome.json").read_text())["outcome"] == outcome
     assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
     said = "The block of rounds made the student worse (75% → 60% of 40 training problems) and was taken back."
-    assert incidents(folder) == ([] if outcome == "kept" else [said])
+    assert [said in incident for incident in incidents(folder)] == ([] if outcome == "kept" else [True])
 
 
 def test_without_a_quiz_the_lesson_stays(trained: School) -> None:
