@@ -29,7 +29,8 @@ from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
 from tasks.distillation.import_traces import import_traces
 from tasks.distillation.trace_filter import FATES, Trace, filter_traces, traces_of
-from tasks.tables import TRACES, read_table
+from tasks.journal.tables import TRACES
+from tasks.tables import read_table
 
 WORD = re.compile("[a-z]{2,}")
 EXERCISES = 3000

@@ -3,6 +3,7 @@
 A round: select_prompts → sample → score → credit (and again for each refill) → update → checkpoint.
 """
 
+import json
 import time
 from collections.abc import Sequence, Set
 from contextlib import suppress
@@ -12,8 +13,9 @@ from typing import Any
 
 from conf.schema import TrainerConfig
 from conf.sections.stages import Step
+from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import NightError
-from conf.storage.layout import is_committed, round_path
+from conf.storage.layout import PACE_FOLDER, is_committed, round_path
 from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
@@ -109,9 +111,10 @@ class Rounds:
             verify(self.policy, CHANGED)
             self.verified.add(self.policy)
 
+        rate_factor = self._rate_factor(number)
         passes = self.sampler.sample(number, self.block, self.base, self.policy, self._learned)
 
-        inputs = self._update_inputs(passes)
+        inputs = self._update_inputs(passes, rate_factor)
         path = f"{round_path(number)}/checkpoint"
         if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
             figures = known.read_json("metrics.json")
@@ -121,10 +124,10 @@ class Rounds:
         else:
             self.saver.finish()
             resources = self._update_resources(number)
-            updated = self._update(number, passes, resources)
+            updated = self._update(number, passes, rate_factor, resources)
             self._advance(updated.checkpoint, updated)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
-            figures = round_metrics(passes, updated.metrics, proposals)
+            figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
             seconds = self._seconds_since_last_round()
             if uninterrupted:
                 figures["seconds_round"] = seconds
@@ -138,12 +141,22 @@ class Rounds:
         self._rank_picks(number)
         return self.policy
 
-    def _update_inputs(self, passes: Sequence[Pass]) -> dict[str, Any]:
+    def _rate_factor(self, number: int) -> float:
+        """Return the share of the learning rate that a round learns at, as it was written down or by the hours now."""
+        file = self.night.folder / PACE_FOLDER / f"{round_path(number)}.json"
+        if (known := read_json(file)) is None:
+            known = {"rate_factor": self.allowance.rate_factor(number)}
+            make_folder(file.parent)
+            write_atomically(file, json.dumps(known))
+        return known["rate_factor"]
+
+    def _update_inputs(self, passes: Sequence[Pass], rate_factor: float) -> dict[str, Any]:
         """What the update's outcome depends on."""
         return {
             "rollouts": tuple(one.rollouts for one in passes),
             "advantages": tuple(one.advantages for one in passes),
             "config": self._trainer_config,
+            "rate_factor": rate_factor,
             "predecessor": self.policy.name,
         }
 
@@ -155,12 +168,12 @@ class Rounds:
         retired = self.retention.outdated(number, self.base)
         return UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
 
-    def _update(self, number: int, passes: Sequence[Pass], resources: UpdateResources) -> Updated:
+    def _update(self, number: int, passes: Sequence[Pass], rate_factor: float, resources: UpdateResources) -> Updated:
         night, path, started = self.night, f"{round_path(number)}/update", time.perf_counter()
         rollouts, advantages = [one.rollouts for one in passes], [one.advantages for one in passes]
         night.rest_engine()
         night.announce(run_name(path), None)
-        updated = night.call(update, path, rollouts, advantages, self._trainer_config, resources)
+        updated = night.call(update, path, rollouts, advantages, self._trainer_config, rate_factor, resources)
         night.announce(run_name(path), time.perf_counter() - started)
         return updated
 

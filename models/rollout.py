@@ -12,7 +12,7 @@ class Rollout:
     is true for every token that the policy wrote. An episode of several turns is one row: between the answers stand the
     environment's tokens, with a `sampler_logprobs` of 0, and `text` is JSON, a list of the answers. A completion
     without a token that the policy wrote is graded and counts in its group's baseline, but there is nothing to train
-    on. `sampler_logprobs`: in nats, one per token.
+    on. `sampler_logprobs`: in nats, one per token. A benchmark's own solution (`given`) was not sampled, and has zeros.
     """
 
     problem_id: str
@@ -22,7 +22,7 @@ class Rollout:
     token_ids: list[int]
     sampler_logprobs: list[float]
     loss_mask: list[bool]
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "given"]
     text: str
     policy_digest: str
 

@@ -106,8 +106,11 @@ class Trainer:
         rollouts: Sequence[Rollout],
         advantages: Sequence[float] | Sequence[Sequence[float]],
         with_signal: int | None = None,
+        rate_factor: float = 1.0,
     ) -> dict[str, float]:
         """Train one round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
+
+        `rate_factor`: of the learning rate in this round.
 
         `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group
         whose advantages are all 0 is not useful: it is not in the denominator, and without a KL term left out. At
@@ -119,6 +122,7 @@ class Trainer:
         graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
         groups, useful = graded.groups, sum(map(graded.has_signal, graded.groups))
         useful = useful if with_signal is None else min(useful, with_signal)
+        self.weights.rate_factor = rate_factor
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
         if useful < self.config.grpo.min_useful_groups:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}

@@ -18,6 +18,7 @@ Verdict = Literal[
     "forbidden",
     "grader_failed",
     "judged",  # by the learned reward: no truth is known
+    "given",  # the benchmark's own solution, which joined the student's answers
 ]
 
 

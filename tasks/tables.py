@@ -19,7 +19,8 @@ from models.rollout import Rollout
 Row = dict[str, Any]
 
 
-def _schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataType]) -> pa.Schema:
+def schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return a table's schema: columns without nulls, and then those that may have them."""
     fields = [pa.field(name, kind, nullable=False) for name, kind in required.items()]
     return pa.schema([*fields, *(pa.field(name, kind) for name, kind in nullable.items())])
 
@@ -28,82 +29,13 @@ TOKENS = pa.list_(pa.int32())
 NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()}
 
 _PROMPT = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line.\nWhat is 12 - 8?"
-_MESSAGES = json.dumps([{"role": "user", "content": _PROMPT}])
-_ANSWERS = json.dumps(["12 - 8 = 4\n#### 4", "12 - 8 = 6\n#### 6", "The answer is 4."])
-
-# What the owner taught. `messages` and `responses` are JSON. `source`: the journal's file and line, or GENERATED.
-# `day`: the line's date. `lesson`: its name (`tasks/journal/read.py`). `held_out`: its conversation judges, and is
-# never taught. Worked solutions that are not from the journal have no day and no lesson.
-GENERATED = "generated"
-_ORIGIN = {"source": pa.string(), "day": pa.string(), "lesson": pa.string()}
-_SIDE = {"held_out": pa.bool_()}
-_ORIGIN_EXAMPLE = {
-    "source": "2026-11-20.jsonl:3",
-    "day": "2026-11-20",
-    "lesson": "4f1c0b7a2d9e83561ab0",
-}
-
-PREFERENCES = _schema(
-    {
-        "messages": pa.string(),
-        "responses": pa.string(),
-        "chosen": pa.int32(),
-        "policy": pa.string(),
-        **_ORIGIN,
-        **_SIDE,
-    },
-    {},
-)
-PREFERENCES_EXAMPLE: Row = {
-    "messages": _MESSAGES,
-    "responses": _ANSWERS,
-    "chosen": 0,
-    "policy": "1c0d61067996bb4bd319",
-    **_ORIGIN_EXAMPLE,
-    "held_out": False,
-}
-CORRECTIONS = _schema(
-    {"messages": pa.string(), "response": pa.string(), "correction": pa.string(), **_ORIGIN, **_SIDE}, {}
-)
-CORRECTIONS_EXAMPLE: Row = {
-    "messages": _MESSAGES,
-    "response": "12 - 8 = 6\n#### 6",
-    "correction": "12 - 8 = 4\n#### 4",
-    **_ORIGIN_EXAMPLE,
-    "held_out": False,
-}
-FEEDBACK = _schema({"messages": pa.string(), "response": pa.string(), "value": pa.float64(), **_ORIGIN, **_SIDE}, {})
-FEEDBACK_EXAMPLE: Row = {
-    "messages": _MESSAGES,
-    "response": "12 - 8 = 6\n#### 6",
-    "value": -1.0,  # from −1 (bad) to 1 (good)
-    **_ORIGIN_EXAMPLE,
-    "held_out": False,
-}
-WORDS = _schema({"text": pa.string(), **_ORIGIN}, {})
-WORDS_EXAMPLE: Row = {"text": "To subtract 8 from 12, take away 2 first, then 6.", **_ORIGIN_EXAMPLE}
-TRACES = _schema(
-    {"messages": pa.string(), "response": pa.string(), "teacher": pa.string()},
-    {"benchmark": pa.string(), "truth": pa.string(), **_ORIGIN},
-)
-TRACES_EXAMPLE: Row = {
-    "messages": _MESSAGES,
-    "response": "12 - 8 = 4\n#### 4",
-    "teacher": "Qwen/Qwen3-8B",
-    "benchmark": "arithmetic",
-    "truth": "4",
-    **_ORIGIN_EXAMPLE,
-}
-HELD_OUT = _schema(
-    {"messages": pa.string(), "responses": pa.string(), "chosen": pa.int32(), "generated": pa.bool_()}, {}
-)
-HELD_OUT_EXAMPLE: Row = {"messages": _MESSAGES, "responses": _ANSWERS, "chosen": 0, "generated": False}
-QUARANTINE = _schema({"file": pa.string(), "line": pa.int64(), "reason": pa.string()}, {})
-QUARANTINE_EXAMPLE: Row = {"file": "2026-11-20.jsonl", "line": 4, "reason": "not valid JSON at column 27"}
+MESSAGES = json.dumps([{"role": "user", "content": _PROMPT}])
 
 # `group`: the prompt's number in the round. `kind`: what the problem's solve rate is counted under. `entry`: the index
 # of the benchmark in the configuration; null, like `benchmark`, `truth` and `level`, for the owner's own prompts.
-PROMPTS = _schema(
+# `hint`: the beginning of the answer, which ends the prompt; `solution`: takes the place of the last completion. Null
+# where there is none.
+PROMPTS = schema(
     {
         "problem_id": pa.string(),
         "group": pa.int32(),
@@ -113,7 +45,8 @@ PROMPTS = _schema(
         "kind": pa.string(),
         "source": pa.string(),
     },
-    {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()},
+    {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()}
+    | {"hint": pa.string(), "solution": pa.string()},
 )
 _PROMPT_TOKEN_IDS = [
     *(1, 9690, 198, 2, 198, 1, 4093, 198, 1780, 314, 216, 33, 34, 731, 216, 40, 47, 198, 26533, 260),
@@ -122,7 +55,7 @@ _PROMPT_TOKEN_IDS = [
 PROMPTS_EXAMPLE: Row = {
     "problem_id": "arithmetic/1/minus/12 - 8",
     "group": 22,
-    "messages": _MESSAGES,
+    "messages": MESSAGES,
     "prompt_token_ids": _PROMPT_TOKEN_IDS,
     "question": "What is 12 - 8?",
     "kind": "arithmetic/1/minus",
@@ -131,10 +64,12 @@ PROMPTS_EXAMPLE: Row = {
     "truth": "4",
     "level": "1",
     "entry": 0,
+    "hint": None,
+    "solution": None,
 }
 # What the student wrote in self-play: `group` and `sample` of the request, what became of it, the problem, and the
 # group in which it was asked; null where it was not.
-PROPOSALS = _schema(
+PROPOSALS = schema(
     {"group": pa.int32(), "sample": pa.int32(), "text": pa.string(), "verdict": pa.string()},
     {"problem_id": pa.string(), "kind": pa.string(), "asked_group": pa.int32()},
 )
@@ -147,18 +82,18 @@ PROPOSALS_EXAMPLE: Row = {
     "kind": "arithmetic/1/minus",
     "asked_group": 9,
 }
-OWNER_PROMPTS = _schema(
+OWNER_PROMPTS = schema(
     {"problem_id": pa.string(), "messages": pa.string(), "prompt_token_ids": TOKENS, "question": pa.string()}, {}
 )
 OWNER_PROMPTS_EXAMPLE: Row = {
     "problem_id": "owner/8c1f0a52d7e94b36a1c0",
-    "messages": _MESSAGES,
+    "messages": MESSAGES,
     "prompt_token_ids": _PROMPT_TOKEN_IDS,
     "question": _PROMPT,
 }
 
 # One completion: the sampled tokens themselves, the end token included. See `models/rollout.py`.
-ROLLOUTS = _schema(
+ROLLOUTS = schema(
     NUMBERED
     | {
         "prompt_token_ids": TOKENS,
@@ -186,7 +121,7 @@ ROLLOUTS_EXAMPLE: Row = {
 }
 
 # `reward` is null where the grader itself failed. `parts` is JSON.
-SCORES = _schema(
+SCORES = schema(
     NUMBERED | {"verdict": pa.string(), "parts": pa.string(), "seconds": pa.float64()}, {"reward": pa.float64()}
 )
 SCORES_EXAMPLE: Row = {
@@ -197,12 +132,12 @@ SCORES_EXAMPLE: Row = {
     "reward": 1.0,
 }
 # The reward model's output, or the judge's; null where it could not rate the completion.
-LEARNED = _schema(NUMBERED, {"learned": pa.float64()})
+LEARNED = schema(NUMBERED, {"learned": pa.float64()})
 LEARNED_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "learned": 0.83}
 # A judge's ranking of a group's different answers in one order (see `tasks/reward_model/judge_prompts.py`). Both are
 # JSON: `shown`, their samples as they stood, and `ranking`, the same, the best first and equals together; null where it
 # gave none.
-RANKINGS = _schema(
+RANKINGS = schema(
     {"problem_id": pa.string(), "group": pa.int32(), "order": pa.int32(), "shown": pa.string()},
     {"ranking": pa.string()},
 )
@@ -215,13 +150,13 @@ RANKINGS_EXAMPLE: Row = {
 }
 # The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
 # completion that is masked or not trained on. `token_advantages`: one a token, from a teacher; else null.
-ADVANTAGES = _schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
+ADVANTAGES = schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
 ADVANTAGES_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "advantage": 0.5, "token_advantages": None}
 
 # A turn of an episode, of which a row of the rollouts holds the tokens: from `first` on it wrote `tokens` of them.
 # `state_key`: a digest of what the policy saw. `value`: what the group's other episodes earned from such a state on;
 # `advantage`: the turn's. Both are null until they are credited.
-TURNS = _schema(
+TURNS = schema(
     NUMBERED
     | {"turn": pa.int32(), "agent": pa.int32(), "first": pa.int32(), "tokens": pa.int32(), "state_key": pa.string()}
     | {"action": pa.string(), "valid": pa.bool_(), "reward": pa.float64(), "parts": pa.string()},
@@ -245,26 +180,12 @@ TURNS_EXAMPLE: Row = {
 
 # `benchmark`: the part of the exam. `correct` is null where the grader failed. `value`, `turns`, `valid`: of an episode
 # what it achieved, its turns and the share of valid ones; then `text` is JSON, a list of the answers.
-EVALUATIONS = _schema(
-    {
-        "policy_digest": pa.string(),
-        "benchmark": pa.string(),
-        "problem_id": pa.string(),
-        "sample": pa.int32(),
-        "verdict": pa.string(),
-        "question": pa.string(),
-        "text": pa.string(),
-        "tokens": pa.int32(),
-        "finish_reason": pa.string(),
-    },
-    {
-        "correct": pa.bool_(),
-        "level": pa.string(),
-        "subject": pa.string(),
-        "value": pa.float64(),
-        "turns": pa.int32(),
-        "valid": pa.float64(),
-    },
+EVALUATIONS = schema(
+    {"policy_digest": pa.string(), "benchmark": pa.string(), "problem_id": pa.string(), "sample": pa.int32()}
+    | {"verdict": pa.string(), "question": pa.string(), "text": pa.string(), "tokens": pa.int32()}
+    | {"finish_reason": pa.string()},
+    {"correct": pa.bool_(), "level": pa.string(), "subject": pa.string()}
+    | {"value": pa.float64(), "turns": pa.int32(), "valid": pa.float64()},
 )
 EVALUATIONS_EXAMPLE: Row = {
     "policy_digest": "bed2fd41c76f8619f9d0",
@@ -285,15 +206,9 @@ EVALUATIONS_EXAMPLE: Row = {
 }
 # The tries at problems of a kind over all rounds and nights; the older they are, the less they count.
 # `problem_id`: the kind.
-SOLVE_RATES = _schema(
-    {
-        "problem_id": pa.string(),
-        "benchmark": pa.string(),
-        "night": pa.string(),
-        "policy_digest": pa.string(),
-        "tried": pa.float64(),
-        "solved": pa.float64(),
-    },
+SOLVE_RATES = schema(
+    {"problem_id": pa.string(), "benchmark": pa.string(), "night": pa.string(), "policy_digest": pa.string()}
+    | {"tried": pa.float64(), "solved": pa.float64()},
     {"level": pa.string()},
 )
 SOLVE_RATES_EXAMPLE: Row = {
@@ -310,7 +225,7 @@ SOLVE_RATES_EXAMPLE: Row = {
 # the round is of it; null where it was not to be drawn. `signal`: the mean absolute advantage in this round. `solved`:
 # the share solved when it was last drawn. `estimate`: what `choice` draws by; null where that needs none, or nothing is
 # known.
-ARMS = _schema(
+ARMS = schema(
     {"arm": pa.string(), "choice": pa.string(), "drawn": pa.int32(), "tokens": pa.int64()},
     {"probability": pa.float64(), "signal": pa.float64(), "solved": pa.float64(), "estimate": pa.float64()},
 )

@@ -64,6 +64,11 @@ class GrpoConfig(Section):
         description="which kinds of problems are drawn most: solved now and then, those whose groups had advantages, "
         "or all alike",
     )
+    hints: tuple[Share, ...] = Field(
+        default=(),
+        description="shares of its solution that a problem may be asked with where its level is hardly ever solved, "
+        "such as [0.25, 0.5, 0.75]; 1: the solution joins the answers",
+    )
     exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
     quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(
         default=5, description="rounds between quizzes of 100 training problems; 0: no quiz"
@@ -100,7 +105,7 @@ class OptimizerOptions(Section):
     """AdamW on fp32 master weights."""
 
     learning_rate: Annotated[float, Field(gt=0)] = Field(
-        default=2e-5, description="of the rounds, after a warm-up of two steps"
+        default=2e-5, description="of the rounds, after a warm-up of two steps; it falls to 0 over a night's rounds"
     )
 
 

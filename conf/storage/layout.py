@@ -7,6 +7,7 @@ from typing import Any
 
 QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
 DIVISION = "division.json"  # in a night's folder: how its hours are divided
+PACE_FOLDER = "pace"  # in a night's folder: the steps of each lesson, and each round's share of the learning rate
 MANIFEST = "manifest.json"  # in a stage's folder, which is committed by it
 TURNS_OF_A_PART = 8  # of episodes: a stage plays so many, as much as a kill can lose
 NUMBERED = re.compile(r"(round|refill|look)-(\d+)")

@@ -20,7 +20,7 @@ from conf.schema import NightConfig
 from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
-from conf.storage.layout import DIVISION, MANIFEST
+from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
 from flows.run.estimate import stages_left
 from flows.run.history import finished, round_seconds
 from models.lessons.pace import Pace
@@ -89,7 +89,7 @@ class Division:
         if self.lessons is None:
             return None
         waiting = max(1, sum(not other.is_block and other.number >= step.number for other in steps))
-        return Pace(self.left(night, steps) / waiting, night / "pace" / f"{step.path}.json")
+        return Pace(self.left(night, steps) / waiting, night / PACE_FOLDER / f"{step.path}.json")
 
     def left(self, night: Path, steps: Sequence[Step]) -> float:
         """Return what is left of the seconds for lessons and reward model; inf where the night has no hours."""
@@ -174,12 +174,27 @@ class Allowance:
         self.quiz = quiz
         self.after = (division.exam or 0.0) + (division.after or 0.0) + quiz + ranking
 
+    @property
+    def round(self) -> float:
+        """The seconds that the next round is expected to take; 0: unknown."""
+        return expected_seconds(self.rounds or past_rounds(self.nights, self.config.name)) or self.first_round
+
+    def rate_factor(self, number: int) -> float:
+        """Return the share of the learning rate at which a round learns.
+
+        It falls linearly from 1 towards 0 over the rounds that are planned, or that will fit into the hours.
+        """
+        last = self.config.rounds
+        if not math.isinf(self.hours.end) and self.round:
+            left = self.hours.end - time.time() - self.after
+            last = min(last, number - 1 + max(1, math.floor(left / self.round)))
+        return 1 - (number - 1) / last
+
     def require(self, number: int, quizzed: bool) -> None:
         """Raise HoursOverError where the round does not fit any more."""
         if math.isinf(self.hours.end):
             return
-        needed = expected_seconds(self.rounds or past_rounds(self.nights, self.config.name)) or self.first_round
-        needed += max(self.quizzes, default=self.quiz) if quizzed else 0.0
+        needed = self.round + (max(self.quizzes, default=self.quiz) if quizzed else 0.0)
         self.require_seconds(f"round {number}", needed)
 
     def require_seconds(self, what: str, needed: float) -> None:

@@ -20,9 +20,10 @@ from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
+from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
 from tasks.stage import Artifact, committed, run_name
-from tasks.tables import TRACES, read_table
+from tasks.tables import read_table
 
 TABLE = "traces.parquet"
 OWN_ANSWERS_RATE = 5e-6  # much more ruins a student

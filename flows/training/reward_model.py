@@ -13,12 +13,13 @@ from flows.run.context import Night, log
 from flows.run.history import seconds_of
 from rewards.verifier import Problem
 from tasks.evaluation.metrics import ranking_accuracies
+from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
 from tasks.reward_model.score_by_reward_model import score_by_reward_model
 from tasks.stage import MANIFEST, Artifact
-from tasks.tables import HELD_OUT, read_table
+from tasks.tables import read_table
 from tasks.training.trainer_process import Predecessor
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 

@@ -10,7 +10,7 @@ from flows.run.context import CHANGED, Night
 from flows.run.history import last_finished
 from models.hf.checkpoint import is_adapter, is_intact, learned, verify
 from tasks.journal.read import lessons_in
-from tasks.tables import GENERATED
+from tasks.journal.tables import GENERATED
 
 NOTE = "start.json"
 

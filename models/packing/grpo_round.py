@@ -59,16 +59,20 @@ class GrpoRound:
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             policy, rows = padded_rows(logprobs, packed), packed.rows
+            before = pad_sequence([old[row] for row in rows], True) if old else policy.detach()
+            given = [self.rollouts[row].finish_reason == "given" for row in rows]  # not sampled: their weight is 1
+            sampler = pad_sequence([self._sampler_logprobs(row) for row in rows], True)
+            sampler = before.where(torch.tensor(given, device=self.device)[:, None], sampler)
             mask = pad_sequence([torch.ones_like(self.advantages[row]).bool() for row in rows], True)
             total, metrics = grpo_loss(
                 policy,
-                pad_sequence([old[row] for row in rows], True) if old else policy.detach(),
+                before,
                 pad_sequence([self.advantages[row] for row in rows], True),
                 mask,
                 config=self.config,
                 denominator=denominator,
                 kl_denominator=kl_denominator,
-                sampler_logprobs=pad_sequence([self._sampler_logprobs(row) for row in rows], True),
+                sampler_logprobs=sampler,
                 ref_logprobs=reference(packed),
             )
             return total, metrics | {"entropy": float(padded_rows(entropies, packed)[mask].sum())}

@@ -27,8 +27,9 @@ from tasks.distillation.trace_filter import (
     filter_traces,
     traces_of,
 )
+from tasks.journal.tables import TRACES
 from tasks.stage import Artifact, stage
-from tasks.tables import TRACES, read_rollouts, read_table
+from tasks.tables import read_rollouts, read_table
 from tasks.training import trainer_process
 from tasks.workers.worker import Worker
 

@@ -13,8 +13,9 @@ from rewards.verifier import Problem
 from tasks.journal.dataset_formats import worked_solution
 from tasks.journal.import_dataset import read_rows
 from tasks.journal.read import table_row
+from tasks.journal.tables import QUARANTINE, TRACES
 from tasks.stage import stage
-from tasks.tables import QUARANTINE, TRACES, write_table
+from tasks.tables import write_table
 
 
 @stage()

@@ -10,8 +10,9 @@ from conf.sections.lessons import TeacherConfig
 from models.hf.teacher_client import Question, Replies, answered_before, ask
 from rewards.data.contamination import exam_index
 from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of
+from tasks.journal.tables import TRACES
 from tasks.stage import Artifact, stage
-from tasks.tables import TRACES, write_table
+from tasks.tables import write_table
 
 log = logging.getLogger("nightschool")
 

@@ -10,9 +10,10 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.data.benchmarks import configured
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import DATASET
-from tasks.rollouts.select_prompts import shares
+from tasks.journal.tables import TRACES
+from tasks.rollouts.draw import shares
 from tasks.stage import stage
-from tasks.tables import TRACES, write_table
+from tasks.tables import write_table
 
 EASIEST = 8  # times as many problems to draw from, the easiest ones
 

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of
+from tasks.journal.tables import TRACES
 from tasks.stage import Artifact, stage
-from tasks.tables import TRACES, write_table
+from tasks.tables import write_table
 
 HARD = 0.5  # a problem with a lower solve rate is hard
 

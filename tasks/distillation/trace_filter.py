@@ -17,7 +17,7 @@ from rewards.data.contamination import Match, exam_index
 from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.verifier import Attempt, Benchmark, Problem, Score
-from tasks.rollouts.score import scores_of
+from tasks.rollouts.grade import scores_of
 
 Fate = Literal[
     "kept",  # its answer is correct

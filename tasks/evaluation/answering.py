@@ -17,8 +17,8 @@ from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.stored_answers import Answers, Rows, answer_inputs, load_answers, problem_key, save_answers
 from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.grade import scores_of
 from tasks.rollouts.proven import sample_proven
-from tasks.rollouts.score import scores_of
 from tasks.workers.worker import Worker, working_on
 
 SAMPLED_SEED = 1  # for sampled answers, the same for every checkpoint

@@ -13,18 +13,9 @@ from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
 from tasks.journal.read import TABLES, Line, read_lines, table_row
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS
 from tasks.stage import Artifact, stage
-from tasks.tables import (
-    CORRECTIONS,
-    FEEDBACK,
-    GENERATED,
-    PREFERENCES,
-    QUARANTINE,
-    TRACES,
-    WORDS,
-    read_table,
-    write_table,
-)
+from tasks.tables import read_table, write_table
 from tasks.teaching.keys import HELD_OUT
 
 LESSONS = {

@@ -16,7 +16,7 @@ from conf.storage.layout import MANIFEST, QUIZ, committed_json, passes, ranking_
 from rewards.environments.episodes import texts_of
 from tasks.evaluation.outcomes import outcomes
 from tasks.rollouts.curriculum import arm_of
-from tasks.rollouts.verdicts import FAILED, count
+from tasks.rollouts.verdicts import FAILED, GIVEN, count
 
 MODELS = {"champion": "champion", "distilled": "after the lessons", "candidate": "candidate"}  # as people read them
 COMPLETION = ["problem_id", "group", "sample"]
@@ -58,7 +58,7 @@ def solve_rates(night: Path) -> pd.DataFrame:
     """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"verdict": []})])
-    rows = rows[rows["verdict"] != FAILED]
+    rows = rows[~rows["verdict"].isin([FAILED, GIVEN])]
     if rows.empty:
         return pd.DataFrame()
     rows["kind"] = _broad_kinds(rows)

@@ -9,9 +9,10 @@ from typing import Any
 
 from conf.sections.lessons import EndpointConfig
 from models.lessons.ranking import exact_interval, hit
+from tasks.journal.tables import HELD_OUT
 from tasks.reward_model.ask import Group, Local, judge_groups, question_of
 from tasks.stage import Artifact, stage
-from tasks.tables import HELD_OUT, RANKINGS, read_table, write_table
+from tasks.tables import RANKINGS, read_table, write_table
 
 log = logging.getLogger("nightschool")
 

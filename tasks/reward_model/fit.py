@@ -9,11 +9,12 @@ from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from models.hf.checkpoint import base_of, learned
 from models.hf.loading import load_tokenizer
+from tasks.journal.tables import HELD_OUT
 from tasks.reward_model import process
 from tasks.reward_model.preferences import DayPicks, choices, day_picks
 from tasks.reward_model.process import Fitted
 from tasks.stage import Artifact, stage
-from tasks.tables import HELD_OUT, write_table
+from tasks.tables import write_table
 from tasks.workers.worker import HoursOverError, Worker
 
 UNUSED = (

@@ -13,8 +13,9 @@ from jinja2 import TemplateError
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.data.contamination import Contamination, exam_index
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES
 from tasks.stage import Artifact, stage
-from tasks.tables import CORRECTIONS, FEEDBACK, OWNER_PROMPTS, PREFERENCES, read_table, write_table
+from tasks.tables import OWNER_PROMPTS, read_table, write_table
 
 TABLES = {"preferences": PREFERENCES, "corrections": CORRECTIONS, "feedback": FEEDBACK}
 log = logging.getLogger("nightschool")

@@ -14,7 +14,8 @@ from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, opening
 from rewards.data.contamination import exam_index
-from tasks.tables import CORRECTIONS, GENERATED, PREFERENCES, read_table
+from tasks.journal.tables import CORRECTIONS, GENERATED, PREFERENCES
+from tasks.tables import read_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

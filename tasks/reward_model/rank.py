@@ -11,8 +11,9 @@ from conf.schema import StudentConfig, TrainerConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.preference_data import opening
 from models.rollout import Rollout
+from tasks.journal.tables import HELD_OUT
 from tasks.stage import Artifact, stage
-from tasks.tables import HELD_OUT, read_table
+from tasks.tables import read_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
 from tasks.workers.worker import Worker

@@ -15,6 +15,7 @@ from rewards.verifier import Attempt, Score
 from tasks.tables import ARMS, Row, table_rows
 
 ARMS_FILE = "arms.parquet"
+HINTED = " · hint "  # between a kind and the share of the solution that its problems are asked with
 
 
 class Tried(NamedTuple):
@@ -29,11 +30,12 @@ class Tried(NamedTuple):
 def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
     """Return a problem's arm: its kind; if each problem is a kind of its own, its benchmark and level, `math/Level 3`.
 
-    Endless benchmarks have kinds that many problems share, and no problem's id.
+    Endless benchmarks have kinds that many problems share, and no problem's id. With a hint an arm is another one.
     """
     if not kind.startswith(problem_id):
         return kind
-    return benchmark if level is None or level != level else f"{benchmark}/{level}"
+    of_all = benchmark if level is None or level != level else f"{benchmark}/{level}"
+    return of_all + "".join(kind.partition(HINTED)[1:])
 
 
 def next_arms(
@@ -71,7 +73,7 @@ def tried(prompts: pd.DataFrame, attempts: Sequence[Attempt], scores: Sequence[S
     rows: Any = prompts.itertuples()
     found: list[Tried] = []
     for row in rows:
-        graded = [score for _, score in by_group[row.group] if score.reward is not None]
+        graded = [score for _, score in by_group[row.group] if score.reward is not None and score.verdict != "given"]
         rewards = [score.reward for score in graded if score.reward is not None]
         tokens = sum(attempt.tokens for attempt, _ in by_group[row.group])
         arm = arm_of(row.kind, row.problem_id, row.benchmark, row.level)

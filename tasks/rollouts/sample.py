@@ -4,10 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from conf.schema import EngineConfig, GrpoConfig
+from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
 from tasks.rollouts.proven import sample_proven
 from tasks.stage import Artifact, stage
@@ -35,7 +37,8 @@ def sample(
 ) -> Mapping[str, float]:
     """Sample `group_size` completions of every prompt from the policy itself (temperature 1, no truncation).
 
-    Returns the figures of `engine_process.sample`.
+    Where a prompt has a `solution`, that takes the place of the last one: a student that is never right learns nothing
+    from its own answers (LUFFY, arXiv 2504.14945). Returns the figures of `engine_process.sample`.
     """
     table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
     groups, figures = sample_proven(
@@ -49,6 +52,11 @@ def sample(
         max_tokens=grpo.max_completion_tokens,
         trust_remote_code=trust_remote_code,
     )
+    if table.solution.notna().any():
+        tokenizer = load_tokenizer(checkpoint, trust_remote_code)
+        for group, solution in zip(groups, table.solution, strict=True):
+            if solution is not None:
+                group[-1] = _given(group[-1], solution, answer_tokens(tokenizer, solution))
     write_rollouts(
         folder / "rollouts.parquet",
         [
@@ -58,3 +66,9 @@ def sample(
         ],
     )
     return figures
+
+
+def _given(rollout: Rollout, text: str, tokens: list[int]) -> Rollout:
+    zeros, mask = [0.0] * len(tokens), [True] * len(tokens)
+    changes: dict[str, Any] = {"token_ids": tokens, "sampler_logprobs": zeros, "loss_mask": mask, "text": text}
+    return dataclasses.replace(rollout, finish_reason="given", **changes)

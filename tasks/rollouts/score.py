@@ -5,6 +5,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,55 +13,22 @@ import pandas as pd
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
-from conf.storage.home import NightError
 from rewards.composition import compose
-from rewards.data import benchmarks
-from rewards.verifier import Attempt, Benchmark, Score
+from rewards.verifier import Attempt, Score
 from tasks.reward_model.learned_reward import with_learned
 from tasks.rollouts import verdicts
 from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
+from tasks.rollouts.grade import score_all
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
-from tasks.rollouts.verdicts import FAILED
+from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
 from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
-from tasks.workers.cluster import Cluster
-from tasks.workers.remote import RemoteWorker
-from tasks.workers.worker import Worker, WorkerDiedError, call_once
+from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
-LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
-PART = 64  # programs that one of several machines runs at a time; its sandbox takes seconds to start
 log = logging.getLogger("nightschool")
-
-
-def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
-    """Score attempts of one benchmark; all scores are null where a user's grader dies or exceeds the time limit.
-
-    Built-in benchmarks limit themselves. Where the engine is on several machines, they share what runs programs.
-    """
-    if benchmark.runs_programs and isinstance(engine, Cluster):
-        return _shared_scores(benchmark, attempts, engine)
-    if benchmark.bounded:
-        return benchmark.score(attempts)
-    try:
-        return call_once("grader", LIMIT, benchmark.score, attempts)
-    except WorkerDiedError as error:
-        return [Score(None, FAILED, str(error))] * len(attempts)
-
-
-def _shared_scores(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Cluster) -> list[Score]:
-    def score_part(worker: Worker, start: int) -> list[Score]:
-        part = attempts[start : start + PART]
-        if not isinstance(worker, RemoteWorker):
-            return benchmark.score(part)
-        scores = worker.call_once("grader", LIMIT, benchmark.score, part)
-        if failed := [score.detail for score in scores if score.verdict == FAILED]:
-            raise NightError(f"its grader failed: {failed[0]}")  # another machine's may not
-        return scores
-
-    return [score for part in engine.spread(score_part, range(0, len(attempts), PART)) for score in part]
 
 
 @stage(resources=("engine",))
@@ -91,9 +59,12 @@ def score(
     problems = {row.group: problem_of(row) for row in table.itertuples()}
     verifiable = table[table.benchmark.notna()]
     entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
-    attempts = [Attempt(problems[r.group], r.text, r.group, r.finish_reason, r.written) for r in sampled]
+    hints = dict(zip(table.group, table.hint.fillna(""), strict=True))  # a hint is the beginning of the answer
+    attempts = [
+        Attempt(problems[r.group], hints[r.group] + r.text, r.group, r.finish_reason, r.written) for r in sampled
+    ]
     verified = [attempt for attempt in attempts if attempt.group in entries]
-    graded = iter(score_all(verified, [entries[attempt.group] for attempt in verified], sandbox, engine))
+    graded = map(_marked, verified, score_all(verified, [entries[a.group] for a in verified], sandbox, engine))
     scores: Sequence[Any] = [
         compose(next(graded), attempt, reward, grpo.max_completion_tokens) if attempt.group in entries else None
         for attempt in attempts
@@ -119,25 +90,11 @@ def score(
     write_table(folder / ARMS_FILE, ARMS, arms)
 
 
-def score_all(
-    attempts: Sequence[Attempt],
-    entries: Sequence[BenchmarkConfig],
-    sandbox: SandboxConfig,
-    engine: Worker | None = None,
-) -> list[Score]:
-    """Return a score per attempt, in the given order.
-
-    `entries`: per attempt, the configuration's entry that its problem is from. A grader's failures are logged with the
-    first reason.
-    """
-    scores: dict[int, Score] = {}
-    for entry in dict.fromkeys(entries):
-        rows = [index for index, other in enumerate(entries) if other == entry]
-        graded = scores_of(benchmarks.configured(entry, sandbox), [attempts[index] for index in rows], engine)
-        scores |= dict(zip(rows, graded, strict=True))
-        if failed := [score.detail for score in graded if score.verdict == FAILED]:
-            log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])
-    return [scores[index] for index in range(len(attempts))]
+def _marked(attempt: Attempt, score: Score) -> Score:
+    """Mark a benchmark's own solution as given; one that is not right teaches nothing."""
+    if attempt.finish_reason != "given":
+        return score
+    return replace(score, verdict=GIVEN) if score.verdict == "correct" else replace(score, reward=None, verdict=FAILED)
 
 
 def _with_learned(
@@ -182,7 +139,7 @@ def _write_solve_rates(
         for row in read_table(before.folder / "solve_rates.parquet", SOLVE_RATES).itertuples():
             rates[row.problem_id, row.benchmark, row.level] = [row.tried * decay, row.solved * decay]  # pyright: ignore
     for attempt, score in zip(attempts, scores, strict=True):
-        if score.reward is not None and attempt.group in kinds:
+        if score.reward is not None and score.verdict != GIVEN and attempt.group in kinds:
             rate = rates[kinds[attempt.group]]
             rate[0] += 1
             rate[1] += score.solved

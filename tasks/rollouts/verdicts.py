@@ -8,7 +8,9 @@ from rewards.verifier import Verdict
 
 FAILED: Verdict = "grader_failed"
 JUDGED: Verdict = "judged"  # by the learned reward: no verifier's verdict
-VERDICTS: tuple[Verdict, ...] = tuple(verdict for verdict in get_args(Verdict) if verdict != JUDGED)
+GIVEN: Verdict = "given"  # right, but not the student's
+OTHERS = (JUDGED, GIVEN)
+VERDICTS: tuple[Verdict, ...] = tuple(verdict for verdict in get_args(Verdict) if verdict not in OTHERS)
 
 Counts = Mapping[str, Mapping[str, int]]  # by benchmark, then by verdict
 
@@ -16,13 +18,13 @@ Counts = Mapping[str, Mapping[str, int]]  # by benchmark, then by verdict
 def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
     """Count pairs of benchmark and verdict.
 
-    Every verdict of a verifier has a number, possibly 0; `judged` only where it occurs.
+    Every verdict on a student's answer has a number, possibly 0; `judged` and `given` only where they occur.
     """
     numbers = Counter(judged)
     return {
         name: {
             verdict: numbers[name, verdict]
-            for verdict in (*VERDICTS, JUDGED)
+            for verdict in (*VERDICTS, *OTHERS)
             if verdict in VERDICTS or numbers[name, verdict]
         }
         for name in sorted({benchmark for benchmark, _ in numbers})

@@ -17,8 +17,9 @@ from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfi
 from models.hf.checkpoint import learned
 from models.lessons.pace import MOST_STEPS, Pace
 from models.lessons.preference_data import Example
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.stage import Artifact, stage
-from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS, read_table
+from tasks.tables import read_table
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
 from tasks.workers.worker import Worker

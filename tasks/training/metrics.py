@@ -100,7 +100,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
     for artifact in scores:
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
     return {
-        "reward": float(table.reward[table.verdict != verdicts.JUDGED].mean()),
+        "reward": float(table.reward[~table.verdict.isin(verdicts.OTHERS)].mean()),
         "completion_length": sum(tokens) / len(tokens),
         "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
         "null_rewards": int(table.reward.isna().sum()),

@@ -144,6 +144,7 @@ def update(
     checkpoints: Path,
     retired: Sequence[Path] = (),
     with_signal: int | None = None,
+    rate_factor: float = 1.0,
 ) -> Updated:
     """Take a round's optimizer steps. A trainer that does not hold the predecessor is loaded again.
 
@@ -152,7 +153,7 @@ def update(
     are removed right before it is written. Raises StateError where the state is damaged or not the predecessor's.
     """
     updated = helpers.run_on_all(
-        config, _update, predecessor, config, rollouts, advantages, checkpoints, retired, with_signal
+        config, _update, predecessor, config, rollouts, advantages, checkpoints, retired, with_signal, rate_factor
     )
     helpers.broadcast(_hold, updated.checkpoint.name)
     return updated
@@ -166,11 +167,12 @@ def _update(
     checkpoints: Path,
     retired: Sequence[Path],
     with_signal: int | None,
+    rate_factor: float,
 ) -> Updated:
     global _held
     trainer = _trainer_at(predecessor, config)
     _held = None  # until the checkpoint is written
-    metrics = trainer.update(rollouts, advantages, with_signal)
+    metrics = trainer.update(rollouts, advantages, with_signal, rate_factor)
     _remove(retired)
     base = base_of(predecessor.base).name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)

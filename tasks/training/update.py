@@ -48,14 +48,18 @@ class UpdateResources:
 
 @task(name="update", retries=2, retry_condition_fn=worker_died, cache_policy=NO_CACHE)
 def update(
-    rollouts: Sequence[Artifact], advantages: Sequence[Artifact], config: TrainerConfig, resources: UpdateResources
+    rollouts: Sequence[Artifact],
+    advantages: Sequence[Artifact],
+    config: TrainerConfig,
+    rate_factor: float,
+    resources: UpdateResources,
 ) -> Updated:
     """Take the round's optimizer steps. The new weights are on the disk, but count only after `checkpoint`.
 
-    The artifacts are those of the round's first prompts, then of each refill.
+    The artifacts are those of the round's first prompts, then of each refill. `rate_factor`: of the learning rate.
     """
     with working_on("update"):
-        updated = _update(rollouts, advantages, config, resources)
+        updated = _update(rollouts, advantages, config, rate_factor, resources)
     if skipped := updated.metrics.get("non_finite_steps"):
         log.warning("%d steps were skipped: loss or gradients were not finite", skipped)
     return updated
@@ -65,6 +69,7 @@ def _update(
     rollouts: Sequence[Artifact],
     advantages: Sequence[Artifact],
     config: TrainerConfig,
+    rate_factor: float,
     resources: UpdateResources,
 ) -> Updated:
     """Take the steps in the trainer's process."""
@@ -82,6 +87,7 @@ def _update(
         resources.checkpoints,
         resources.retired_checkpoints,
         with_signal,
+        rate_factor,
     )
 
 
@@ -101,6 +107,7 @@ def checkpoint(
     rollouts: Sequence[Artifact],
     advantages: Sequence[Artifact],
     config: TrainerConfig,
+    rate_factor: float,
     predecessor: str,
     updated: Updated,
     state: Path,
@@ -118,7 +125,7 @@ def checkpoint(
     shutil.rmtree(draft, ignore_errors=True)
     make_folder(state.parent)
     with room_for(draft):
-        _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, resources)
+        _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, rate_factor, resources)
         make_durable(updated.checkpoint)
         sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)
@@ -135,6 +142,7 @@ def _save_state(
     rollouts: Sequence[Artifact],
     advantages: Sequence[Artifact],
     config: TrainerConfig,
+    rate_factor: float,
     resources: UpdateResources,
 ) -> None:
     """Write the state of the trainer that holds the checkpoint `digest`; one that does not repeats the update."""
@@ -142,7 +150,7 @@ def _save_state(
         resources.trainer.call(trainer_process.save_state, digest, folder, resources.retired_states)
     except trainer_process.ElsewhereError as elsewhere:
         log.warning("%s: the update is repeated", elsewhere)
-        repeated = _update(rollouts, advantages, config, resources).checkpoint.name
+        repeated = _update(rollouts, advantages, config, rate_factor, resources).checkpoint.name
         if repeated != digest:
             raise UpdateChangedError(
                 f"the round's update was repeated and came to the checkpoint {repeated}, not {digest}: "

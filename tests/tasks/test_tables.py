@@ -10,6 +10,7 @@ import pytest
 
 from models.rollout import Rollout
 from tasks import tables
+from tasks.journal import tables as journal_tables
 from tasks.tables import (
     EVALUATIONS,
     EVALUATIONS_EXAMPLE,
@@ -25,12 +26,13 @@ from tasks.tables import (
     write_table,
 )
 
-SCHEMAS = {name: schema for name, schema in vars(tables).items() if isinstance(schema, pa.Schema)}
+TABLES = vars(tables) | vars(journal_tables)
+SCHEMAS = {name: schema for name, schema in TABLES.items() if isinstance(schema, pa.Schema)}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_each_schema_has_a_complete_example_that_fits(tmp_path: Path, name: str) -> None:
-    example = getattr(tables, f"{name}_EXAMPLE")
+    example = TABLES[f"{name}_EXAMPLE"]
     assert list(example) == SCHEMAS[name].names
     write_table(tmp_path / "example.parquet", SCHEMAS[name], [example])
     assert table_rows(tmp_path / "example.parquet", SCHEMAS[name]) == [example]

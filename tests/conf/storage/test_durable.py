@@ -32,7 +32,8 @@ import torch
 from conf.storage.durable import DiskFullError, room_for, write_atomically
 from models.optim.trainer_state import TrainerState, write_state
 from safetensors.torch import save_file
-from tasks.tables import WORDS, WORDS_EXAMPLE, write_table
+from tasks.journal.tables import WORDS, WORDS_EXAMPLE
+from tasks.tables import write_table
 
 disk = Path(sys.argv[1])
 write_atomically(disk / "good.txt", "good")

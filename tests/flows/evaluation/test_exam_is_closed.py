@@ -30,22 +30,12 @@ from tasks.distillation.import_traces import import_traces
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.self_distill import own_answers
 from tasks.evaluation.evaluate import quiz
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, TRACES, WORDS
 from tasks.reward_model.fit import fit_reward_model
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact, Stage
-from tasks.tables import (
-    CORRECTIONS,
-    EVALUATIONS,
-    FEEDBACK,
-    HELD_OUT,
-    OWNER_PROMPTS,
-    PREFERENCES,
-    PROMPTS,
-    TRACES,
-    WORDS,
-    read_table,
-)
+from tasks.tables import EVALUATIONS, OWNER_PROMPTS, PROMPTS, read_table
 from tasks.training import feedback as train
 from tests.models.support.chat_server import chat_server, said
 from tests.tasks.doubles.exam import TableEngine

@@ -169,6 +169,21 @@ def test_its_quiz_has_to_fit_too(tmp_path: Path, clock: list[float]) -> None:
     assert not fits(allowed, quizzed=True)
 
 
+def test_the_rate_falls_to_zero_over_the_rounds_that_fit(tmp_path: Path, clock: list[float]) -> None:
+    """160 s are reserved. 440 s have room for ten rounds of 44 s; with faster ones, for more than the six planned."""
+    allowed = allowance(tmp_path, 10, round=44.0)
+    assert [allowed.rate_factor(number) for number in (1, 2)] == [1.0, 10 / 11]  # no time has passed
+    clock[0] += 88
+    allowed.rounds = [44.0, 44.0]
+    assert allowed.rate_factor(3) == 0.8
+    clock[0] += 600  # the last round always learns something
+    assert allowed.rate_factor(3) == pytest.approx(1 / 3)
+    planned = allowance(tmp_path, 10, "grpo.rounds=6", round=1.0)
+    assert [planned.rate_factor(number) for number in (1, 4, 6)] == pytest.approx([1, 1 / 2, 1 / 6])
+    endless = Allowance(Hours(), load_night(STARTER, ["grpo.rounds=4"]), tmp_path, Division(100))
+    assert endless.rate_factor(4) == 0.25
+
+
 def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
     adapters = load_night(STARTER, ["budget_minutes=10", "lora={}"])
     assert divide(Hours.of(adapters, "2026-11-20"), adapters, tmp_path, 868, 0, None).after == 120

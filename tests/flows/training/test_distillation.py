@@ -16,7 +16,7 @@ from flows.training.distillation import _announced, learn_own_answers, learn_tra
 from models.hf.checkpoint import keep
 from models.lessons.pace import Pace, fix_steps
 from rewards.arithmetic import Arithmetic
-from tasks.tables import CORRECTIONS, PREFERENCES, TRACES
+from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
 from tasks.workers.worker import Worker
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny

@@ -12,8 +12,8 @@ from prefect import flow
 from conf.load import STARTER, load_night
 from flows.run.context import Night
 from flows.training.feedback import channels, learn_feedback
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.stage import Artifact
-from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import trainer_process
 from tests.flows.rounds import School, ScriptedEngine
 from tests.tasks.doubles.tables import write_stage

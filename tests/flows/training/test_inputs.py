@@ -14,10 +14,10 @@ from conf.storage.home import SUMMARY, Home
 from flows.run.context import Night
 from flows.training.inputs import reward_model_of
 from models.hf.checkpoint import is_intact, keep
+from tasks.journal.tables import CORRECTIONS, PREFERENCES
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, commit
-from tasks.tables import CORRECTIONS, PREFERENCES
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.models.support.tiny_picks import QUICK

@@ -28,11 +28,12 @@ from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
 from tasks.evaluation.metrics import ranking_accuracies
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES
 from tasks.monitoring.incidents import incidents
 from tasks.report.queries import round_metrics as round_metrics_table
 from tasks.reward_model import process
 from tasks.stage import Artifact, committed
-from tasks.tables import CORRECTIONS, FEEDBACK, HELD_OUT, LEARNED, PREFERENCES, PROMPTS, SCORES, read_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, read_table
 from tasks.training import trainer_process
 from tasks.workers.worker import Worker, WorkerDiedError
 from tests.flows.rounds import DATE, School, TinyEngine

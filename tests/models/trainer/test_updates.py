@@ -56,6 +56,21 @@ def logprobs_of(model: Any, row: Rollout) -> torch.Tensor:
 # --- the gradient of a step
 
 
+def test_a_given_solution_was_not_sampled_and_has_the_weight_1(folder: Path, rollouts: list[Rollout]) -> None:
+    """Its log-probabilities of 0 would mask it: as if sampled with certainty."""
+    zeros = [0.0] * len(rollouts[0].token_ids)
+    given = dataclasses.replace(rollouts[0], sampler_logprobs=zeros, finish_reason="given")
+    config = trainer_config(sampler_ratio_band=(0.99, 1.01))
+    (found,), _ = round_of(folder, config, [given, *rollouts[1:]], ADVANTAGES)
+    (expected,), _ = round_of(folder, config, rollouts, ADVANTAGES)
+    assert_close(found, expected)
+    (masked,), _ = round_of(
+        folder, config, [dataclasses.replace(given, finish_reason="stop"), *rollouts[1:]], ADVANTAGES
+    )
+    with pytest.raises(AssertionError):
+        assert_close(masked, expected)
+
+
 def test_the_gradient_is_reinforce_up_to_the_end_of_the_context(folder: Path, rollouts: list[Rollout]) -> None:
     prompt, model = random_tokens(3, 70), plain_model(folder)
     whole = random_tokens(CONTEXT - len(prompt), 71)

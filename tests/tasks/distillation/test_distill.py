@@ -19,8 +19,9 @@ from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
 from tasks.distillation.known import Answering
 from tasks.distillation.trace_filter import FATES, Trace
+from tasks.journal.tables import TRACES
 from tasks.stage import Artifact
-from tasks.tables import TRACES, write_rollouts
+from tasks.tables import write_rollouts
 from tasks.training import trainer_process
 from tasks.workers import engine_process
 from tests.tasks.doubles.student import END, write_student

@@ -11,7 +11,8 @@ from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from rewards.competition_math import INSTRUCTION
 from tasks.distillation.import_traces import check_source, import_traces
-from tasks.tables import QUARANTINE, TRACES, read_table
+from tasks.journal.tables import QUARANTINE, TRACES
+from tasks.tables import read_table
 
 
 def imported(tmp_path: Path, *files: TraceFile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

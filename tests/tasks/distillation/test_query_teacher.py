@@ -6,7 +6,8 @@ from typing import Any
 
 from conf.sections.lessons import EndpointConfig, TeacherConfig
 from tasks.distillation.query_teacher import ask_teacher
-from tasks.tables import TRACES, read_table
+from tasks.journal.tables import TRACES
+from tasks.tables import read_table
 from tests.models.support.chat_server import Reply, chat_server, said
 from tests.tasks.doubles.tables import RIGHT, WRONG, write_round
 

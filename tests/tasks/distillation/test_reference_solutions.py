@@ -9,7 +9,8 @@ import pytest
 from conf.schema import BenchmarkConfig, SandboxConfig
 from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.trace_filter import draw_lessons, filter_traces, traces_of
-from tasks.tables import TRACES, read_table
+from tasks.journal.tables import TRACES
+from tasks.tables import read_table
 
 
 def drawn(folder: Path, *sources: BenchmarkConfig, count: int = 4, seed: str = "1") -> list:

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from tasks.distillation.self_distill import own_answers
-from tasks.tables import TRACES, read_table
+from tasks.journal.tables import TRACES
+from tasks.tables import read_table
 from tests.tasks.doubles.tables import RIGHT, WRONG, write_round
 
 

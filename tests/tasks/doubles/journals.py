@@ -10,8 +10,9 @@ import pyarrow as pa
 from conf.sections.lessons import DayConfig
 from models.hf.checkpoint import write_learned
 from tasks.journal.freeze import LESSONS, freeze_journal
+from tasks.journal.tables import QUARANTINE
 from tasks.stage import Artifact, commit
-from tasks.tables import QUARANTINE, read_table
+from tasks.tables import read_table
 
 SCHEMAS = LESSONS | {"quarantine": QUARANTINE}
 ASKED = [{"role": "user", "content": "2 + 2?"}]

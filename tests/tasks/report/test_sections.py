@@ -12,6 +12,7 @@ import pytest
 
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import rank
+from tasks.journal.tables import QUARANTINE
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import round_metrics
@@ -23,7 +24,7 @@ from tasks.report.sections import (
     watch_sentences,
 )
 from tasks.stage import commit
-from tasks.tables import QUARANTINE, write_table
+from tasks.tables import write_table
 
 Night = tuple[Path, dict[str, Any]]
 

@@ -9,10 +9,11 @@ import pytest
 from conf.schema import StudentConfig
 from conf.sections.lessons import RewardModelConfig
 from models.hf.checkpoint import is_intact, write_learned
+from tasks.journal.tables import CORRECTIONS, HELD_OUT, PREFERENCES
 from tasks.reward_model.fit import _may_go_on, figures, fit_reward_model
 from tasks.reward_model.preferences import Choice, DayPicks
 from tasks.stage import Artifact
-from tasks.tables import CORRECTIONS, HELD_OUT, PREFERENCES, read_table
+from tasks.tables import read_table
 from tasks.workers.worker import HoursOverError
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.models.support.tiny_picks import QUICK

@@ -10,9 +10,9 @@ import pytest
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick
+from tasks.journal.tables import CORRECTIONS, PREFERENCES
 from tasks.reward_model import preferences
 from tasks.reward_model.preferences import AT_ONCE, LONGEST, MOST, Choice, DayPicks, choices, day_picks
-from tasks.tables import CORRECTIONS, PREFERENCES
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
 

@@ -9,8 +9,8 @@ import pytest
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from tasks.journal.tables import HELD_OUT
 from tasks.reward_model.rank import rank_picks
-from tasks.tables import HELD_OUT
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
 from tests.models.support.tiny import plain_logprobs, plain_model, trainer_config

@@ -14,7 +14,8 @@ from conf.sections.lessons import LearnedRewardConfig
 from rewards.arithmetic import Arithmetic
 from rewards.data.benchmarks import configured
 from rewards.verifier import Attempt, Problem
-from tasks.rollouts.score import score, scores_of
+from tasks.rollouts.grade import scores_of
+from tasks.rollouts.score import score
 from tasks.stage import Artifact
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
@@ -88,6 +89,24 @@ def test_every_completion_gets_its_score(tmp_path: Path) -> None:
     ]
     length = len("#### 12") / 100
     assert json.loads(table.parts[0]) == {"correct": 1.0, "format": 1.0, "length": length}
+
+
+def test_a_hint_is_a_part_of_the_answer(tmp_path: Path) -> None:
+    asked = [prompt("b", 0, "5", kind=MINUS) | {"hint": "10 - 5 = 5\n##"}]
+    table = read_table(run(tmp_path, asked, [rollout("b", 0, 0, "## 5")]).folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["correct"]
+
+
+def test_a_given_solution_is_rewarded_and_no_try(tmp_path: Path) -> None:
+    """A wrong one is not graded, so it is no part of the group's baseline."""
+    right, wrong = (
+        rollout("a", 0, n, f"#### {answer}") | {"finish_reason": "given"} for n, answer in ((1, 12), (2, 13))
+    )
+    scored = run(tmp_path, ASKED[:1], [rollout("a", 0, 0, "#### 13"), right, wrong])
+    table = read_table(scored.folder / "scores.parquet", SCORES)
+    assert table.verdict.tolist() == ["wrong", "given", "grader_failed"]
+    assert table.reward.fillna(-1).tolist() == [0.0, 1.0, -1.0]
+    assert rates(scored) == {PLUS: (1, 0)}
 
 
 def test_solve_rates_by_hand(tmp_path: Path) -> None:
@@ -243,13 +262,13 @@ def test_a_users_grader_runs_in_a_child_that_may_hang_or_die(own: str, monkeypat
     died = scores_of(benchmark, attempts("die", "a"))
     assert [(score.reward, score.verdict) for score in died] == [(None, "grader_failed")] * 2
     assert died[0].detail.startswith("the grader process died")
-    monkeypatch.setattr("tasks.rollouts.score.LIMIT", 3.0)
+    monkeypatch.setattr("tasks.rollouts.grade.LIMIT", 3.0)
     (hung,) = scores_of(benchmark, attempts("hang"))
     assert (hung.reward, hung.verdict) == (None, "grader_failed")
     assert hung.detail == "the grader process had not finished after 3 s and was ended"
 
 
 def test_a_built_in_benchmark_needs_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.rollouts.score.call_once", None)
+    monkeypatch.setattr("tasks.rollouts.grade.call_once", None)
     (problem, *_) = Arithmetic().problems("test")
     assert scores_of(Arithmetic(), [Attempt(problem, f"#### {problem.truth}")])[0].verdict == "correct"

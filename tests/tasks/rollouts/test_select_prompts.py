@@ -16,7 +16,8 @@ from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
 from models.hf.loading import load_tokenizer
 from rewards.arithmetic import Arithmetic
-from tasks.rollouts.select_prompts import expected_signal, kind_weights, select_prompts, shares
+from tasks.rollouts.draw import expected_signal, kind_weights, shares
+from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact
 from tasks.tables import ARMS, OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import solve_rate, write_stage

@@ -13,8 +13,8 @@ from models.hf.checkpoint import is_intact, keep, learned, write_learned, write_
 from models.lessons import sft_preference
 from models.lessons.pace import TIMED, Pace
 from models.trainer import Trainer
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.stage import Artifact, Stage
-from tasks.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.training import feedback as train
 from tasks.training import trainer_process
 from tests.models.support.tiny import trainer_config, write_tiny

@@ -81,11 +81,11 @@ class Round:
         return UpdateResources(self.predecessor, self.checkpoints, self.trainer, *retired)  # pyright: ignore
 
     def update(self) -> Updated:
-        return update([self.rollouts], [self.advantages], CONFIG, self.resources)
+        return update([self.rollouts], [self.advantages], CONFIG, 1.0, self.resources)
 
     def arguments(self, number: int, updated: Updated) -> dict[str, Any]:
         """The arguments of the round's checkpoint."""
-        inputs = {"rollouts": (self.rollouts,), "advantages": (self.advantages,), "config": CONFIG}
+        inputs = {"rollouts": (self.rollouts,), "advantages": (self.advantages,), "config": CONFIG, "rate_factor": 1.0}
         resources = {"updated": updated, "state": self.state(number), "resources": self.resources}
         return inputs | resources | {"predecessor": self.predecessor.digest, "figures": {"reward": 0.4}}
 
@@ -141,7 +141,7 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
 
 def test_too_few_groups_with_a_signal_skip_the_step(the_round: Round) -> None:
     (the_round.advantages.folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 0}))
-    metrics = update.fn([the_round.rollouts], [the_round.advantages], CONFIG, the_round.resources).metrics
+    metrics = update.fn([the_round.rollouts], [the_round.advantages], CONFIG, 1.0, the_round.resources).metrics
     assert (metrics["groups"], metrics["useful_groups"], metrics["skipped"]) == (2.0, 0.0, 1.0)
 
 

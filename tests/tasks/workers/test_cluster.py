@@ -22,7 +22,7 @@ from rewards.mbpp import Mbpp
 from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
 from tasks.evaluation import stored_answers
-from tasks.rollouts import score
+from tasks.rollouts import grade
 from tasks.rollouts.proven import sample_proven
 from tasks.workers import cluster as machines
 from tasks.workers import engine_process
@@ -209,7 +209,7 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
 def test_programs_of_a_lost_machine_are_run_elsewhere(
     ray_cluster: Any, engine: Cluster, incidents: list[str], add_node: AddNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(score, "PART", 4)
+    monkeypatch.setattr(grade, "PART", 4)
     problem = Problem("mbpp/1", "mbpp", "?", ProgramTests("", ("assert f(1) == 2",), "f").truth())
     programs = [f"def f(x):\n    for _ in range(10**7): pass\n    return x + {n % 2}  # {n}" for n in range(80)]
     attempts = [Attempt(problem, f"```python\n{program}\n```") for program in programs]
@@ -222,7 +222,7 @@ def test_programs_of_a_lost_machine_are_run_elsewhere(
 
     remover = Thread(target=remove_amid_a_part)
     remover.start()
-    scores = score.scores_of(Mbpp(), attempts, engine)
+    scores = grade.scores_of(Mbpp(), attempts, engine)
     remover.join()
     assert [one.reward for one in scores] == [n % 2 for n in range(80)]
     assert [incident for incident in incidents if incident.startswith("the machine judging was lost")]

@@ -1,0 +1,200 @@
+"""How much of an optimizer step is signal? Choices of what a round trains on, compared by their gradients.
+
+    python -m benchmarks.gradients --students FOLDER … [--batches 12] [--json]
+
+On two cores a run of five minutes moves the exam by 0.05, give or take 0.05: it cannot tell such choices apart. Their
+gradients can. A student answers batches of 32 × 8; each choice makes a gradient of each batch. Its direction, divided
+by Adam's denominator, is compared with that of the mean gradient of all 8 completions over the other batches: the
+cosine is the share of a step that leads where the rounds are going. *Speed* is the cosine a second of sampling and
+update, and the interval is the bootstrap's over batches, each paired with the same batch's "all 8".
+"""
+
+import argparse
+import itertools
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conf.load import STARTER, load_night
+from conf.schema import NightConfig
+from flows import environment
+from models.engine.environment import engine_environment, trainer_environment
+from models.rollout import Rollout
+from rewards.arithmetic import Arithmetic
+from rewards.verifier import Attempt
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
+
+PROMPTS, SIZE = 32, 8
+ALL = "all 8"
+CHOICES = (
+    ALL,
+    "4 of 8, the most varied",
+    "twice the prompts × 4",
+    "half the prompts",
+    "divided by std",
+    "divided by p",
+)
+STRIDE = 16  # every 16th number of a gradient of 135 million is compared
+RESAMPLES = 2000
+
+Batch = tuple[list[list[Rollout]], list[list[float]]]  # groups, and their rewards
+
+
+def main() -> None:
+    """Sample, differentiate, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=Path, nargs="+", required=True, help="checkpoints after a lesson")
+    parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--json", action="store_true", help="one line for each student")
+    options = parser.parse_args()
+    environment.prepare()
+    found = []
+    for student in options.students:
+        found.append(compare(student.resolve(), options.batches))
+        print(json.dumps(found[-1]) if options.json else f"{student.name}: done", flush=True)
+    print(table(found))
+
+
+def compare(student: Path, batches: int) -> dict[str, Any]:
+    """Return a student's cosines by choice, and the seconds of a round."""
+    config = load_night(STARTER)
+    engine = Worker("engine", engine_environment())
+    try:
+        sampled, seconds = sample(student, config, engine, batches)
+    finally:
+        engine.close()
+    trainer = Worker("trainer", trainer_environment())
+    try:
+        cosines, updates = trainer.call(differentiate, student, config, sampled)
+    finally:
+        trainer.close()
+    return {"student": student.name, "sampling": seconds, "updates": updates, "cosines": cosines}
+
+
+def sample(student: Path, config: NightConfig, engine: Worker, batches: int) -> tuple[list[Batch], float]:
+    """Return graded batches of training problems, and the seconds of sampling one."""
+    from tasks.evaluation.answering import render_prompts  # Prefect reads the environment when it is imported
+
+    benchmark = Arithmetic(levels=("1", "2"))
+    problems = benchmark.draw("gradients", PROMPTS * batches)
+    prompts = render_prompts(benchmark, problems, student, config.student)
+    found, seconds = [], []
+    for number, start in enumerate(range(0, PROMPTS * batches, PROMPTS)):
+        asked = problems[start : start + PROMPTS]
+        groups, figures = engine.call(
+            engine_process.sample,
+            student,
+            config.sampler,
+            prompts[start : start + PROMPTS],
+            SIZE,
+            seed=number,
+            temperature=1.0,
+            max_tokens=config.grpo.max_completion_tokens,
+        )
+        rewards = []
+        for group, (problem, rollouts) in enumerate(zip(asked, groups, strict=True), start):
+            rollouts[:] = [replace(rollout, group=group) for rollout in rollouts]  # unique over the batches
+            scores = benchmark.score([Attempt(problem, rollout.text) for rollout in rollouts])
+            rewards.append([float(score.reward or 0.0) for score in scores])
+        found.append((groups, rewards))
+        seconds.append(figures["generate"])
+    return found, float(np.median(seconds))
+
+
+def differentiate(
+    student: Path, config: NightConfig, batches: Sequence[Batch]
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """In the trainer's process: return each choice's cosines, one a batch, and the median seconds of its update."""
+    import torch
+
+    from models.trainer import Trainer
+
+    trainer = Trainer.load(student, config.trainer)
+    gradients: dict[str, list[Any]] = {choice: [] for choice in CHOICES}
+    seconds: dict[str, list[float]] = {choice: [] for choice in CHOICES}
+
+    def keep() -> float:
+        parts = [gradient.flatten()[::STRIDE].clone() for gradient in trainer.weights.gradients.values()]
+        kept.append(torch.cat(parts))
+        return 0.0
+
+    trainer.weights.step = keep  # pyright: ignore[reportAttributeAccessIssue]
+    for number, choice in itertools.product(range(len(batches)), CHOICES):
+        kept: list[Any] = []
+        rollouts, advantages = chosen(choice, batches[number], batches[(number + 1) % len(batches)])
+        started = time.perf_counter()
+        trainer.update(rollouts, advantages)
+        seconds[choice].append(time.perf_counter() - started)
+        gradients[choice].append(kept[0])
+    whole = torch.stack(gradients[ALL])
+    denominator = whole.square().mean(dim=0).sqrt() + 1e-8
+    total = whole.sum(dim=0)
+    cosines: dict[str, list[float]] = {choice: [] for choice in CHOICES}
+    for choice, number in itertools.product(CHOICES, range(len(batches))):
+        others = (total - whole[number] - whole[(number + 1) % len(batches)]) / denominator
+        step = gradients[choice][number] / denominator
+        cosines[choice].append(float(torch.nn.functional.cosine_similarity(step, others, dim=0)))
+    return cosines, {choice: float(np.median(taken)) for choice, taken in seconds.items()}
+
+
+def chosen(choice: str, batch: Batch, following: Batch) -> tuple[list[Rollout], list[float]]:
+    """Return what a choice trains on, with the advantages. Twice the prompts need the following batch's, too."""
+    import torch
+
+    from models.advantages import group_advantages, most_varied
+
+    groups, rewards = batch[0], torch.tensor(batch[1])
+    match choice:
+        case "4 of 8, the most varied":
+            advantages = group_advantages(rewards.masked_fill(~most_varied(rewards, SIZE // 2), float("nan")))
+        case "twice the prompts × 4":
+            groups = [group[: SIZE // 2] for group in (*batch[0], *following[0])]
+            advantages = group_advantages(torch.tensor([*batch[1], *following[1]])[:, : SIZE // 2])
+        case "half the prompts":
+            groups = groups[: PROMPTS // 2]
+            advantages = group_advantages(rewards[: PROMPTS // 2])
+        case "divided by std":
+            advantages = group_advantages(rewards, "std")
+        case "divided by p":  # MaxRL, arXiv 2602.02710
+            advantages = group_advantages(rewards) / rewards.mean(dim=1, keepdim=True).clamp(min=1 / SIZE)
+        case _:
+            advantages = group_advantages(rewards)
+    return [rollout for group in groups for rollout in group], advantages.flatten().tolist()
+
+
+def seconds_of(choice: str, one: Mapping[str, Any]) -> float:
+    """Return the seconds of a round: sampling and update."""
+    return one["sampling"] * (0.5 if choice == "half the prompts" else 1.0) + one["updates"][choice]
+
+
+def table(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table: each choice's cosine, and its cosine and speed over those of all 8."""
+    pairs = [(one, number) for one in found for number in range(len(one["cosines"][ALL]))]
+    chance = random.Random(1)
+    draws = [[chance.choice(pairs) for _ in pairs] for _ in range(RESAMPLES)]
+    lines = ["| trained on | seconds a round | cosine | ÷ all 8 | speed ÷ all 8, 95 % |", "|---|---|---|---|---|"]
+    for choice in CHOICES:
+        cosine = float(np.mean([one["cosines"][choice][number] for one, number in pairs]))
+        took = float(np.mean([seconds_of(choice, one) for one in found]))
+        times = took / float(np.mean([seconds_of(ALL, one) for one in found]))
+        ratio = _ratio(choice, pairs)
+        low, high = np.quantile([_ratio(choice, drawn) / times for drawn in draws], (0.025, 0.975))
+        speed = f"{ratio / times:.2f} [{low:.2f}, {high:.2f}]"
+        lines.append(f"| {choice} | {took:.1f} | {cosine:.3f} | {ratio:.2f} | {speed} |")
+    return "\n".join(lines)
+
+
+def _ratio(choice: str, pairs: Sequence[tuple[Mapping[str, Any], int]]) -> float:
+    cosines = ([one["cosines"][name][number] for one, number in pairs] for name in (choice, ALL))
+    return float(np.divide(*(np.mean(values) for values in cosines)))
+
+
+if __name__ == "__main__":
+    main()

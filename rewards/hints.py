@@ -1,0 +1,48 @@
+"""Hints: the beginning of a reference solution, as the start of the student's own answer.
+
+BREAD (arXiv 2506.17211) and QuestA (arXiv 2507.13266) teach with such beginnings what a student never solves alone.
+"""
+
+import ast
+import re
+
+ANSWER = re.compile(r"####|\\boxed|\\fbox")  # what a final answer is marked with
+WORD = re.compile(r"\S+")
+BLOCK = re.compile(r"```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def hint(solution: str, share: float, program: bool = False) -> str:
+    """Return the beginning of a solution, up to about `share` of its length, and never its answer.
+
+    Text is cut at the end of a word, before the word with `####` or the box; without either, before the last line, or
+    before the last word of a single line. A program, also one in a ``` block, is cut at the end of a statement, before
+    its last one. Empty for a share of 0, and where no such end is near enough to the beginning.
+    """
+    ends = _ends_of_statements(solution) if program else _ends_of_words(solution)
+    target = share * len(solution)
+    cut = min([0, *ends], key=lambda end: abs(end - target))
+    return solution[:cut]
+
+
+def _ends_of_words(text: str) -> list[int]:
+    text = text.rstrip()
+    answer = ANSWER.search(text)
+    limit = answer.start() if answer else text.rfind("\n") if "\n" in text else len(text) - 1
+    return [word.end() for word in WORD.finditer(text) if word.end() <= limit]
+
+
+def _ends_of_statements(solution: str) -> list[int]:
+    """Return where the lines end on which a simple statement ends, all but the last one's; none of a broken program."""
+    block = BLOCK.search(solution)
+    source, offset = (block[1], block.start(1)) if block else (solution, 0)
+    try:
+        nodes = ast.walk(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    simple = {
+        node.end_lineno
+        for node in nodes
+        if isinstance(node, ast.stmt) and node.end_lineno is not None and not hasattr(node, "body")
+    }
+    lines = source.splitlines(keepends=True)
+    return [offset + len("".join(lines[:number]).rstrip("\r\n")) for number in sorted(simple)[:-1]]

@@ -1,0 +1,162 @@
+"""Which problems a round draws: most where the student sometimes succeeds, some of everything."""
+
+import logging
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from conf.schema import BenchmarkConfig, GrpoConfig
+from rewards.data.contamination import exam_index
+from rewards.verifier import Benchmark, Problem
+from tasks.rollouts.curriculum import arm_of, weights_of
+from tasks.rollouts.guidance import share_of
+from tasks.stage import Artifact
+from tasks.tables import SOLVE_RATES, read_table
+
+POOL = 20  # problems of an endless benchmark to choose from, per problem that is chosen
+LEAST_POOL = 200  # and at least, so that a single prompt is also chosen among all kinds
+log = logging.getLogger("nightschool")
+
+Kind = Callable[[Problem], str]
+
+
+def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
+    """Return each kind's probability: p(1 − p) of its solve rate p, mixed with an even share for all.
+
+    A kind of unknown rate counts as p = 0.5. Without the even share a kind that falls to p = 0 would never return.
+    """
+    signal = [rates.get(kind, 0.5) * (1 - rates.get(kind, 0.5)) for kind in kinds]
+    total = sum(signal)
+    if total == 0:  # every kind is always or never solved, or there is none
+        return [1 / len(kinds) for _ in kinds]
+    return [(1 - exploration) * (value / total) + exploration / len(kinds) for value in signal]
+
+
+def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
+    """Return the expected share of groups with signal: the mean of 1 − p^G − (1 − p)^G over the kinds.
+
+    That is the probability that of a group's G (`size`) completions neither all nor none are correct, where each is
+    correct with the kind's solve rate p. A kind never tried has the mean of the others.
+    """
+    usual = fmean(rates.values())
+    known = [rates.get(kind, usual) for kind in kinds]
+    return fmean(1 - rate**size - (1 - rate) ** size for rate in known)
+
+
+def shares(weights: Sequence[float], count: int) -> list[int]:
+    """Split `count` in proportion to the weights, by the largest remainders."""
+    exact = [count * weight / sum(weights) for weight in weights]
+    whole = [int(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda i: exact[i] - whole[i], reverse=True)
+    for index in by_remainder[: count - sum(whole)]:
+        whole[index] += 1
+    return whole
+
+
+def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
+    """Return the training problems among which `count` are chosen, without the exam's."""
+    problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
+    exam, forbidden = exam_index(excluded), set(excluded)
+    pool = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
+    if left_out := len(problems) - len(pool):
+        log.info("%s: left out %d of %d problems that the exam asks", benchmark.name, left_out, len(problems))
+    return pool
+
+
+def kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
+    """Return the function from a problem to its kind. A benchmark that comes from two sources has kinds for each."""
+    if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
+        return benchmark.kind
+    origin = source.source or source.revision or "the default source"
+    return lambda problem: f"{benchmark.kind(problem)} of {origin}"
+
+
+def problem_weights(
+    kind: Kind,
+    pool: Sequence[Problem],
+    grpo: GrpoConfig,
+    rates: Mapping[str, float],
+    estimates: Mapping[str, float],
+    chance: random.Random,
+) -> dict[Problem, float]:
+    """Return each problem's probability: that of its kind or arm by `choice`, shared alike by the pool's of it."""
+    by_rate = grpo.choice == "solve_rate"
+    members: dict[str, list[Problem]] = defaultdict(list)
+    different = list(dict.fromkeys(pool))
+    for problem in chance.sample(different, len(different)):
+        members[kind(problem) if by_rate else _arm(kind, problem)].append(problem)
+    names = sorted(members)
+    drawn = kind_weights(names, rates, grpo.exploration) if by_rate else weights_of(names, estimates, grpo.exploration)
+    return {
+        problem: weight / len(members[name])
+        for name, weight in zip(names, drawn, strict=True)
+        for problem in members[name]
+    }
+
+
+def _arm(kind: Kind, problem: Problem) -> str:
+    return arm_of(kind(problem), problem.problem_id, problem.benchmark, problem.level)
+
+
+def by_arm(kind: Kind, weights: Mapping[Problem, float]) -> dict[str, float]:
+    """Return each arm's probability."""
+    found: dict[str, float] = defaultdict(float)
+    for problem, weight in weights.items():
+        found[_arm(kind, problem)] += weight
+    return found
+
+
+def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
+    """Return the problems in the order in which they are drawn by weight, none twice."""
+    keys = {problem: _draw_key(chance.random(), weight) for problem, weight in weights.items()}
+    return sorted(keys, key=lambda problem: keys[problem], reverse=True)
+
+
+def _draw_key(chance: float, weight: float) -> float:
+    """Return the sort key of a weighted draw without replacement: log u^(1/w), the largest first.
+
+    Efraimidis and Spirakis (2006). The logarithm does not underflow for small weights; a weight of 0 comes last.
+    """
+    return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
+
+
+def outlook_of(
+    rows: Sequence[Mapping[str, Any]],
+    kinds: Sequence[tuple[int, Sequence[str]]],
+    rates: Mapping[str, float],
+    size: int,
+) -> dict[str, float]:
+    """Return the number of prompts drawn, and the expected share of groups with signal, also of an even draw.
+
+    `kinds`: for each benchmark, how many were drawn, and all its kinds. Without solve rates there is no expectation.
+    """
+    if not rows or not rates:
+        return {"drawn": len(rows)}
+    even = [(number, expected_signal(all_kinds, rates, size)) for number, all_kinds in kinds if number]
+    return {
+        "drawn": len(rows),
+        "expected_signal_share": expected_signal([row["kind"] for row in rows], rates, size),
+        "even_signal_share": sum(number * share for number, share in even) / len(rows),
+    }
+
+
+def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:
+    """Return the solve rates of the kinds tried, and those of their benchmarks' levels and hints, by Laplace's rule."""
+    if previous is None:
+        return {}, {}
+    table: pd.DataFrame = read_table(previous.folder / "solve_rates.parquet", SOLVE_RATES)
+    table = table[table.tried > 0]
+    rates: dict[str, float] = {}
+    levels: dict[tuple[str, str | None, float], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    rows: list[dict[str, Any]] = table.to_dict("records")  # pyright: ignore
+    for row in rows:
+        rates[row["problem_id"]] = row["solved"] / row["tried"]
+        level = levels[row["benchmark"], row["level"], share_of(row["problem_id"])]
+        level[0] += row["solved"]
+        level[1] += row["tried"]
+    return rates, {name: (solved + 1) / (tried + 2) for name, (solved, tried) in levels.items()}
