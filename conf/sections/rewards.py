@@ -8,7 +8,7 @@ from conf.section import Section
 
 
 class RewardConfig(Section):
-    """The parts of a completion's reward besides 1 for a correct answer; see `rewards/composition.py`."""
+    """The parts of a completion's reward besides 1 for a correct answer; see `tasks/rollouts/grade.py`."""
 
     format: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="reward of an answer in the format that the prompt asks for, correct or not"

@@ -1,9 +1,10 @@
-"""Grading: attempts at benchmarks' problems, by the benchmarks' own graders."""
+"""Grading: attempts at benchmarks' problems by the benchmarks' own graders, and the reward of each."""
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
-from conf.schema import BenchmarkConfig, SandboxConfig
+from conf.schema import BenchmarkConfig, RewardConfig, SandboxConfig
 from conf.storage.home import NightError
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Score
@@ -64,3 +65,20 @@ def score_all(
         if failed := [score.detail for score in graded if score.verdict == FAILED]:
             log.warning("the grader of %s failed on %d completions: %s", entry.label, len(failed), failed[0])
     return [scores[index] for index in range(len(attempts))]
+
+
+def compose(score: Score, attempt: Attempt, config: RewardConfig, max_tokens: int) -> Score:
+    """Return the score with the reward c + `format`·f − `length_penalty`·l.
+
+    c is the benchmark's own reward (1 for a correct answer), f is 0 for the verdict `no_answer` and 1 otherwise, and l
+    is the completion's length as a share of `max_tokens`. The score's parts `correct`, `format` and `length` hold the
+    unweighted values, next to the benchmark's own parts. With the default weights, which are 0, the reward
+    is unchanged. A reward of None stays None: a failure of the grader is no zero.
+    """
+    if score.reward is None:
+        return score
+    answered = float(score.verdict != "no_answer")
+    length = attempt.tokens / max_tokens
+    reward = score.reward + config.format * answered - config.length_penalty * length
+    parts = {**score.parts, "correct": score.reward, "format": answered, "length": length}
+    return replace(score, reward=reward, parts=parts)

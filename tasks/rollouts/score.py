@@ -13,12 +13,11 @@ import pandas as pd
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
-from rewards.composition import compose
 from rewards.verifier import Attempt, Score
 from tasks.reward_model.learned_reward import with_learned
 from tasks.rollouts import verdicts
 from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
-from tasks.rollouts.grade import score_all
+from tasks.rollouts.grade import compose, score_all
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows

@@ -16,7 +16,7 @@ from tasks.rollouts.verdicts import JUDGED
 from tasks.stage import Artifact
 from tasks.tables import PROPOSALS, SCORES, read_table, table_rows
 
-REWARD_PARTS = ("correct", "format", "length")  # of every score: see rewards/composition.py
+REWARD_PARTS = ("correct", "format", "length")  # of every score: see tasks/rollouts/grade.py
 OUTLOOK = ("expected_signal_share", "even_signal_share")
 
 

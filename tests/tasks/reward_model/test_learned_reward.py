@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from conf.schema import RewardConfig
 from conf.sections.lessons import LearnedRewardConfig
-from rewards.composition import compose
 from rewards.verifier import Attempt, Problem, Score, Verdict
 from tasks.reward_model.learned_reward import OWNER, break_ties, leaves_latin, owner_scores, standardised, with_learned
+from tasks.rollouts.grade import compose
 
 PROMPT = Problem("owner/1", OWNER, "Tell me of the sea.", "")
 numbers, nan = st.floats(-1e6, 1e6), st.just(math.nan)

@@ -3,8 +3,8 @@
 import pytest
 
 from conf.schema import RewardConfig
-from rewards.composition import compose
 from rewards.verifier import Attempt, Problem, Score
+from tasks.rollouts.grade import compose
 
 PROBLEM = Problem("g/1", "gsm8k", "How many?", "#### 4")
 CORRECT, WRONG, SILENT = Score(1.0, "correct"), Score(0.0, "wrong"), Score(0.0, "no_answer")
