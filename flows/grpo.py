@@ -38,7 +38,7 @@ class Rounds:
     """All rounds of a night, numbered across its blocks, and their shared state.
 
     `exam`: problems that are never drawn. `registered`: digests that the registry knows. `division`: of the night's
-    hours. `quiz`: the one before the lessons. `learned`: the reward model's part, where one serves. `teacher`: of
+    hours. `quiz`, `latest`: those before and after the lessons. `learned`: the reward model's part, where one serves. `teacher`: of
     on-policy distillation. `over`: no further block or lesson begins, because the night's hours are over or an alarm is
     severe.
     """
@@ -51,6 +51,7 @@ class Rounds:
         registered: Set[str],
         division: Division,
         quiz: Artifact | None = None,
+        latest: Artifact | None = None,
         learned: LearnedReward | None = None,
         teacher: Path | None = None,
     ) -> None:
@@ -60,11 +61,9 @@ class Rounds:
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
-            night.hours,
-            night.config,
-            night.home.nights,
-            division,
+            *(night.hours, night.config, night.home.nights, division),
             quiz=seconds_answering(quiz),
+            latest=seconds_answering(latest or quiz),
             ranking=slowest_ranking(night.folder),
         )
         self.block: Step  # the current block,

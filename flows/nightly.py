@@ -220,7 +220,7 @@ def _study(night: Night, tracking: Tracking, opening: _Opening, division: Divisi
     learned = learned_reward(night, journal, reward_model, opening.champion, distilled, opening.problems)
     log_judge(tracking, night.folder)
     registered = {version.digest for version in opening.versions}
-    arguments = (registered, division, opening.before, learned, opening.teacher)
+    arguments = (registered, division, opening.before, quizzes.taken.get(distilled), learned, opening.teacher)
     rounds = Rounds(night, opening.problems, tracking, *arguments)
     return distilled, recipe.run(rounds, distilled), rounds
 

@@ -154,7 +154,9 @@ class Allowance:
     """Decides whether another round fits into the night's hours, with quiz, exam, decision and report after it.
 
     `rounds`, `quizzes`: seconds of this night's uninterrupted rounds, and of the quizzes between them. `quiz`: of the
-    one before the lessons; that after the rounds takes as long. `ranking`: of the slower ranking of the held-out picks.
+    one before the lessons; `latest`: of the one after them, as long as which that after the rounds takes (default:
+    `quiz`). A student that has learned to be brief also takes less time in the exam. `ranking`: of the slower ranking
+    of the held-out picks.
     """
 
     def __init__(
@@ -165,14 +167,16 @@ class Allowance:
         division: Division,
         *,
         quiz: float = 0.0,
+        latest: float | None = None,
         ranking: float = 0.0,
     ) -> None:
         self.hours, self.config, self.nights = hours, config, nights
         self.first_round = division.round or 0.0  # expected, where no earlier night had any
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
-        self.quiz = quiz
-        self.after = (division.exam or 0.0) + (division.after or 0.0) + quiz + ranking
+        self.quiz = quiz if latest is None else latest
+        saved = division.most * max(0.0, quiz - self.quiz) / max(1, config.lessons.quiz_problems)
+        self.after = max(0.0, (division.exam or 0.0) - saved) + (division.after or 0.0) + self.quiz + ranking
 
     @property
     def round(self) -> float:

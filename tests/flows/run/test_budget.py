@@ -184,6 +184,13 @@ def test_the_rate_falls_to_zero_over_the_rounds_that_fit(tmp_path: Path, clock: 
     assert endless.rate_factor(4) == 0.25
 
 
+def test_a_student_that_answers_faster_leaves_more_time(tmp_path: Path) -> None:
+    """200 quiz problems took 40 s before the lessons and 20 s after: the exam's 100 take it 10 s less."""
+    assert allowance(tmp_path, 10, quiz=40.0).after == 100 + 60 + 40
+    assert allowance(tmp_path, 10, quiz=40.0, latest=20.0).after == 90 + 60 + 20
+    assert allowance(tmp_path, 10, quiz=40.0, latest=50.0).after == 100 + 60 + 50
+
+
 def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
     adapters = load_night(STARTER, ["budget_minutes=10", "lora={}"])
     assert divide(Hours.of(adapters, "2026-11-20"), adapters, tmp_path, 868, 0, None).after == 120
