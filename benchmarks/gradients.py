@@ -192,8 +192,8 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _ratio(choice: str, pairs: Sequence[tuple[Mapping[str, Any], int]]) -> float:
-    cosines = ([one["cosines"][name][number] for one, number in pairs] for name in (choice, ALL))
-    return float(np.divide(*(np.mean(values) for values in cosines)))
+    ours, whole = ([one["cosines"][name][number] for one, number in pairs] for name in (choice, ALL))
+    return float(np.mean(ours) / np.mean(whole))
 
 
 if __name__ == "__main__":

@@ -38,9 +38,9 @@ class Rounds:
     """All rounds of a night, numbered across its blocks, and their shared state.
 
     `exam`: problems that are never drawn. `registered`: digests that the registry knows. `division`: of the night's
-    hours. `quiz`, `latest`: those before and after the lessons. `learned`: the reward model's part, where one serves. `teacher`: of
-    on-policy distillation. `over`: no further block or lesson begins, because the night's hours are over or an alarm is
-    severe.
+    hours. `quiz`, `latest`: those before and after the lessons. `learned`: the reward model's part, where one serves.
+    `teacher`: of on-policy distillation. `over`: no further block or lesson begins, because the night's hours are over
+    or an alarm is severe.
     """
 
     def __init__(
