@@ -167,9 +167,10 @@ def _products(seconds: float) -> float | None:
 
 
 def minutes_left(config: NightConfig) -> float | None:
-    """Return how many minutes a night that begins now has; None without hours."""
+    """Return how many minutes a night that begins now has; None without hours, or where its deadline is past."""
     hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
-    return None if math.isinf(hours.end) else (hours.end - time.time()) / 60
+    left = (hours.end - time.time()) / 60
+    return None if math.isinf(left) or left <= 0 else left
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,8 @@ def check_hours(home: Home, config: NightConfig) -> None:
     minutes = minutes_left(config)
     if minutes is None or (known := expected(home, config)) is None or 60 * minutes >= known.least:
         return
-    setting = "budget_minutes" if config.budget_minutes is not None else "deadline"
+    budget = config.budget_minutes
+    setting = "deadline" if budget is None or minutes < budget - 1 else "budget_minutes"
     raise InputError(
         f"{setting}: {_minutes(minutes)} are too short for anything: what every night does and an exam of {FIRST_LOOK} "
         f"problems take about {math.ceil(known.least / 60)} minutes on this machine; give it at least those"

@@ -40,7 +40,7 @@ def test_the_hub_reads_the_exam_and_the_owner_the_lineage(tmp_path: Path, night:
     assert f"| made from | `{models['distilled'].name}` |" in lines
     assert f"| champion of that night | `{DIGESTS['champion']}` |" in lines
     assert "- worked solutions: 190 kept, 2 dropped, 1 unknown" in lines
-    assert "- in this order: distill → lessons → 40 rounds of grpo" in lines
+    assert "- in this order: distill → lessons → 80 rounds of grpo" in lines
     rows = [line for line in lines if line.startswith(f"| {TARGET} |")]
     assert len(rows) == 1
     assert rows[0].startswith(f"| {TARGET} | 400 | {accuracy:.3f} | ")

@@ -86,7 +86,7 @@ def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
     assert len(begun) > len(prompts) / 2
     tokenizer = load_tokenizer(student)
     for row in begun.to_dict("records"):
-        assert row["hint"] == "Ann has three apples and buys"
+        assert row["hint"] == "Ann has three apples and"
         assert row["kind"] == f"{row['problem_id']} · hint 0.5"
         assert tokenizer.decode([int(token) for token in row["prompt_token_ids"]]).endswith(
             f"\nAssistant:{row['hint']}"
