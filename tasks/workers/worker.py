@@ -1,6 +1,6 @@
 """The child processes that hold the engine and the trainer: call, restart, close.
 
-One small seam on the standard library's process pool; a cluster's actors stand behind it too (`tasks/cluster`).
+One small seam on the standard library's process pool; a cluster's actors stand behind it too (`cluster.py`).
 """
 
 import ctypes
