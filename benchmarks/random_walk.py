@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from models.td import LinearTd
-
 STATES, EPISODES = 19, 10
 TRUTH = np.arange(-18, 20, 2) / 20
 LAMBDAS = (0.0, 0.4, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -23,6 +21,32 @@ ALPHAS = np.linspace(0.05, 1.0, 20)
 PICTURE = Path("docs/random-walk.png")
 FEATURES = np.eye(STATES)
 END = np.zeros(STATES)
+
+
+class LinearTd:
+    """TD(λ) with linear values: accumulating traces (12.2), or true online (12.5, van Seijen et al. 2016)."""
+
+    def __init__(self, alpha: float, lam: float, *, true_online: bool) -> None:
+        self.alpha, self.lam, self.true_online = alpha, lam, true_online
+        self.weights = np.zeros(STATES)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an episode: forget the trace."""
+        self.trace, self.before = np.zeros(STATES), 0.0
+
+    def learn(self, x: np.ndarray, reward: float, following: np.ndarray) -> None:
+        """Learn from a transition between two states' features (zeros: the end), without discount."""
+        value, next_value = float(self.weights @ x), float(self.weights @ following)
+        error = reward + next_value - value
+        if self.true_online:
+            self.trace = self.lam * self.trace + (1.0 - self.alpha * self.lam * float(self.trace @ x)) * x
+            drift = value - self.before
+            self.weights = self.weights + self.alpha * ((error + drift) * self.trace - drift * x)
+            self.before = next_value
+        else:
+            self.trace = self.lam * self.trace + x
+            self.weights = self.weights + self.alpha * error * self.trace
 
 
 def main() -> None:
@@ -50,7 +74,7 @@ def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> fl
     errors: list[float] = []
     for seed in range(runs):
         chance = np.random.default_rng(seed)
-        learner = LinearTd(STATES, alpha, 1.0, lam, true_online=true_online)
+        learner = LinearTd(alpha, lam, true_online=true_online)
         for _ in range(EPISODES):
             learner.begin()
             with np.errstate(over="ignore", invalid="ignore"):  # large steps with long traces diverge
