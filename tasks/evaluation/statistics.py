@@ -10,8 +10,6 @@ from scipy.optimize import root_scalar
 from scipy.special import bdtrc
 from scipy.stats import binom, binomtest, norm, sem, t
 
-from models.lessons.ranking import wilson_interval
-
 DRAWS = 10_000  # of the bootstrap
 POWER = 0.8  # four times in five
 USUAL_FLIPS = 0.15  # the share of answers that a night flips
@@ -33,8 +31,10 @@ class Accuracy:
     @classmethod
     def of(cls, correct: int, n: int) -> "Accuracy":
         """Return the accuracy of `n` answers of which `correct` are."""
-        interval = wilson_interval(correct, n)
-        return cls(interval.value, interval.low, interval.high, n)
+        if n == 0:
+            return cls(0.0, 0.0, 1.0, 0)
+        interval = binomtest(correct, n).proportion_ci(method="wilson")
+        return cls(correct / n, float(interval.low), float(interval.high), n)
 
     @classmethod
     def of_outcomes(cls, outcomes: pd.Series, counted: bool) -> "Accuracy":
