@@ -69,7 +69,7 @@ def judge_groups(
         for index, (group, answers) in enumerate(zip(groups, different, strict=True))
         for order, request in enumerate(requests(group.question, answers, ORDERS, seed=0))
     ]
-    questions = [Question((("user", request.text),)) for _, _, request in asked]
+    questions = [Question([{"role": "user", "content": request.text}]) for _, _, request in asked]
     replies = Replies([])
     if questions:
         replies = ask(questions, endpoint, cache, until, f"{night}-judge", local() if local else None, JUDGE_KEY)
