@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from conf.storage.home import Home
-from models.hf.checkpoint import base_of, is_adapter
+from models.hf.checkpoint import is_adapter
 from tasks.workers.worker import call_once
 
 LIMIT = 900.0  # seconds to merge
@@ -23,6 +23,6 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
         from models.hf.merging import merge
 
         shutil.rmtree(merged, ignore_errors=True)
-        call_once("merging", LIMIT, merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
+        call_once("merging", LIMIT, merge, checkpoint, merged / "draft", trust_remote_code)
         (merged / "draft").rename(target)
     return target
