@@ -24,10 +24,9 @@ from models.lessons.preference_data import EpisodeExample, Example
 from models.optim.lanes import Lanes, add
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
-from models.optim.step_metrics import round_means
 from models.optim.trainer_state import TrainerState, read_state, write_state
 from models.packing.batches import logprobs_by_row, padded_rows, rollout_logprobs
-from models.packing.grpo_round import GrpoRound, MicrobatchLoss
+from models.packing.grpo_round import GrpoRound, MicrobatchLoss, round_means
 from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
