@@ -62,11 +62,17 @@ def disabled(model: torch.nn.Module) -> Iterator[None]:
             layer._disable_adapters = False
 
 
-def dropout(model: torch.nn.Module, on: bool) -> None:
-    """Switch the adapters' dropout, and nothing else, on or off."""
-    for module in model.modules():
-        if isinstance(module, LoraLayer):
-            module.lora_dropout.train(on)
+@contextmanager
+def dropout(model: torch.nn.Module, on: bool) -> Iterator[None]:
+    """Let the adapters, and nothing else, have dropout, where it is `on`."""
+    layers: list[Any] = [module.lora_dropout for module in model.modules() if isinstance(module, LoraLayer)]
+    for layer in layers:
+        layer.train(on)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.eval()
 
 
 def save_adapter(model: PreTrainedModel, folder: Path) -> None:
