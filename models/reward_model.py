@@ -72,8 +72,6 @@ class RewardModel:
         """Load the model that `save` wrote. Raises OSError if the folder holds none."""
         loaded = cls(checkpoint, config)
         loaded.head.load_state_dict(load_file(checkpoint / HEAD, device=str(loaded.device)))
-        loaded.model.requires_grad_(False)
-        loaded.head.requires_grad_(False)
         return loaded
 
     def save(self, folder: Path) -> None:

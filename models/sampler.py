@@ -20,7 +20,7 @@ from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, kv_cache_bytes
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.hf.checkpoint import base_of, same_weights, wrong_precisions
-from models.hf.hardware import compute_dtype
+from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
 
 ATTEMPTS = 3  # for completions that end for another reason than `stop` or `length`
@@ -40,8 +40,8 @@ class Sampler:
 
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
-        self._cuda = cuda = torch.cuda.is_available()
-        dtype = compute_dtype(torch.device("cuda" if cuda else "cpu"))
+        device = resolve_device("auto")
+        self._cuda = cuda = device.type == "cuda"
         base = base_of(checkpoint)
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
@@ -49,7 +49,7 @@ class Sampler:
             token_ranks.leave_out()
         self.llm = LLM(
             model=str(base),
-            dtype="float32" if dtype == torch.float32 else "bfloat16",
+            dtype=str(compute_dtype(device)).removeprefix("torch."),
             load_format="safetensors",  # loading other files can run code
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
+from conf.storage.durable import read_json
 from conf.storage.home import NightError
 from models.rollout import Rollout
 
@@ -56,8 +57,5 @@ def write_probe(checkpoint: Path, probe: Probe) -> None:
 
 def read_probe(checkpoint: Path) -> Probe | None:
     """Return a checkpoint's probe, None if it has none (another program wrote the checkpoint)."""
-    file = checkpoint / PROBE_FILE
-    if not file.exists():
-        return None
-    content = json.loads(file.read_text())
-    return Probe(content["token_ids"], content["logprobs"])
+    content = read_json(checkpoint / PROBE_FILE)
+    return content and Probe(content["token_ids"], content["logprobs"])

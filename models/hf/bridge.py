@@ -26,23 +26,19 @@ class Bridge:
         talk = [*first, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": NEXT}]
         begun, whole = (rendered_prompt(tokenizer, messages, student) for messages in (first, talk))
         after = whole.rpartition(ANSWER)[2]
-        if not whole.startswith(begun) or ANSWER not in whole or after.count(NEXT) != 1:
-            raise _not_append_only()
+        appends = whole.startswith(begun) and ANSWER in whole and after.count(NEXT) == 1
         end = str(tokenizer.eos_token)
         self.has_end = after.startswith(end)
-        self.before, self.after = after.removeprefix(end).split(NEXT)
+        self.before, _, self.after = after.removeprefix(end).partition(NEXT)
         tokens = [*prompt_tokens(tokenizer, first, student), *answer_tokens(tokenizer, ANSWER), *self(NEXT)]
-        if self.has_end and tokens != prompt_tokens(tokenizer, talk, student):
-            raise _not_append_only()
+        if not appends or (self.has_end and tokens != prompt_tokens(tokenizer, talk, student)):
+            raise InputError(
+                "student: its chat template changes earlier answers when a conversation goes on, so that episodes of "
+                "several turns would not be what was sampled; give another in student.chat_template, as "
+                "conf/ants_qwen3.yaml does"
+            )
 
     def __call__(self, text: str, *, ended: bool = True) -> list[int]:
         """Return the token ids that follow an answer. `ended`: whether it has its end token already."""
         following = encode(self.tokenizer, f"{self.before}{text}{self.after}")
         return following if ended else [*answer_tokens(self.tokenizer, ""), *following]
-
-
-def _not_append_only() -> InputError:
-    return InputError(
-        "student: its chat template changes earlier answers when a conversation goes on, so that episodes of several "
-        "turns would not be what was sampled; give another in student.chat_template, as conf/ants_qwen3.yaml does"
-    )

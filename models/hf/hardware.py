@@ -78,11 +78,9 @@ def describe_device() -> str:
 
     GPUs are named by nvidia-smi, because torch would allocate memory on the GPU for it.
     """
-    import torch
-
-    if torch.cuda.is_available():
-        return f"{_gpus()}, {compute_dtype(torch.device('cuda'))}".replace("torch.", "")
-    return f"{_processor()}, {len(cores())} cores, {compute_dtype(torch.device('cpu'))}".replace("torch.", "")
+    device = resolve_device("auto")
+    name = _gpus() if device.type == "cuda" else f"{_processor()}, {len(cores())} cores"
+    return f"{name}, {compute_dtype(device)}".replace("torch.", "")
 
 
 def release_gpu_memory() -> None:

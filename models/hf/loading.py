@@ -3,13 +3,13 @@
 The night's own process needs tokenizers only. What models need is imported with the first one: it takes 6 s.
 """
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conf.schema import StudentConfig
+from conf.storage.durable import read_json
 from conf.storage.home import InputError
 from models.hf.checkpoint import base_of, is_adapter
 
@@ -93,12 +93,7 @@ def _is_generic(folder: Path) -> bool:
 
     Then transformers need not look for its class, for which it would import all that models need.
     """
-    try:
-        config, tokenizer = (
-            json.loads((folder / f"{name}.json").read_text()) for name in ("config", "tokenizer_config")
-        )
-    except (OSError, ValueError):  # whoever loads it will say what is wrong
-        return False
+    config, tokenizer = (read_json(folder / f"{name}.json", {}) for name in ("config", "tokenizer_config"))
     named = config.get("model_type"), tokenizer.get("tokenizer_class")
     return named == ("llama", GENERIC) and "auto_map" not in tokenizer
 

@@ -43,8 +43,6 @@ def fit(
     trained.
     """
     model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
-    model.model.requires_grad_(True)
-    model.head.requires_grad_(True)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):
         torch.manual_seed(seed)  # the adapters' first weights
         if trainer.lora is not None:
@@ -62,10 +60,7 @@ def fit(
     rng, size = random.Random(seed), PICKS_PER_STEP
     orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(1 if continues else config.epochs)]
     batches = [order[start : start + size] for order in orders for start in range(0, len(order), size)]
-    curve = [_step(model, optimizers, picks, batch) for batch in batches]
-    model.model.requires_grad_(False)
-    model.head.requires_grad_(False)
-    return model, curve
+    return model, [_step(model, optimizers, picks, batch) for batch in batches]
 
 
 def _step(
