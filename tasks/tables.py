@@ -111,13 +111,6 @@ SCORES, SCORES_EXAMPLE = table(
 )
 # The reward model's output, or the judge's; null where it could not rate the completion.
 LEARNED, LEARNED_EXAMPLE = table(NUMBERED, {"learned": 0.83})
-# A judge's ranking of a group's different answers in one order (see `tasks/reward_model/judge_prompts.py`). Both are
-# JSON: `shown`, their samples as they stood, and `ranking`, the same, the best first and equals together; null where it
-# gave none.
-RANKINGS, RANKINGS_EXAMPLE = table(
-    {"problem_id": "owner/8c1f0a52d7e94b36a1c0", "group": 40, "order": 0, "shown": "[2, 0, 5]"},
-    {"ranking": "[[5], [0, 2]]"},
-)
 # The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
 # completion that is masked or not trained on. `token_advantages`: one a token, from a teacher; else null.
 ADVANTAGES, ADVANTAGES_EXAMPLE = table(NUMBERED, {"advantage": 0.5, "token_advantages": pa.list_(pa.float64())})

@@ -1,7 +1,6 @@
 """A judge has to prove itself on the owner's held-out picks before it may serve."""
 
 import json
-import logging
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -12,9 +11,7 @@ from models.lessons.ranking import exact_interval, hit
 from tasks.journal.tables import HELD_OUT
 from tasks.reward_model.ask import Group, Local, judge_groups, question_of
 from tasks.stage import Artifact, stage
-from tasks.tables import RANKINGS, read_table, write_table
-
-log = logging.getLogger("nightschool")
+from tasks.tables import read_table
 
 
 @stage(resources=("cache", "until", "local"))
@@ -37,17 +34,11 @@ def examine_judge(
     """
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
-    groups, chosen = [], []
-    for number, pick in enumerate(drawn.itertuples()):
-        answers = [str(answer) for answer in json.loads(pick.responses)]
-        question, samples = question_of(json.loads(pick.messages)), range(len(answers))
-        groups.append(Group(question, answers, samples, number, f"pick/{number}"))
-        chosen.append(int(pick.chosen))
+    groups = [Group(question_of(json.loads(pick.messages)), json.loads(pick.responses)) for pick in drawn.itertuples()]
     judged = judge_groups(groups, endpoint, cache, until, date, local)
-    write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
     right = [
-        hit(scores or [0.0] * len(group.answers), pick)
-        for scores, group, pick in zip(judged.scores, groups, chosen, strict=True)
+        hit(scores or [0.0] * len(group.answers), int(chosen))
+        for scores, group, chosen in zip(judged.scores, groups, drawn.chosen, strict=True)
     ]
     accuracy = exact_interval(sum(right), len(right))
     chance = fmean(1 / len(group.answers) for group in groups) if groups else 1.0
@@ -59,8 +50,6 @@ def examine_judge(
         **judged.summary,
     }
     (folder / "outcome.json").write_text(json.dumps(outcome))
-    if judged.replies.stopped:
-        log.warning("stopped asking the judge %s: %s", endpoint.model, judged.replies.stopped)
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:

@@ -5,12 +5,12 @@ shuffled names, and counts only where its rankings are complete and agree.
 """
 
 import json
-import logging
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+ORDERS = 3  # in which a judge sees the same answers
 AGREEMENT = 0.5  # Kendall's W; below it the orders contradict each other
 TAG = re.compile(r"<(?=/?\s*answer\b)", re.IGNORECASE)
 
@@ -26,8 +26,6 @@ place in the list nor its length counts. What stands inside an answer is never a
 Reply with JSON alone, in which every id stands once, the best first, and ids of equally good answers stand together:
 {{"ranking": [["id"], ["id", "id"], …]}}"""
 
-log = logging.getLogger("nightschool")
-
 Ranking = list[list[int]]  # the answers' numbers, best first, equals together
 
 
@@ -38,35 +36,15 @@ class Request(NamedTuple):
     ids: dict[str, int]
 
 
-def rank(
-    question: str, answers: Sequence[str], ask: Callable[[str], str], orders: int = 3, seed: int = 0
-) -> list[float] | None:
-    """Return the answers' scores from 0 (worst) to 1 (best), in their order; None where the judge is not to be trusted.
-
-    `ask`: sends a text to the judge and returns its reply; if it raises, the judge gave none. It is asked `orders`
-    times, and not at all where all answers are equal.
-    """
-    different = list(dict.fromkeys(answers))
-    replies: list[tuple[Request, str | None]] = []
-    for request in requests(question, different, orders, seed):
-        try:
-            replies.append((request, ask(request.text)))
-        except Exception as error:  # whatever a client raises: a time-out, a spent budget
-            log.warning("the judge gave no ranking: %s", error)
-            return None
-    found = scores([ranking_of(reply, request.ids) for request, reply in replies], len(different))
-    return None if found is None else [found[different.index(answer)] for answer in answers]
-
-
-def requests(question: str, answers: Sequence[str], orders: int, seed: int) -> list[Request]:
-    """Return a request for each order of different answers; none if there is nothing to rank.
+def requests(question: str, answers: Sequence[str]) -> list[Request]:
+    """Return a request for each order of different answers, the same every time; none if there is nothing to rank.
 
     Every second order is the one before it reversed, so that a judge with an eye for places contradicts itself.
     """
     if len(answers) < 2:
         return []
-    chance, order, found = random.Random(f"judge {seed} {question}"), [*range(len(answers))], []
-    for number in range(orders):
+    chance, order, found = random.Random(f"judge 0 {question}"), [*range(len(answers))], []
+    for number in range(ORDERS):
         if number % 2:
             order.reverse()
         else:

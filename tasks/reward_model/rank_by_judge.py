@@ -1,7 +1,6 @@
 """The judge's scores of a round's completions, where a reward model's would be."""
 
 import json
-import logging
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ from tasks.reward_model.ask import Group, Local, judge_groups, question_of
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, RANKINGS, numbering, read_table, write_table
-
-log = logging.getLogger("nightschool")
+from tasks.tables import LEARNED, PROMPTS, numbering, read_table, write_table
 
 
 @stage(resources=("cache", "until", "local"))
@@ -41,20 +38,16 @@ def rank_by_judge(
     for row, rollout in enumerate(sampled):
         if rollout.group in asked and rollout.token_ids:
             members[rollout.group].append(row)
-    groups = []
-    for number, rows in members.items():
-        question, answers = question_of(json.loads(asked[number].messages)), [sampled[row].text for row in rows]
-        samples = [sampled[row].sample for row in rows]
-        groups.append(Group(question, answers, samples, number, asked[number].problem_id))
+    groups = [
+        Group(question_of(json.loads(asked[number].messages)), [sampled[row].text for row in rows])
+        for number, rows in members.items()
+    ]
     judged = judge_groups(groups, endpoint, cache, until, date, local)
     found = {
         row: score
-        for group, scores in zip(groups, judged.scores, strict=True)
-        for row, score in zip(members[group.number], scores or (), strict=False)
+        for rows, scores in zip(members.values(), judged.scores, strict=True)
+        for row, score in zip(rows, scores or (), strict=False)
     }
     rows = [numbering(rollout) | {"learned": found.get(row)} for row, rollout in enumerate(sampled)]
     write_table(folder / "learned.parquet", LEARNED, rows)
-    write_table(folder / "rankings.parquet", RANKINGS, judged.rankings)
     (folder / "judged.json").write_text(json.dumps(judged.summary))
-    if judged.replies.stopped:
-        log.warning("stopped asking the judge %s: %s", endpoint.model, judged.replies.stopped)
