@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -58,22 +57,16 @@ def rank_picks(
         logprobs = trainer.call(trainer_process.logprobs_of, tokenizer, config, rollouts)
     else:
         logprobs = trainer.call(trainer_process.logprobs, predecessor, config, rollouts)
-    likelihoods = iter(map(fmean, logprobs))
-    found = [([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
-    right = [_is_first(likelihood, chosen) for likelihood, chosen in found]
-    margins = [_margin(likelihood, chosen) for likelihood, chosen in found]
+    likelihoods, right, margins = iter(map(fmean, logprobs)), list[bool](), list[float]()
+    for _, answers, chosen in rankings:
+        others = [next(likelihoods) for _ in answers]
+        picked = others.pop(chosen)
+        right.append(all(picked > other for other in others))
+        margins.append(picked - fmean(others))
     accuracy = fmean(right) if right else None
     openings = [hashlib.sha256(opening(messages).encode()).hexdigest()[:12] for messages, _, _ in rankings]
     written = {"accuracy": accuracy, "right": right, "margins": margins, "generated": picks.generated.tolist()}
     (folder / "ranking.json").write_text(json.dumps(written | {"openings": openings}))
-
-
-def _is_first(likelihoods: Sequence[float], chosen: int) -> bool:
-    return all(likelihoods[chosen] > other for index, other in enumerate(likelihoods) if index != chosen)
-
-
-def _margin(likelihoods: Sequence[float], chosen: int) -> float:
-    return likelihoods[chosen] - fmean(other for index, other in enumerate(likelihoods) if index != chosen)
 
 
 def _as_rollout(group: int, sample: int, prompt: list[int], answer: list[int], policy: str) -> Rollout:

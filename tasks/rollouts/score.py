@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -69,7 +68,16 @@ def score(
         for attempt in attempts
     ]
     if learned is not None and learned_reward is not None:
-        scores = _with_learned(attempts, scores, learned, learned_reward, reward, grpo)
+        scores = with_learned(
+            attempts,
+            scores,
+            read_table(learned.folder / "learned.parquet", LEARNED).learned.tolist(),
+            learned_reward,
+            length_penalty=reward.length_penalty,
+            max_tokens=grpo.max_completion_tokens,
+            # divided by its deviation, a group in which nothing else differs would count as much as any other
+            limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
+        )
     rows = [
         numbering(rollout)
         | {"reward": score.reward, "verdict": score.verdict, "seconds": score.seconds}
@@ -94,32 +102,6 @@ def _marked(attempt: Attempt, score: Score) -> Score:
     if attempt.finish_reason != "given":
         return score
     return replace(score, verdict=GIVEN) if score.verdict == "correct" else replace(score, reward=None, verdict=FAILED)
-
-
-def _with_learned(
-    attempts: Sequence[Attempt],
-    scores: Sequence[Score | None],
-    learned: Artifact,
-    config: LearnedRewardConfig,
-    reward: RewardConfig,
-    grpo: GrpoConfig,
-) -> list[Score]:
-    """Add the reward model's scores.
-
-    A tie-breaker is bounded. There is none where advantages are divided by the
-    group's standard deviation: a group in which nothing else differs would count as much as any other.
-    """
-    table = read_table(learned.folder / "learned.parquet", LEARNED)
-    limit = config.tie_breaker if grpo.scale == "none" else 0.0
-    return with_learned(
-        attempts,
-        scores,
-        [math.nan if pd.isna(value) else float(value) for value in table.learned],
-        config,
-        length_penalty=reward.length_penalty,
-        max_tokens=grpo.max_completion_tokens,
-        limit=limit,
-    )
 
 
 def _write_solve_rates(
