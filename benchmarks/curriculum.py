@@ -11,14 +11,14 @@ the best level only (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), a
 """
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
-from tasks.rollouts.curriculum import ARMS_FILE
-from tasks.tables import ARMS, read_table
+from tasks.rollouts.curriculum import ARMS
 
 EVEN = "even"
 CHOICES = (EVEN, "solve_rate", "signal")
@@ -60,10 +60,11 @@ def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:
 
 
 def arms_of(night: Path) -> pd.DataFrame:
-    """Return the rows of ARMS of a night's rounds, of what was drawn and graded, with their levels."""
-    arms = pd.concat([read_table(file, ARMS) for file in sorted(night.glob(f"round-*/score/{ARMS_FILE}"))])
+    """Return the arms of a night's rounds, of what was drawn and graded, with their levels."""
+    rounds = [json.loads(file.read_text()) for file in sorted(night.glob(f"round-*/score/{ARMS}"))]
+    arms = pd.concat([pd.DataFrame.from_dict(one, orient="index") for one in rounds])
     arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
-    return arms.assign(level=arms["arm"].str.split("/").str[1])
+    return arms.assign(level=arms.index.str.split("/").str[1])
 
 
 def signal_of(arms: pd.DataFrame) -> float:

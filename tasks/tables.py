@@ -172,25 +172,6 @@ SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
     {"level": "1"},
 )
 
-# The arms of the curriculum after a round: see `tasks/rollouts/curriculum.py`. `probability`: that a problem drawn for
-# the round is of it; null where it was not to be drawn. `signal`: the mean absolute advantage in this round. `solved`:
-# the share solved when it was last drawn. `estimate`: what `choice` draws by; null where that needs none, or nothing is
-# known.
-ARMS = schema(
-    {"arm": pa.string(), "choice": pa.string(), "drawn": pa.int32(), "tokens": pa.int64()},
-    {"probability": pa.float64(), "signal": pa.float64(), "solved": pa.float64(), "estimate": pa.float64()},
-)
-ARMS_EXAMPLE: Row = {
-    "arm": "arithmetic/1/minus",
-    "choice": "signal",
-    "drawn": 3,
-    "tokens": 642,
-    "probability": 0.21,
-    "signal": 0.44,
-    "solved": 0.5,
-    "estimate": 0.41,
-}
-
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows that have exactly the schema's columns; raise ValueError or pa.ArrowException where they do not."""

@@ -15,14 +15,14 @@ from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 from tasks.reward_model.learned_reward import with_learned
 from tasks.rollouts import verdicts
-from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
+from tasks.rollouts.curriculum import ARMS, next_arms, read_arms, tried
 from tasks.rollouts.grade import compose, score_all
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
-from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
 from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
@@ -91,10 +91,9 @@ def score(
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
     _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
-    before = read_arms(solve_rates.folder) if solve_rates else []
-    probabilities = prompts.read_json("selection.json")["arms"]
-    arms = next_arms(before, tried(verifiable, attempts, scores), probabilities, grpo.choice, 1 - SOLVE_RATE_DECAY)
-    write_table(folder / ARMS_FILE, ARMS, arms)
+    before = read_arms(solve_rates.folder) if solve_rates else {}
+    arms = next_arms(before, tried(verifiable, attempts, scores), grpo.choice, 1 - SOLVE_RATE_DECAY)
+    (folder / ARMS).write_text(json.dumps(arms))
 
 
 def _marked(attempt: Attempt, score: Score) -> Score:

@@ -74,7 +74,7 @@ def admit(
         )
     write_table(folder / "prompts.parquet", PROMPTS, prompts)
     write_table(folder / "proposals.parquet", PROPOSALS, rows)
-    (folder / "selection.json").write_text(json.dumps({"drawn": len(prompts), "arms": {}}))
+    (folder / "selection.json").write_text(json.dumps({"drawn": len(prompts)}))
     (folder / "excluded.json").write_text("{}")
 
 
