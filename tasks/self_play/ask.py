@@ -45,7 +45,6 @@ def ask_for_problems(
             {"problem_id": f"{QUESTIONER}/{group}", "group": group, "messages": json.dumps(messages)}
             | {"prompt_token_ids": prompt_tokens(tokenizer, messages, student), "question": messages[0]["content"]}
             | {"kind": QUESTIONER, "source": "self_play", "entry": entry}
-            | {"benchmark": None, "truth": None, "level": None}
         )
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "shown.json").write_text(json.dumps(sorted(shown)))

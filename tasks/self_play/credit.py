@@ -13,8 +13,7 @@ from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
 from tasks.tables import ADVANTAGES, PROPOSALS, SCORES, Row, numbering, read_table, table_rows, write_table
 
-UNREADABLE = -1.0  # the reward of what is no problem
-REPEATED = 0.0
+FIXED = {"unreadable": -1.0, "repeated": 0.0}  # rewards of what is no new problem
 
 
 def question_reward(solved: float, share: float) -> float:
@@ -51,15 +50,10 @@ def credit_questions(
             solved[int(row["group"])].append(float(row["verdict"] == "correct"))
     asked = [row for row in judged if row["verdict"] == "admitted" and solved[row["asked_group"]]]
     kinds = Counter(row["kind"] for row in asked)
-    rewards: dict[tuple[int, int], float] = {}
-    for row in judged:
-        key = row["group"], row["sample"]
-        if row["verdict"] == "unreadable":
-            rewards[key] = UNREADABLE
-        elif row["verdict"] == "repeated":
-            rewards[key] = REPEATED
-        elif row in asked:
-            rewards[key] = question_reward(fmean(solved[row["asked_group"]]), kinds[row["kind"]] / len(asked))
+    rewards = {(row["group"], row["sample"]): FIXED[row["verdict"]] for row in judged if row["verdict"] in FIXED}
+    for row in asked:
+        reward = question_reward(fmean(solved[row["asked_group"]]), kinds[row["kind"]] / len(asked))
+        rewards[row["group"], row["sample"]] = reward
     written = sampled_rollouts(proposals)
     given = torch.tensor([rewards.get((one.group, one.sample), float("nan")) for one in written])
     advantages = group_advantages(given.view(1, -1).double(), grpo.scale)
