@@ -11,11 +11,10 @@ from jinja2 import TemplateError
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.checkpoint import learned
-from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.hf.loading import load_tokenizer
 from models.lessons.pace import Pace, came
-from models.lessons.preference_data import EpisodeExample, Example
 from rewards.data.benchmarks import configured, is_user_defined
-from tasks.distillation.demonstrations import Demonstrations
+from tasks.distillation.demonstrations import example_maker
 from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import (
     LEARNED,
@@ -73,34 +72,22 @@ def distill(
     known = learned(checkpoint)
     read = [trace for table in tables for trace in table if trace.lesson not in known]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-
-    demonstrations = {
-        benchmark.name: Demonstrations(benchmark.environment, tokenizer, student)
-        for benchmark in map(configured, benchmarks)
-        if benchmark.environment is not None
-    }
-
-    def tokens(trace: Trace) -> Example | EpisodeExample:
-        if trace.benchmark in demonstrations:
-            return demonstrations[trace.benchmark].example(trace)
-        return prompt_tokens(tokenizer, trace.messages, student), answer_tokens(tokenizer, trace.response)
+    example = example_maker(map(configured, benchmarks), tokenizer, student)
 
     def unfit(trace: Trace) -> Fate | None:
         try:
-            return "too_long" if sum(map(len, tokens(trace)[:2])) > max_tokens else None
+            return "too_long" if sum(map(len, example(trace)[:2])) > max_tokens else None
         except TemplateError:
             return "refused"
 
-    user_benchmarks = {entry.name: configured(entry) for entry in benchmarks if is_user_defined(entry)}
-    filtered = filter_traces(
-        read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
-    )
+    user_benchmarks = [configured(entry) for entry in benchmarks if is_user_defined(entry)]
+    filtered = filter_traces(read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, user_benchmarks)
     own = read_rollouts(rehearsed.folder / "rollouts.parquet") if rehearsed else []
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
         filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
     chosen = [index for index, trace in enumerate(filtered) if trace.fate in LEARNED]
-    examples = [tokens(filtered[index]) for index in chosen]
+    examples = [example(filtered[index]) for index in chosen]
     curve: list[dict[str, float]] = []
     if examples:
         rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))

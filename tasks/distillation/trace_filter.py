@@ -119,6 +119,14 @@ def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
     return [replace(trace, fate="later") if index in later else trace for index, trace in enumerate(traces)]
 
 
+def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchmark]) -> Benchmark | None:
+    """Return the benchmark that a trace names, the user's `own` or a built-in one; None if there is none."""
+    found = next((benchmark for benchmark in own if benchmark.name == name), None)
+    if found is None and name in get_args(BenchmarkName):
+        return benchmarks.load(str(name), sandbox)
+    return found
+
+
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]) -> list[Trace]:
     """Return the traces graded by their benchmarks; one of an unknown benchmark stays `unknown`.
 
@@ -128,18 +136,17 @@ def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Se
     indices: dict[str | None, list[int]] = defaultdict(list)
     for index, trace in enumerate(traces):
         indices[trace.benchmark].append(index)
-    for name in get_args(BenchmarkName):
-        if rows := indices[name]:
-            benchmark = benchmarks.load(name, sandbox=sandbox)
-            new = _graded_and_rewritten([_asked_now(traces[row], benchmark) for row in rows], benchmark)
-            for row, trace in zip(rows, new, strict=True):
-                graded[row] = trace
-    for benchmark in user_benchmarks:
-        if rows := indices[benchmark.name]:
+    for name, rows in indices.items():
+        if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
+            continue
+        asked = [_asked_now(traces[row], benchmark) for row in rows]
+        if benchmark in user_benchmarks:
             problems = {benchmark.prompt(problem): problem for problem in benchmark.problems("train")}
-            asked = [_asked_now(traces[row], benchmark) for row in rows]
-            for row, trace in zip(rows, _grade(asked, benchmark, problems), strict=True):
-                graded[row] = trace
+            new = _grade(asked, benchmark, problems)
+        else:
+            new = _graded_and_rewritten(asked, benchmark)
+        for row, trace in zip(rows, new, strict=True):
+            graded[row] = trace
     return graded
 
 
