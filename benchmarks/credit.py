@@ -31,7 +31,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
-from tasks.rollouts.episodes import Episode, Game, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
 from tasks.workers.worker import Worker
 
@@ -62,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     config = load_night(Path("conf/ants.yaml"))
     checkpoint: Path = options.checkpoint.resolve()
-    with tempfile.TemporaryDirectory() as logs, game(Episodes(Ants(), bounded=True)) as opened:
+    with tempfile.TemporaryDirectory() as logs, Game(Episodes(Ants(), bounded=True)) as opened:
         engine = Worker("engine", engine_environment(), Path(logs) / "engine.log")
         player = Player(checkpoint, config.student, config.sampler, engine, config.grpo.max_completion_tokens, 1.0)
         try:

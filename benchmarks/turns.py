@@ -22,7 +22,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
@@ -63,7 +63,7 @@ def once(checkpoint: Path, engine: Worker, turns: int, count: int) -> dict[str, 
     """Play the episodes, then generate as much without them."""
     config = EngineConfig(max_model_len=160 + 60 * turns, max_num_seqs=count, kv_cache_gb=2)
     episodes = begun(checkpoint, turns, count)
-    with game(Episodes(Ants((TIER,), turns), bounded=True)) as opened:
+    with Game(Episodes(Ants((TIER,), turns), bounded=True)) as opened:
         opened.begin(episodes)
         started = time.perf_counter()
         play(episodes, opened, Player(checkpoint, STUDENT, config, engine, MAX_TOKENS, 1.0), "benchmark", None)

@@ -11,7 +11,7 @@ from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from conf.storage.layout import TURNS_OF_A_PART
 from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.select_prompts import problem_of
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_table, write_rollouts
@@ -44,7 +44,7 @@ def play_turns(
     started = time.perf_counter()
     player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, 1.0)
     for number, source in enumerate(sources):
-        with game(configured(source)) as opened:
+        with Game(configured(source)) as opened:
             own = [episode for episode in episodes if episode.problem.benchmark == opened.environment.name]
             if before is None:
                 opened.begin(own)

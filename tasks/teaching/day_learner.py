@@ -56,11 +56,8 @@ class DayLearner:
         anchors: tuple[Example, ...] = (),
     ) -> None:
         """`max_tokens`: of a prompt and an answer together."""
-        self.day, self.student, self.max_tokens = (
-            DayCopy(champion, config, anchors, student.trust_remote_code),
-            student,
-            max_tokens,
-        )
+        self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
+        self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
         self.lessons: list[_Lesson] = []
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before
@@ -104,13 +101,10 @@ class DayLearner:
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
-        """Undo a lesson. Return what the later ones did, which were learned again.
-
-        Raises KeyError for one that there is not.
-        """
+        """Undo a lesson, if it was learned. Return what the later ones did, which were learned again."""
         names = [lesson.name for lesson in self.lessons]
         if name not in names:
-            raise KeyError(name)
+            return {}
         number = names.index(name)
         start = max(known for known in self._snapshots if known <= number)
         again = [lesson for lesson in self.lessons[start:] if lesson.name != name]
@@ -136,8 +130,6 @@ def teach(
         return learn_from_human(day, [first], words)
     if isinstance(entry, Conversation):
         return learn_from_conversation(day, *turns_of(entry, tokenizer, student, max_tokens))
-    if not isinstance(entry, Answer):
-        raise ValueError(f"a line of kind {entry.kind} is learned by night")
     prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
     if len(entries) > 1:
         several = [each for each in entries if isinstance(each, Feedback)]
