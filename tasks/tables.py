@@ -19,24 +19,21 @@ from models.rollout import Rollout
 Row = dict[str, Any]
 
 
-def schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return a table's schema: columns without nulls, and then those that may have them."""
-    fields = [pa.field(name, kind, nullable=False) for name, kind in required.items()]
-    return pa.schema([*fields, *(pa.field(name, kind) for name, kind in nullable.items())])
-
-
 def table(required: Row, nullable: Row | None = None) -> tuple[pa.Schema, Row]:
     """Return a table's schema and its example row, from the example: columns without nulls, then those with.
 
     A value's type is its column's (an int's is int32); where the example has a null, its type stands in its place.
     """
     example = required | (nullable or {})
-    kinds = {name: value if isinstance(value, pa.DataType) else _kind(value) for name, value in example.items()}
-    found = schema({name: kinds[name] for name in required}, {name: kinds[name] for name in nullable or {}})
-    return found, {name: None if isinstance(value, pa.DataType) else value for name, value in example.items()}
+    fields = [pa.field(name, _kind(value), nullable=name not in required) for name, value in example.items()]
+    return pa.schema(fields), {
+        name: None if isinstance(value, pa.DataType) else value for name, value in example.items()
+    }
 
 
 def _kind(value: Any) -> pa.DataType:
+    if isinstance(value, pa.DataType):
+        return value
     if isinstance(value, list):
         return pa.list_(_kind(value[0]))
     return {bool: pa.bool_(), int: pa.int32(), float: pa.float64(), str: pa.string()}[type(value)]
