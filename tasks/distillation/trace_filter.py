@@ -164,14 +164,10 @@ def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list
     """
     rewrites = benchmark.answer_line is not None
     solutions = [read_solution(trace.response) if rewrites else None for trace in traces]
-    truths = [
-        solution.answer if trace.truth is None and solution else trace.truth
-        for trace, solution in zip(traces, solutions, strict=True)
-    ]
-    with_truths = [
-        trace if truth is None else replace(trace, truth=marked_truth(truth, benchmark))
-        for trace, truth in zip(traces, truths, strict=True)
-    ]
+    with_truths = list[Trace]()
+    for trace, solution in zip(traces, solutions, strict=True):
+        truth = solution.answer if trace.truth is None and solution else trace.truth
+        with_truths.append(trace if truth is None else replace(trace, truth=marked_truth(truth, benchmark)))
     tried = _grade(with_truths, benchmark)
     graded = [original if original.truth is None else trace for original, trace in zip(traces, tried, strict=True)]
     if not rewrites:

@@ -48,11 +48,12 @@ def rank_picks(
         for pick in picks.itertuples()
     ]
     encoder = load_tokenizer(tokenizer, student.trust_remote_code)
-    rollouts = [
-        _as_rollout(group, sample, prompt_tokens(encoder, messages, student), answer_tokens(encoder, answer), policy)
-        for group, (messages, answers, _) in enumerate(rankings)
-        for sample, answer in enumerate(answers)
-    ]
+    rollouts = list[Rollout]()
+    for group, (messages, answers, _) in enumerate(rankings):
+        prompt = prompt_tokens(encoder, messages, student)
+        for sample, tokens in enumerate(answer_tokens(encoder, answer) for answer in answers):
+            zeros, mask = [0.0] * len(tokens), [True] * len(tokens)
+            rollouts.append(Rollout(str(group), group, sample, prompt, tokens, zeros, mask, "stop", "", policy))
     if predecessor is None:
         logprobs = trainer.call(trainer_process.logprobs_of, tokenizer, config, rollouts)
     else:
@@ -67,8 +68,3 @@ def rank_picks(
     openings = [hashlib.sha256(opening(messages).encode()).hexdigest()[:12] for messages, _, _ in rankings]
     written = {"accuracy": accuracy, "right": right, "margins": margins, "generated": picks.generated.tolist()}
     (folder / "ranking.json").write_text(json.dumps(written | {"openings": openings}))
-
-
-def _as_rollout(group: int, sample: int, prompt: list[int], answer: list[int], policy: str) -> Rollout:
-    mask = [True] * len(answer)
-    return Rollout(str(group), group, sample, prompt, answer, [0.0] * len(answer), mask, "stop", "", policy)

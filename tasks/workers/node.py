@@ -1,7 +1,6 @@
 """What runs on a joined machine: a Ray actor that keeps a worker and the checkpoints it was sent."""
 
 import fcntl
-import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -75,14 +74,14 @@ class Node:
 def claim_folder() -> tuple[Path, TextIO]:
     """Return a folder in the user's cache that no other actor has, and the lock that holds it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightschool"
-    for number in itertools.count():
+    number = 0
+    while True:
         folder = cache / f"node-{number}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / "lock").open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return folder, lock
         except BlockingIOError:
             lock.close()
-        else:
-            return folder, lock
-    raise AssertionError("unreachable")
+            number += 1
