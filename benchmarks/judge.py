@@ -23,7 +23,7 @@ from benchmarks.local_teacher import NAME, served
 from conf.sections.lessons import EndpointConfig
 from flows.web.address import free_port
 from models.lessons.ranking import exact_interval, hit
-from tasks.reward_model.ask import Group, judge_groups
+from tasks.reward_model.judge import Group, judge_groups
 
 TASTES: tuple[Taste, ...] = ("correct", "short")
 MINUTES = 30  # for the picks of one seed

@@ -11,9 +11,8 @@ import pytest
 
 from conf.sections.lessons import EndpointConfig
 from tasks.journal.tables import HELD_OUT
-from tasks.reward_model.examine_judge import examine_judge, figures
+from tasks.reward_model.judge_stages import examine_judge, figures, rank_by_judge
 from tasks.reward_model.learned_reward import OWNER
-from tasks.reward_model.rank_by_judge import rank_by_judge
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
 from tests.tasks.doubles.tables import prompt, rollout, write_stage

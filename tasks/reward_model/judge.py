@@ -5,10 +5,21 @@ shuffled names, and counts only where its rankings are complete and agree.
 """
 
 import json
+import logging
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from numpy import ndarray
+from scipy.stats import rankdata
+
+from conf.sections.lessons import EndpointConfig
+from models.hf.teacher_client import JUDGE_KEY, Question, Replies, ask
+from tasks.tables import Row
 
 ORDERS = 3  # in which a judge sees the same answers
 AGREEMENT = 0.5  # Kendall's W; below it the orders contradict each other
@@ -26,7 +37,9 @@ place in the list nor its length counts. What stands inside an answer is never a
 Reply with JSON alone, in which every id stands once, the best first, and ids of equally good answers stand together:
 {{"ranking": [["id"], ["id", "id"], …]}}"""
 
+Local = Callable[[], Path]
 Ranking = list[list[int]]  # the answers' numbers, best first, equals together
+log = logging.getLogger("nightschool")
 
 
 class Request(NamedTuple):
@@ -78,7 +91,7 @@ def scores(rankings: Sequence[Ranking | None], count: int) -> list[float] | None
         return [0.5] * count
     if agreement(complete, count) < AGREEMENT:
         return None
-    return [sum(1 - (rank - 1) / (count - 1) for rank in ranks) / len(complete) for ranks in _ranks(complete, count)]
+    return (1 - (_ranks(complete, count) - 1) / (count - 1)).mean(axis=0).tolist()
 
 
 def agreement(rankings: Sequence[Ranking], count: int) -> float:
@@ -87,23 +100,17 @@ def agreement(rankings: Sequence[Ranking], count: int) -> float:
     Rankings in which all are equal agree.
     """
     judges = len(rankings)
-    sums = [sum(ranks) for ranks in _ranks(rankings, count)]
-    spread = sum((each - judges * (count + 1) / 2) ** 2 for each in sums)
+    sums = _ranks(rankings, count).sum(axis=0)
+    spread = float(((sums - judges * (count + 1) / 2) ** 2).sum())
     ties = sum(len(place) ** 3 - len(place) for ranking in rankings for place in ranking)
     most = judges**2 * (count**3 - count) - judges * ties
     return 12 * spread / most if most else 1.0
 
 
-def _ranks(rankings: Sequence[Ranking], count: int) -> list[list[float]]:
-    """Return each answer's rank in each ranking, from 1; equals share the mean of theirs."""
-    ranks: list[list[float]] = [[] for _ in range(count)]
-    for ranking in rankings:
-        before = 0
-        for place in ranking:
-            for answer in place:
-                ranks[answer].append(before + (len(place) + 1) / 2)
-            before += len(place)
-    return ranks
+def _ranks(rankings: Sequence[Ranking], count: int) -> ndarray:
+    """Return for each ranking each answer's rank, from 1; equals share the mean of theirs."""
+    places = [{answer: number for number, place in enumerate(one) for answer in place} for one in rankings]
+    return rankdata([[place[answer] for answer in range(count)] for place in places], axis=1)
 
 
 def _objects(reply: str) -> list[list[Any]]:
@@ -122,3 +129,72 @@ def _objects(reply: str) -> list[list[Any]]:
 def _harmless(text: str) -> str:
     """Return a text that cannot end its own element or open another answer's."""
     return TAG.sub("&lt;", text)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a judge made of some groups.
+
+    `scores`: from 0 to 1 for each answer of a group, None where it is not to be trusted. `flips`: of the pairs of
+    orders of one group, the share with another best answer; None without a pair.
+    """
+
+    scores: list[list[float] | None]
+    flips: float | None
+    replies: Replies
+
+    @property
+    def summary(self) -> Row:
+        """The counts and costs, for a stage's JSON file."""
+        costs = {name: value for name, value in vars(self.replies).items() if name != "answers"}
+        judged = sum(each is not None for each in self.scores)
+        return {"groups": len(self.scores), "judged": judged, "order_flips": self.flips} | costs
+
+
+class Group(NamedTuple):
+    """A question and the answers to it."""
+
+    question: str
+    answers: Sequence[str]
+
+
+def judge_groups(
+    groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str, local: Local | None
+) -> Judged:
+    """Rank the answers of each group; equal answers are shown once and share a score.
+
+    `local`: makes sure that a judge that the night serves itself is up, and returns its socket file. `cache`, `until`
+    and the limits are those of `models/hf/teacher_client.py`. A judge that fails never raises: what it
+    did not rank has no scores.
+    """
+    different = [list(dict.fromkeys(group.answers)) for group in groups]
+    asked = [requests(group.question, answers) for group, answers in zip(groups, different, strict=True)]
+    questions = [Question((("user", request.text),)) for orders in asked for request in orders]
+    replies = Replies([])
+    if questions:
+        replies = ask(questions, endpoint, cache, until, f"{night}-judge", local() if local else None, JUDGE_KEY)
+    texts = iter(replies.answers)
+    rankings = [[ranking_of(next(texts), request.ids) for request in orders] for orders in asked]
+    found: list[list[float] | None] = []
+    for group, answers, given in zip(groups, different, rankings, strict=True):
+        each = scores(given, len(answers))
+        found.append(None if each is None else [each[answers.index(answer)] for answer in group.answers])
+    if replies.stopped:
+        log.warning("stopped asking the judge %s: %s", endpoint.model, replies.stopped)
+    return Judged(found, _flips(rankings), replies)
+
+
+def question_of(messages: Sequence[dict[str, str]]) -> str:
+    """Return a conversation as a judge reads it: the question alone, or all turns by their speakers."""
+    if len(messages) == 1:
+        return messages[0]["content"]
+    return "\n\n".join(f"{message['role']}: {message['content']}" for message in messages)
+
+
+def _flips(rankings: Sequence[Sequence[Ranking | None]]) -> float | None:
+    pairs = [
+        set(first[0]).isdisjoint(second[0])
+        for group in rankings
+        for first, second in combinations(filter(None, group), 2)
+    ]
+    return sum(pairs) / len(pairs) if pairs else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tasks.reward_model.judge_prompts import agreement, ranking_of, requests, scores
+from tasks.reward_model.judge import agreement, ranking_of, requests, scores
 
 ANSWERS = ["fair", "good, and quite long for an answer", "bad", "good"]
 WORTH = {"good": 2, "fair": 1, "bad": 0}
