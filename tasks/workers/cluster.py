@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from conf.storage.durable import read_json, write_atomically
 from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
-from tasks.workers.node import Node
-from tasks.workers.remote import RemoteWorker
+from tasks.workers.remote import Node, RemoteWorker
 from tasks.workers.worker import POLL, HoursOverError, Worker
 
 A = TypeVar("A")
