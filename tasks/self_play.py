@@ -161,9 +161,9 @@ def credit_questions(
 
     judged = table_rows(prompts.folder / "proposals.parquet", PROPOSALS)
     solved: dict[int, list[float]] = defaultdict(list)
-    for row in read_table(scores.folder / "scores.parquet", SCORES).to_dict("records"):
-        if row["reward"] == row["reward"]:
-            solved[int(row["group"])].append(float(row["verdict"] == "correct"))
+    for row in table_rows(scores.folder / "scores.parquet", SCORES):
+        if row["reward"] is not None:
+            solved[row["group"]].append(float(row["verdict"] == "correct"))
     asked = [row for row in judged if row["verdict"] == "admitted" and solved[row["asked_group"]]]
     kinds = Counter(row["kind"] for row in asked)
     rewards = {(row["group"], row["sample"]): FIXED[row["verdict"]] for row in judged if row["verdict"] in FIXED}

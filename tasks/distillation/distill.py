@@ -24,11 +24,10 @@ from tasks.distillation.trace_filter import (
     counts_by_source,
     draw_lessons,
     filter_traces,
-    traces_of,
+    read_traces,
 )
-from tasks.journal.tables import TRACES
 from tasks.stage import Artifact, stage
-from tasks.tables import read_rollouts, read_table
+from tasks.tables import read_rollouts
 from tasks.training import trainer_process
 from tasks.workers.worker import Worker
 
@@ -68,9 +67,8 @@ def distill(
     traces the checkpoint stays the same.
     """
     started = time.perf_counter()
-    tables = [traces_of(read_table(artifact.folder / "traces.parquet", TRACES)) for artifact in traces]
     known = learned(checkpoint)
-    read = [trace for table in tables for trace in table if trace.lesson not in known]
+    read = [trace for artifact in traces for trace in read_traces(artifact.folder) if trace.lesson not in known]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     example = example_maker(map(configured, benchmarks), tokenizer, student)
 

@@ -3,11 +3,10 @@
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
-
-import pandas as pd
 
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import BenchmarkName
@@ -17,7 +16,9 @@ from rewards.data.contamination import Match, exam_index
 from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.verifier import Attempt, Benchmark, Problem, Score
+from tasks.journal.tables import TRACES
 from tasks.rollouts.grade import scores_of
+from tasks.tables import table_rows
 
 Fate = Literal[
     "kept",  # its answer is correct
@@ -58,10 +59,11 @@ class Trace:
     exam: Match | None = None
 
 
-def traces_of(table: pd.DataFrame) -> list[Trace]:
-    """Return the rows of a traces table."""
-    rows: list[dict[str, Any]] = table.drop(columns="day").to_dict("records")  # pyright: ignore
-    return [Trace(**row | {"messages": json.loads(row["messages"])}) for row in rows]
+def read_traces(folder: Path) -> Iterator[Trace]:
+    """Yield the rows of a stage's traces table."""
+    for row in table_rows(folder / "traces.parquet", TRACES):
+        del row["day"]
+        yield Trace(**row | {"messages": json.loads(row["messages"])})
 
 
 def filter_traces(

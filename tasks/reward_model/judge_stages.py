@@ -14,7 +14,7 @@ from tasks.reward_model.judge import Group, Local, judge_groups, question_of
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, numbering, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, numbering, read_table, table_rows, write_table
 
 
 @stage(resources=("cache", "until", "local"))
@@ -82,15 +82,15 @@ def rank_by_judge(
     Null where the judge is not to be trusted: see `tasks/reward_model/judge.py`. `judged.json` has counts and
     costs.
     """
-    table: Any = read_table(prompts.folder / "prompts.parquet", PROMPTS).itertuples()
-    asked = {row.group: row for row in table if ties or row.kind == OWNER}
+    table = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
+    asked = {row["group"]: row for row in table if ties or row["kind"] == OWNER}
     sampled = sampled_rollouts(rollouts)
     members: dict[int, list[int]] = defaultdict(list)
     for row, rollout in enumerate(sampled):
         if rollout.group in asked and rollout.token_ids:
             members[rollout.group].append(row)
     groups = [
-        Group(question_of(json.loads(asked[number].messages)), [sampled[row].text for row in rows])
+        Group(question_of(json.loads(asked[number]["messages"])), [sampled[row].text for row in rows])
         for number, rows in members.items()
     ]
     judged = judge_groups(groups, endpoint, cache, until, date, local)

@@ -15,7 +15,7 @@ from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, opening
 from rewards.data.contamination import exam_index
 from tasks.journal.tables import CORRECTIONS, GENERATED, PREFERENCES
-from tasks.tables import read_table
+from tasks.tables import table_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -68,11 +68,9 @@ class DayPicks:
 
 def choices(day: Path) -> Iterator[Choice]:
     """Yield the picks of a frozen day, each answer once, then its corrections as picks of the corrected answer."""
-    picks: Any = read_table(day / "preferences.parquet", PREFERENCES).to_dict("records")
-    for row in picks:
+    for row in table_rows(day / "preferences.parquet", PREFERENCES):
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
-    corrections: Any = read_table(day / "corrections.parquet", CORRECTIONS).to_dict("records")
-    for row in corrections:
+    for row in table_rows(day / "corrections.parquet", CORRECTIONS):
         yield _choice(row, [row["response"], row["correction"]], 1, corrected=True)
 
 

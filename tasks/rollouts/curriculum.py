@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from conf.storage.durable import read_json
 from rewards.verifier import Attempt, Score
 from tasks.rollouts.verdicts import GIVEN
+from tasks.tables import Row
 
 ARMS = "arms.json"  # what a score stage leaves: see `next_arms`
 HINTED = " · hint "  # between a kind and the share of the solution that its problems are asked with
@@ -57,14 +56,14 @@ def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) ->
     return arms
 
 
-def tried(prompts: pd.DataFrame, attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
+def tried(prompts: Sequence[Row], attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
     """Return a round's groups; `prompts`: of problems that have a verifier, rows of the table PROMPTS."""
     rewards: dict[int, list[float]] = defaultdict(list)
     for attempt, score in zip(attempts, scores, strict=True):
         if score.reward is not None and score.verdict != GIVEN:
             rewards[attempt.group].append(score.reward)
-    rows: Any = prompts.itertuples()
-    return [Tried(arm_of(row.kind, row.problem_id, row.benchmark, row.level), rewards[row.group]) for row in rows]
+    names = ("kind", "problem_id", "benchmark", "level")
+    return [Tried(arm_of(*(row[name] for name in names)), rewards[row["group"]]) for row in prompts]
 
 
 def read_arms(folder: Path) -> Arms:

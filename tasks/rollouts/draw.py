@@ -6,9 +6,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
-
-import pandas as pd
 
 from conf.schema import BenchmarkConfig, GrpoConfig
 from rewards.data.contamination import exam_index
@@ -16,7 +13,7 @@ from rewards.verifier import Benchmark, Problem
 from tasks.rollouts.curriculum import arm_of, weights_of
 from tasks.rollouts.guidance import share_of
 from tasks.stage import Artifact
-from tasks.tables import SOLVE_RATES, read_table
+from tasks.tables import SOLVE_RATES, table_rows
 
 POOL = 20  # problems of an endless benchmark to choose from, per problem that is chosen
 LEAST_POOL = 200  # and at least, so that a single prompt is also chosen among all kinds
@@ -113,14 +110,12 @@ def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[
     """Return the solve rates of the kinds tried, and those of their benchmarks' levels and hints, by Laplace's rule."""
     if previous is None:
         return {}, {}
-    table: pd.DataFrame = read_table(previous.folder / "solve_rates.parquet", SOLVE_RATES)
-    table = table[table.tried > 0]
     rates: dict[str, float] = {}
     levels: dict[tuple[str, str | None, float], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    rows: list[dict[str, Any]] = table.to_dict("records")  # pyright: ignore
-    for row in rows:
-        rates[row["problem_id"]] = row["solved"] / row["tried"]
-        level = levels[row["benchmark"], row["level"], share_of(row["problem_id"])]
-        level[0] += row["solved"]
-        level[1] += row["tried"]
+    for row in table_rows(previous.folder / "solve_rates.parquet", SOLVE_RATES):
+        if row["tried"] > 0:
+            rates[row["problem_id"]] = row["solved"] / row["tried"]
+            level = levels[row["benchmark"], row["level"], share_of(row["problem_id"])]
+            level[0] += row["solved"]
+            level[1] += row["tried"]
     return rates, {name: (solved + 1) / (tried + 2) for name, (solved, tried) in levels.items()}

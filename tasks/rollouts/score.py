@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
@@ -22,7 +20,18 @@ from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
+from tasks.tables import (
+    LEARNED,
+    PROMPTS,
+    SCORES,
+    SOLVE_RATES,
+    TURNS,
+    Row,
+    numbering,
+    read_table,
+    table_rows,
+    write_table,
+)
 from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
@@ -52,12 +61,12 @@ def score(
     tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
     is in use (see `tasks/reward_model/learned_reward.py`). `engine`: its machines share the programs.
     """
-    table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
+    asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
-    problems = {row.group: problem_of(row) for row in table.itertuples()}
-    verifiable = table[table.benchmark.notna()]
-    entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
-    hints = dict(zip(table.group, table.hint.fillna(""), strict=True))  # a hint is the beginning of the answer
+    problems = {row["group"]: problem_of(row) for row in asked}
+    verifiable = [row for row in asked if row["benchmark"] is not None]
+    entries = {row["group"]: sources[row["entry"]] for row in verifiable}
+    hints = {row["group"]: row["hint"] or "" for row in asked}  # a hint is the beginning of the answer
     attempts = [
         Attempt(problems[r.group], hints[r.group] + r.text, r.group, r.finish_reason, r.written) for r in sampled
     ]
@@ -105,7 +114,7 @@ def _marked(attempt: Attempt, score: Score) -> Score:
 
 def _write_solve_rates(
     folder: Path,
-    prompts: pd.DataFrame,
+    prompts: Sequence[Row],
     attempts: Sequence[Attempt],
     scores: Sequence[Score],
     before: Artifact | None,
@@ -113,11 +122,12 @@ def _write_solve_rates(
     night: str,
     policy_digest: str,
 ) -> None:
-    kinds = dict(zip(prompts.group, zip(prompts.kind, prompts.benchmark, prompts.level, strict=True), strict=True))
+    kinds = {row["group"]: (row["kind"], row["benchmark"], row["level"]) for row in prompts}
     rates: dict[tuple[str, str, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     if before is not None:
-        for row in read_table(before.folder / "solve_rates.parquet", SOLVE_RATES).itertuples():
-            rates[row.problem_id, row.benchmark, row.level] = [row.tried * decay, row.solved * decay]  # pyright: ignore
+        for row in table_rows(before.folder / "solve_rates.parquet", SOLVE_RATES):
+            earlier = [row["tried"] * decay, row["solved"] * decay]
+            rates[row["problem_id"], row["benchmark"], row["level"]] = earlier
     for attempt, score in zip(attempts, scores, strict=True):
         if score.reward is not None and score.verdict != GIVEN and attempt.group in kinds:
             rate = rates[kinds[attempt.group]]

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
@@ -17,7 +17,7 @@ from tasks.rollouts.curriculum import estimates_of, read_arms
 from tasks.rollouts.draw import Kind, draw_order, expected_signal, kind_of, pool_of, problem_weights, read_rates, shares
 from tasks.rollouts.guidance import HARD, Guide, Rates, hinted
 from tasks.stage import Artifact, stage
-from tasks.tables import OWNER_PROMPTS, PROMPTS, Row, read_table, write_table
+from tasks.tables import OWNER_PROMPTS, PROMPTS, Row, table_rows, write_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -58,9 +58,7 @@ def select_prompts(
     rates, by_level = read_rates(solve_rates)
     estimates = estimates_of(read_arms(solve_rates.folder)) if solve_rates and grpo.choice == "signal" else {}
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    before = [
-        row for artifact in drawn for row in read_table(artifact.folder / "prompts.parquet", PROMPTS).itertuples()
-    ]
+    before = [row for artifact in drawn for row in table_rows(artifact.folder / "prompts.parquet", PROMPTS)]
     taken = {problem_of(row) for row in before}
     owner_rows = _owner_rows(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
     rows: list[Row] = []
@@ -108,16 +106,16 @@ def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) 
     """Return rows of at most `count` of the owner's prompts, without the group's number. They have no truth."""
     if owner is None:
         return []
-    table = read_table(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
-    unused = [row for row in table.to_dict("records") if row["problem_id"] not in taken]
+    table = table_rows(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
+    unused = [row for row in table if row["problem_id"] not in taken]
     constant = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
     drawn = random.Random(f"{seed} owner").sample(unused, min(count, len(unused)))
-    return [{str(name): value for name, value in row.items()} | constant for row in drawn]
+    return [row | constant for row in drawn]
 
 
-def problem_of(row: Any) -> Problem:
+def problem_of(row: Row) -> Problem:
     """Return the problem of a row of the prompts table; the owner's prompts have no truth."""
-    return Problem(row.problem_id, row.benchmark or OWNER, row.question, row.truth or "", row.level)
+    return Problem(row["problem_id"], row["benchmark"] or OWNER, row["question"], row["truth"] or "", row["level"])
 
 
 def _row(

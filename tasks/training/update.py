@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -19,7 +19,7 @@ from conf.storage.home import NightError
 from models.hf.checkpoint import make_durable
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage, worker_died
-from tasks.tables import ADVANTAGES, read_table
+from tasks.tables import ADVANTAGES, table_rows
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.workers.worker import Worker, working_on
@@ -61,7 +61,7 @@ def update(
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     by_sample: dict[tuple[int, int], Any] = {}
     for artifact in advantages:
-        by_sample |= advantages_by_sample(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
+        by_sample |= read_advantages(artifact.folder)
     with working_on("update"):
         updated = resources.trainer.call(
             trainer_process.update,
@@ -79,13 +79,13 @@ def update(
     return updated
 
 
-def advantages_by_sample(table: pd.DataFrame) -> dict[tuple[int, int], float | list[float]]:
+def read_advantages(folder: Path) -> dict[tuple[int, int], float | list[float]]:
     """Return by group and sample the completion's advantage (NaN: not graded), or its tokens' where there are any."""
-    rows: Any = table.itertuples()
-    return {
-        (row.group, row.sample): row.advantage if row.token_advantages is None else list(row.token_advantages)
-        for row in rows
-    }
+    advantages: dict[tuple[int, int], float | list[float]] = {}
+    for row in table_rows(folder / "advantages.parquet", ADVANTAGES):
+        of_all = math.nan if row["advantage"] is None else row["advantage"]
+        advantages[row["group"], row["sample"]] = of_all if row["token_advantages"] is None else row["token_advantages"]
+    return advantages
 
 
 @stage(retries=2, resources=("updated", "state", "resources", "figures"))
