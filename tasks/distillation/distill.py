@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +15,7 @@ from models.lessons.pace import Pace, came
 from rewards.data.benchmarks import configured, is_user_defined
 from tasks.distillation.demonstrations import example_maker
 from tasks.distillation.known import Answering, mark_known
-from tasks.distillation.trace_filter import (
-    LEARNED,
-    Fate,
-    Trace,
-    counts,
-    counts_by_source,
-    draw_lessons,
-    filter_traces,
-    read_traces,
-)
+from tasks.distillation.trace_filter import LEARNED, Fate, Trace, draw_lessons, filter_traces, read_traces, write_fates
 from tasks.stage import Artifact, stage
 from tasks.tables import read_rollouts
 from tasks.training import trainer_process
@@ -106,24 +96,6 @@ def distill(
             filtered[index] = replace(filtered[index], fate="later")
         if pace is not None and pace.file.exists():  # not where one or two steps were planned
             (folder / PACE).write_text(pace.file.read_text())
-    _write_outcome(folder, filtered)
+    write_fates(folder, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)
-
-
-def _write_outcome(folder: Path, filtered: Sequence[Trace]) -> None:
-    """Write the counts by fate and by source, and the matches with the exam."""
-    (folder / "counts.json").write_text(json.dumps(counts(filtered)))
-    (folder / "sources.json").write_text(json.dumps(counts_by_source(filtered)))
-    matches = [
-        {
-            "source": trace.source,
-            "asked": trace.messages[-1]["content"],
-            "question": trace.exam.question,
-            "match": trace.exam.kind,
-            "share": trace.exam.share,
-        }
-        for trace in filtered
-        if trace.exam
-    ]
-    (folder / "contamination.json").write_text(json.dumps(matches, indent=1))

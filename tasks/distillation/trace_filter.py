@@ -235,3 +235,21 @@ def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
     return [
         {"teacher": teacher, "source": source} | counts(group) for (teacher, source), group in sorted(groups.items())
     ]
+
+
+def write_fates(folder: Path, traces: Sequence[Trace]) -> None:
+    """Write the counts by fate and by source, and the matches with the exam."""
+    (folder / "counts.json").write_text(json.dumps(counts(traces)))
+    (folder / "sources.json").write_text(json.dumps(counts_by_source(traces)))
+    matches = [
+        {
+            "source": trace.source,
+            "asked": trace.messages[-1]["content"],
+            "question": trace.exam.question,
+            "match": trace.exam.kind,
+            "share": trace.exam.share,
+        }
+        for trace in traces
+        if trace.exam
+    ]
+    (folder / "contamination.json").write_text(json.dumps(matches, indent=1))

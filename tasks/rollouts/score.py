@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,18 +21,7 @@ from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
-from tasks.tables import (
-    LEARNED,
-    PROMPTS,
-    SCORES,
-    SOLVE_RATES,
-    TURNS,
-    Row,
-    numbering,
-    read_table,
-    table_rows,
-    write_table,
-)
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, numbering, table_rows, write_table
 from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
@@ -77,10 +67,11 @@ def score(
         for attempt in attempts
     ]
     if learned is not None and learned_reward is not None:
+        rewards = [row["learned"] for row in table_rows(learned.folder / "learned.parquet", LEARNED)]
         scores = with_learned(
             attempts,
             scores,
-            read_table(learned.folder / "learned.parquet", LEARNED).learned.tolist(),
+            [math.nan if reward is None else reward for reward in rewards],
             learned_reward,
             length_penalty=reward.length_penalty,
             max_tokens=grpo.max_completion_tokens,
