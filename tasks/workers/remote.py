@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TextIO, TypeVar
 from conf.storage.home import DIGEST, NightError, inside
 from models.engine.environment import engine_environment
 from models.hf.checkpoint import base_of, is_intact, keep, new_draft
-from tasks.workers.worker import Worker, call_once
+from tasks.workers.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,10 +33,6 @@ class RemoteWorker(Worker):
         """Call a function there. Raises what it raises, or Ray's error where the machine is lost."""
         there = [self._sent(arg) if isinstance(arg, Path) and DIGEST.fullmatch(arg.name) else arg for arg in args]
         return self.ask("call", function, there, kwargs)
-
-    def call_once(self, name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function there, in a new child process that is ended after `limit` seconds. Raises as `call` does."""
-        return self.ask("call_once", name, limit, function, args, kwargs)
 
     def close(self, grace: float = 5.0) -> None:
         """End the engine there; the next call starts a new one."""
@@ -95,11 +91,9 @@ class Node:
         """Return what a function returns in the engine's process."""
         return self.worker.call(function, *arguments, **options)
 
-    def call_once(
-        self, name: str, limit: float, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
-    ) -> Any:
-        """Return what a function returns in a new child process, which is ended after `limit` seconds."""
-        return call_once(name, limit, function, *arguments, **options)
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns in the actor itself."""
+        return function(*arguments)
 
     def close(self) -> None:
         """End the engine; the next call starts a new one."""
