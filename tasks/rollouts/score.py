@@ -1,7 +1,6 @@
 """Scores of a round's completions, and the running solve rates."""
 
 import json
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, numb
 from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
-log = logging.getLogger("nightschool")
 
 
 @stage(resources=("engine",))
