@@ -94,11 +94,10 @@ def _exam(level: str) -> tuple[Problem, ...]:
 
 def _score(attempt: Attempt) -> Score:
     if not NUMBER.fullmatch(attempt.problem.truth):
-        return Score(None, "grader_failed", "the truth is not a number")
+        return Score.of("grader_failed", "the truth is not a number")
     _, marker, answer = attempt.completion.rpartition("####")
     answer = answer.strip()
     if not marker or not NUMBER.fullmatch(answer):
-        return Score(0.0, "no_answer", parts={"correct": 0.0})
+        return Score.of("no_answer")
     correct = Fraction(answer) == Fraction(attempt.problem.truth)
-    verdict = "correct" if correct else "wrong"
-    return Score(float(correct), verdict, f"answered {answer}", {"correct": float(correct)})
+    return Score.of("correct" if correct else "wrong", f"answered {answer}")

@@ -96,10 +96,10 @@ class CompetitionMath(Benchmark):
             outcomes = iter(compare(open_pairs))
         except MathWorkersError as error:
             log.error("math: %d answers are not graded: %s", len(open_pairs), error)
-            failed = Score(None, "grader_failed", str(error))
+            failed = Score.of("grader_failed", str(error))
             return [entry if isinstance(entry, Score) else failed for entry in judged]
         return [
-            entry if isinstance(entry, Score) else _score(VERDICTS[next(outcomes)], "compared as expressions")
+            entry if isinstance(entry, Score) else Score.of(VERDICTS[next(outcomes)], "compared as expressions")
             for entry in judged
         ]
 
@@ -158,23 +158,17 @@ def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
     """Return the score where texts and numbers decide it, else the answer and the truth for math-verify."""
     truth = true_answer(attempt.problem.truth)
     if truth is None:
-        return Score(None, "grader_failed", "the truth holds no answer")
+        return Score.of("grader_failed", "the truth holds no answer")
     completion, question = attempt.completion, attempt.problem.question
     if has_box(question):
         completion = completion.replace(question, " ")  # repeating the question's own boxes is no answer
     content = last_boxed(completion)
     if content is None:
-        return _score("no_answer", r"no complete \boxed{…}")
+        return Score.of("no_answer", r"no complete \boxed{…}")
     answer = read(content)
     equal, how = decided(answer, truth)
     if equal is not False and answer.normal != truth.normal and (reason := not_an_answer(answer, truth, question)):
         equal, how = False, reason
     if equal is None:
         return answer, truth
-    detail = f"answered {content[:80]!r}: {how}"
-    return _score("correct" if equal else "wrong", detail)
-
-
-def _score(verdict: Verdict, detail: str) -> Score:
-    correct = float(verdict == "correct")
-    return Score(correct, verdict, detail, {"correct": correct})
+    return Score.of("correct" if equal else "wrong", f"answered {content[:80]!r}: {how}")

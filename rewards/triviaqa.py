@@ -10,7 +10,7 @@ from typing import Any
 
 from rewards.data.dataset_rows import checked, data_file, hub_rows, read_rows
 from rewards.data.exclusion import Excluded, usable
-from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
 HUB_SPLITS: dict[Split, str] = {"train": "train", "test": "validation"}  # the published test split has no answers
@@ -91,13 +91,12 @@ def _names(answer: dict[str, Any], where: str) -> list[str]:
 def _score(attempt: Attempt) -> Score:
     names = true_names(attempt.problem.truth)
     if not names:
-        return Score(None, "grader_failed", "the truth is not a JSON list of names")
+        return Score.of("grader_failed", "the truth is not a JSON list of names")
     answer = _answer(attempt)
     normal = normalised(answer)
-    verdict: Verdict = "no_answer" if not normal else "correct" if normal in names else "wrong"
-    correct = float(verdict == "correct")
-    detail = f"answered {answer.strip()[:80]!r}" if normal else "no answer"
-    return Score(correct, verdict, detail, {"correct": correct})
+    if not normal:
+        return Score.of("no_answer", "no answer")
+    return Score.of("correct" if normal in names else "wrong", f"answered {answer.strip()[:80]!r}")
 
 
 def _answer(attempt: Attempt) -> str:

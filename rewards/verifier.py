@@ -65,6 +65,14 @@ class Score:
     seconds: float = 0.0
     turns: Sequence[Turn] = ()
 
+    @classmethod
+    def of(cls, verdict: Verdict, detail: str = "", seconds: float = 0.0) -> "Score":
+        """Return the score of an answer that is right or not: 1 for `correct`, null for `grader_failed`, else 0."""
+        if verdict == "grader_failed":
+            return cls(None, verdict, detail, seconds=seconds)
+        correct = float(verdict == "correct")
+        return cls(correct, verdict, detail, {"correct": correct}, seconds)
+
     @property
     def solved(self) -> float:
         """How much of the problem the attempt solves, from 0 to 1; of an episode its value."""

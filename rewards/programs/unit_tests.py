@@ -11,8 +11,8 @@ from rewards.sandbox import Program, SandboxUnavailable
 from rewards.verifier import Score
 
 DEFAULT_SANDBOX = SandboxConfig()
-NO_PROGRAM = Score(0.0, "no_answer", "no program", {"correct": 0.0})
-UNREADABLE = Score(None, "grader_failed", "the truth is not JSON of setup, tests and entry_point")
+NO_PROGRAM = Score.of("no_answer", "no program")
+UNREADABLE = Score.of("grader_failed", "the truth is not JSON of setup, tests and entry_point")
 
 log = logging.getLogger(__name__)
 
@@ -65,4 +65,4 @@ def _run(programs: Sequence[Program], config: SandboxConfig) -> list[Score]:
             return sandbox.run(programs)
     except SandboxUnavailable as reason:
         log.warning("no program can be judged: %s", reason)
-        return [Score(None, "grader_failed", " ".join(str(reason).split()))] * len(programs)
+        return [Score.of("grader_failed", " ".join(str(reason).split()))] * len(programs)

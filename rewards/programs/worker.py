@@ -163,8 +163,6 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """Return a score whose only part is `correct`, null where the grader failed. `detail` may be the program's text."""
+    """Return the score of a program. `detail` may be the program's own text: it becomes one printable line."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
-    correct = float(verdict == "correct")
-    reward = None if verdict == "grader_failed" else correct
-    return Score(reward, verdict, line, {"correct": correct}, seconds)  # pyright: ignore[reportArgumentType]
+    return Score.of(verdict, line, seconds)  # pyright: ignore[reportArgumentType]
