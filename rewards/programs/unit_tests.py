@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from conf.schema import SandboxConfig
-from rewards.programs.layers import configured_sandbox
-from rewards.sandbox import Program, SandboxUnavailable
+from rewards.programs.policy import tolerated
+from rewards.sandbox import Program, Sandbox, SandboxUnavailable
 from rewards.verifier import Score
 
 DEFAULT_SANDBOX = SandboxConfig()
@@ -61,7 +61,7 @@ def _run(programs: Sequence[Program], config: SandboxConfig) -> list[Score]:
     if not programs:
         return []
     try:
-        with configured_sandbox(config) as sandbox:
+        with Sandbox(without=tolerated(config)) as sandbox:
             return sandbox.run(programs)
     except SandboxUnavailable as reason:
         log.warning("no program can be judged: %s", reason)
