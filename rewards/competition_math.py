@@ -33,7 +33,6 @@ SUBJECTS = (
 )
 FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
 FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
-INSTRUCTION = r"Solve the problem below. Please reason step by step, and put your final answer within \boxed{}."
 LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
 # Published with an empty box: number_theory/7115 and number_theory/7117 of the training split.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
@@ -55,6 +54,7 @@ class CompetitionMath(Benchmark):
     """
 
     name = "math"
+    instruction = r"Solve the problem below. Please reason step by step, and put your final answer within \boxed{}."
     answer_line = r"The answer is $\boxed{{{}}}$."
     bounded = True
 
@@ -80,10 +80,6 @@ class CompetitionMath(Benchmark):
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return the training problems' solutions."""
         return [(problem, problem.truth) for problem in self.problems("train")]
-
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the last complete box holds the true answer, else 0; None if the truth is unreadable.

@@ -15,7 +15,6 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("openai/gsm8k", "main")
 FIELDS = {"question": str, "answer": str}
-INSTRUCTION = "Solve this word problem. Reason step by step and end with `#### <number>` on a last line."
 MARKER = "####"
 CALCULATOR = re.compile(r"<<[^<>]*>>")
 ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeated
@@ -29,6 +28,7 @@ class Gsm8k(Benchmark):
     """
 
     name = "gsm8k"
+    instruction = "Solve this word problem. Reason step by step and end with `#### <number>` on a last line."
     answer_line = "#### {}"
     truth_marker = MARKER
     bounded = True
@@ -56,10 +56,6 @@ class Gsm8k(Benchmark):
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return the training problems' solutions, without their calculator marks (`<<48/2=24>>`)."""
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
-
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the number after the last `####` is the true one, else 0; None if the truth is unreadable."""

@@ -15,7 +15,6 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
 HUB_SPLITS: dict[Split, str] = {"train": "train", "test": "validation"}  # the published test split has no answers
 FIELDS = {"question": str, "question_id": str, "answer": dict}
-INSTRUCTION = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
 MARKER = re.compile(r"answer(?:\*\*)?:", re.IGNORECASE | re.ASCII)
 ECHO = re.compile(r"answer:[ \t]*<answer>", re.IGNORECASE | re.ASCII)  # the instruction's own marker, repeated
 PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
@@ -26,6 +25,7 @@ class TriviaQa(Benchmark):
     """138,384 training and 17,944 exam problems, from a folder of JSONL with the hub's row fields or from the hub."""
 
     name = "triviaqa"
+    instruction = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
     answer_line = "Answer: {}"
     bounded = True
 
@@ -40,10 +40,6 @@ class TriviaQa(Benchmark):
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
         return usable(self, split, (_as_problem(row, split) for row in rows))
-
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the text after the last `Answer:`, else all of it, is one of the names; None without names."""

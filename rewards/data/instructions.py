@@ -55,10 +55,6 @@ class Instructions(Benchmark):
             for topic in TOPICS
         ]
 
-    def prompt(self, problem: Problem) -> str:
-        """Return the instruction as it is."""
-        return problem.question
-
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the answer, of three words or more, has the form that was asked for, else 0."""
         return [_score(attempt) for attempt in attempts]
