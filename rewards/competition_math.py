@@ -12,8 +12,7 @@ from typing import Any
 
 from conf.sections.benchmark import LEVELS
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
 from rewards.symbolic.boxed import has_box, last_boxed
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
 from rewards.symbolic.leakage import not_an_answer

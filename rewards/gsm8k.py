@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any
 
 from conf.sections.benchmark import LEVELS
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
 from rewards.symbolic.numbers import last_number, numbers
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.data.dataset_rows import checked, data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, checked, data_file, hub_rows, read_rows, usable
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
