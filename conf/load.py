@@ -16,7 +16,6 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from conf.config_errors import Key, all_faults, dotted, fault, shown
-from conf.removed import without_removed
 from conf.schema import NightConfig
 from conf.storage.home import InputError
 
@@ -70,14 +69,20 @@ class _Draft:
 def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     """Return the validated configuration in `path`, with overrides like `benchmarks.0.weight=2` applied.
 
-    Raises InputError if the file cannot be read, is not YAML, or is not a valid configuration.
+    Options that are gone are ignored in a night that an earlier version has frozen. Raises InputError if the file
+    cannot be read, is not YAML, or is not a valid configuration.
     """
-    draft = _Draft(path, _read(path))
+    content = _read(path)
+    data = _parse(content, str(path))
+    if not isinstance(data, dict):
+        raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
+    draft = _Draft(path, data)
     for text in overrides:
         draft.override(text)
+    extra = "ignore" if content.startswith(FROZEN) else "forbid"
     # In JSON, pydantic's strict mode takes a list for a tuple, and still refuses "4" for 4.
     try:
-        return NightConfig.model_validate_json(json.dumps(draft.data), strict=True)
+        return NightConfig.model_validate_json(json.dumps(draft.data), strict=True, extra=extra)
     except ValidationError as error:
         raise draft.error(all_faults(NightConfig, draft.data, error.errors(include_url=False))) from None
 
@@ -123,19 +128,15 @@ def _differences(one: Any, other: Any, key: Key) -> Iterator[str]:
         yield f"{dotted(key)}: {was} → {becomes}"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise fault(f"{path}: no such file; conf/starter.yaml is an example to start from") from None
     except OSError as error:
         raise fault(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise fault(f"{path}: byte {error.start} is not UTF-8; a configuration is YAML text") from None
-    data = _parse(text, str(path))
-    if not isinstance(data, dict):
-        raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
-    return without_removed(data) if text.startswith(FROZEN) else data
 
 
 def _yaml() -> YAML:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conf.schema import SandboxConfig
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
 from rewards.programs.extraction import program_text
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, NO_PROGRAM, UNREADABLE, ProgramTests, judged
 from rewards.sandbox import Program

@@ -72,16 +72,6 @@ def check_path(lesson: str) -> str:
     return f"{lesson}_check"
 
 
-def rehearsal_path(lesson: str) -> str:
-    """Return the path of a lesson's rehearsal: `rehearsal-2` for `distill-2`."""
-    return lesson.replace("distill", "rehearsal")
-
-
-def teacher_path(lesson: str) -> str:
-    """Return the path of the stage that asks a teacher for a lesson: `ask_teacher-2` for `distill-2`."""
-    return lesson.replace("distill", "ask_teacher")
-
-
 def committed_json(folder: Path, name: str) -> Any:
     """Return a committed stage's JSON file; None if there is none. The manifest counts, no digest is checked."""
     file = folder / name

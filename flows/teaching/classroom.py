@@ -16,7 +16,7 @@ from typing import Any
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Entry, Preference, entry_of
-from conf.storage.journal_file import retract, write
+from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Questions, sample
 from flows.teaching.book import Book
@@ -146,7 +146,7 @@ class Classroom:
             keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
             entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
             try:
-                written = await asyncio.to_thread(write, self.home.journal, entries)
+                written = await asyncio.to_thread(append, self.home.journal, entries)
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             saved = time.perf_counter() - began

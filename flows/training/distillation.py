@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
 
-from conf.storage.layout import rehearsal_path, teacher_path
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
 from flows.run.history import last_finished
@@ -102,7 +101,7 @@ def _rehearsed(night: Night, traces: Sequence[Artifact], checkpoint: Path, path:
         return None
     return night.run(
         rehearsal,
-        rehearsal_path(path),
+        path.replace("distill", "rehearsal"),
         count=round(config.distill.rehearsal * config.distill.steps * config.distill.batch_size),
         checkpoint=checkpoint,
         student=config.student,
@@ -131,7 +130,7 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
         before = last_finished(home.nights, night.config.name)
         yield night.run(
             ask_teacher,
-            teacher_path(path),
+            path.replace("distill", "ask_teacher"),
             config=config.teacher,
             exam_questions=exam_questions,
             model=night.config.name,

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.data.former_prompts import asked_now, instruction
 from rewards.symbolic.boxed import last_boxed
-from rewards.verifier import Benchmark
+from rewards.verifier import Benchmark, Problem
 
 TAGS = re.compile(r"</?(?:think|answer)>")
 TAGGED = re.compile(r"<answer>(?P<answer>(?:(?!</?answer>).)*)</answer>", re.DOTALL)
@@ -36,7 +35,8 @@ def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
     """Return the question that a prompt asks, without R1's preamble and the benchmark's own instruction."""
     question = _users_turn(prompt).strip()
     if benchmark is not None:
-        question = asked_now(question, benchmark).removeprefix(instruction(benchmark))
+        instruction = benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
+        question = question.removeprefix(instruction)
     return question.strip()
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from conf.schema import SandboxConfig
-from rewards.programs.layers import configured_sandbox
-from rewards.sandbox import Program, SandboxUnavailable
+from rewards.programs.policy import tolerated
+from rewards.sandbox import Program, Sandbox, SandboxUnavailable
 from rewards.verifier import Score
 
 DEFAULT_SANDBOX = SandboxConfig()
-NO_PROGRAM = Score(0.0, "no_answer", "no program", {"correct": 0.0})
-UNREADABLE = Score(None, "grader_failed", "the truth is not JSON of setup, tests and entry_point")
+NO_PROGRAM = Score.of("no_answer", "no program")
+UNREADABLE = Score.of("grader_failed", "the truth is not JSON of setup, tests and entry_point")
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +61,8 @@ def _run(programs: Sequence[Program], config: SandboxConfig) -> list[Score]:
     if not programs:
         return []
     try:
-        with configured_sandbox(config) as sandbox:
+        with Sandbox(without=tolerated(config)) as sandbox:
             return sandbox.run(programs)
     except SandboxUnavailable as reason:
         log.warning("no program can be judged: %s", reason)
-        return [Score(None, "grader_failed", " ".join(str(reason).split()))] * len(programs)
+        return [Score.of("grader_failed", " ".join(str(reason).split()))] * len(programs)

@@ -55,7 +55,7 @@ def import_rows(
         if not refused:
             raise InputError(f"{source}: holds no rows; try another --split")
         raise InputError(f"{source}: none of its {len(refused)} rows makes a line; the first: {refused[0]['reason']}")
-    return Imported(append(journal, entries), len(entries), known, refused)
+    return Imported(append(journal, entries).file, len(entries), known, refused)
 
 
 def read_rows(

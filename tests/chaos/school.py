@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 
 from conf.load import STARTER
 from conf.storage.home import Home
-from rewards.gsm8k import INSTRUCTION
+from rewards.gsm8k import Gsm8k
 from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
 from tests.models.support.tiny import write_tiny
@@ -162,7 +162,7 @@ def _write_problems(folder: Path) -> None:
 
 def _lesson(number: int) -> dict[str, object]:
     """Return a worked answer without truth: wrong ones are learned too, and GRPO has something to improve."""
-    asked = {"role": "user", "content": f"{INSTRUCTION}\nHow many? {number}"}
+    asked = {"role": "user", "content": f"{Gsm8k.instruction}\nHow many? {number}"}
     answer = f"#### {ANSWERS[number % len(ANSWERS)]}"
     line = {"version": 1, "kind": "trace", "at": DATE, "messages": [asked]}
     return {**line, "response": answer, "teacher": "chaos"}
