@@ -15,13 +15,12 @@ from scipy.optimize import root_scalar
 from scipy.signal import fftconvolve
 from scipy.stats import binom
 
-from tasks.evaluation.statistics import POWER, mcnemar
+from tasks.evaluation.statistics import POWER, USUAL_FLIPS, mcnemar
 
 Verdict = Literal["better", "not ahead", "undecided"]
 
 FIRST_LOOK = 100  # problems
 NOT_AHEAD_FROM = 400  # problems, from which on a candidate that is not ahead ends the exam
-USUAL_FLIPS = 0.15  # the share of answers that differ between candidate and champion
 _NEGLIGIBLE = 1e-9
 
 
