@@ -18,6 +18,7 @@ from tasks.evaluation.comparison import compare
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.stored_answers import Rows
+from tasks.rollouts.episodes import Player
 from tasks.rollouts.proven import call_proven
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
@@ -144,7 +145,8 @@ def quiz(
     prompts = render_prompts(benchmark, problems, checkpoint, student)
     call_proven(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)  # starts, if it has to
     started = time.perf_counter()
-    rows = answer_questions(benchmark, problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
+    player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
+    rows = answer_questions(benchmark, problems, prompts, player)
     seconds = time.perf_counter() - started
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
     return {"seconds_answering": seconds}
