@@ -171,13 +171,11 @@ def _hold_english(decision: Decision, exams: Mapping[str, Artifact], margin: flo
 def _on_next_night(goes_on: bool, ahead: bool) -> str:
     if goes_on:
         return "The candidate was ahead but is not proven: by default the next night begins with it."
+    if not ahead:
+        return "The next night begins with the champion."
     return (
-        "The next night begins with the champion."
-        if not ahead
-        else (
-            "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
-            "fourth in a row."
-        )
+        "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
+        "fourth in a row."
     )
 
 

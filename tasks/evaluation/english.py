@@ -14,7 +14,7 @@ from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.judgement import Decision
 from tasks.evaluation.statistics import signed, student_low
-from tasks.evaluation.stored_answers import key, store, versions
+from tasks.evaluation.stored_answers import key, stored, versions
 from tasks.rollouts.proven import call_proven
 from tasks.stage import Artifact, committed
 from tasks.workers import engine_process
@@ -37,21 +37,17 @@ def write_english(
         "settings": json.dumps(config.model_dump(mode="json"), sort_keys=True),
         **versions(),
     }
-    stored = exams / f"{key(inputs)}-english"
-    if committed(stored, inputs) is None:
+    measured = exams / f"{key(inputs)}-english"
+    if committed(measured, inputs) is None:
         started = time.perf_counter()
         tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()
         texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
         arguments = (checkpoint, config, texts, student.trust_remote_code)
         logprobs = call_proven(engine, engine_process.logprobs, *arguments)
-        measured = json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]})
-
-        def write(draft: Path) -> None:
-            (draft / FILE).write_text(measured)
-
-        store(stored, inputs, write, time.perf_counter() - started)
-    shutil.copyfile(stored / FILE, folder / FILE)
+        with stored(measured, inputs, time.perf_counter() - started) as draft:
+            (draft / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
+    shutil.copyfile(measured / FILE, folder / FILE)
 
 
 def mean_nats(exam: Path) -> float | None:
