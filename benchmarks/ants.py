@@ -28,7 +28,7 @@ from rewards.environment import State
 from rewards.environments.ants import Ants, greedy_policy, oracle, random_policy
 from rewards.environments.episodes import texts_of
 from rewards.verifier import Problem
-from tasks.evaluation.statistics import bootstrap_mean, sign_flip
+from tasks.evaluation.statistics import bootstrap, sign_flip
 from tasks.tables import EVALUATIONS, read_table
 
 HOMES = SCHOOL / "ants"
@@ -102,7 +102,7 @@ def rounds_part(before: np.ndarray, after: np.ndarray, seed: int) -> str:
     if len(before) == 0:
         return "– | –"
     gained = (after - before).astype(float)
-    low, high = bootstrap_mean(gained, seed=seed)
+    low, high = bootstrap(gained, seed=seed)
     return f"{gained.mean():+.2f} [{low:+.2f}, {high:+.2f}] | {sign_flip(gained):.2g}"
 
 

@@ -74,6 +74,7 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     """Return each checkpoint's greedy accuracy on a fixed part of the exam's levels 1 and 2."""
     # Prefect reads the environment when it is imported
     from tasks.evaluation.answering import answer_questions, render_prompts
+    from tasks.rollouts.episodes import Player
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))
@@ -83,8 +84,8 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     found = []
     for checkpoint in checkpoints:
         prompts = render_prompts(benchmark, chosen, checkpoint, config.student)
-        arguments = (checkpoint, config.student, config.sampler, config.exam.max_completion_tokens, engine)
-        rows = answer_questions(benchmark, chosen, prompts, *arguments)
+        player = Player(checkpoint, config.student, config.sampler, engine, config.exam.max_completion_tokens, 0.0)
+        rows = answer_questions(benchmark, chosen, prompts, player)
         found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     engine.close()
     return found

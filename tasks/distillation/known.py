@@ -13,6 +13,7 @@ from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import LEARNED, Trace
 from tasks.evaluation.answering import answer_questions
+from tasks.rollouts.episodes import Player
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
@@ -51,16 +52,8 @@ def mark_known(
         chosen = [traces[row] for row in asked]
         problems = [Problem(str(row), name, _question(trace), trace.truth or "") for row, trace in enumerate(chosen)]
         prompts = [prompt_tokens(tokenizer, trace.messages, student) for trace in chosen]
-        answers = answer_questions(
-            benchmark,
-            problems,
-            prompts,
-            checkpoint,
-            student,
-            answering.config,
-            answering.max_completion_tokens,
-            answering.engine,
-        )
+        player = Player(checkpoint, student, answering.config, answering.engine, answering.max_completion_tokens, 0.0)
+        answers = answer_questions(benchmark, problems, prompts, player)
         for row, answer in zip(asked, answers, strict=True):
             if answer["correct"]:
                 marked[row] = replace(traces[row], fate="known")

@@ -11,7 +11,7 @@ import pandas as pd
 from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.comparison import Comparison, compare
-from tasks.evaluation.english import FILE, compare_english, with_english
+from tasks.evaluation.english import FILE, hold_english
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.sequential import smallest_gain
@@ -163,21 +163,19 @@ def _hold_english(decision: Decision, exams: Mapping[str, Artifact], margin: flo
     for role, than in (("champion", ""), ("first", FIRST)):
         if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
             continue
-        english = compare_english(exams[role], exams["candidate"])
-        decision, passed = with_english(decision, english, margin, than), passed and english.high < margin
+        decision, holds = hold_english(decision, exams[role], exams["candidate"], margin, than)
+        passed = passed and holds
     return decision, passed
 
 
 def _on_next_night(goes_on: bool, ahead: bool) -> str:
     if goes_on:
         return "The candidate was ahead but is not proven: by default the next night begins with it."
+    if not ahead:
+        return "The next night begins with the champion."
     return (
-        "The next night begins with the champion."
-        if not ahead
-        else (
-            "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
-            "fourth in a row."
-        )
+        "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
+        "fourth in a row."
     )
 
 

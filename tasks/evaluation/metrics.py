@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,7 @@ from tasks.stage import committed
 from tasks.tables import EVALUATIONS, read_table
 
 ROLES = ("champion", "candidate")
+FIGURES = ("mean_tokens", "format_rate", "truncation_rate", "valid_rate", "mean_turns")
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,9 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():
-        named = {"accuracy": its.accuracy.accuracy, "mean_tokens": its.mean_tokens}
-        rates = {"format_rate": its.format_rate, "truncation_rate": its.truncation_rate}
-        rates |= {"valid_rate": its.valid_rate, "mean_turns": its.mean_turns}
-        named |= {name: rate for name, rate in rates.items() if rate is not None}
+        named = {"accuracy": its.accuracy.accuracy}
+        figures = {name: getattr(its, name) for name in FIGURES}
+        named |= {name: figure for name, figure in figures.items() if figure is not None}
         named |= {f"pass_at_{k}": share for k, share in its.pass_at.items()}
         named |= {f"level_{level}": accuracy.accuracy for level, accuracy in its.by_level.items()}
         named |= {f"subject_{subject}": accuracy.accuracy for subject, accuracy in its.by_subject.items()}
@@ -138,9 +139,6 @@ def _pass_at(sampled: pd.DataFrame, n: int) -> dict[int, float]:
     """
     graded = sampled.dropna(subset=["correct"]).groupby("problem_id", sort=False)["correct"]
     counts = [(len(answers), int(answers.sum())) for _, answers in graded]
-    means: dict[int, float] = {}
-    for k in sorted({n, *(2**power for power in range(n.bit_length()))} - {0}):
-        shares = [pass_at_k(number, correct, k) for number, correct in counts if k <= number]
-        if k <= n and shares:
-            means[k] = math.fsum(shares) / len(shares)
-    return means
+    ks = sorted({n, *(2**power for power in range(n.bit_length()))} - {0})
+    shares = {k: [pass_at_k(number, correct, k) for number, correct in counts if k <= number] for k in ks}
+    return {k: fmean(its) for k, its in shares.items() if its}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tasks.report.text import percent
+from tasks.rollouts.verdicts import FAILED
 
 FORGOTTEN_FROM, FORGOTTEN_TO = 0.15, 0.02  # share solved at best, and at the end
 ENOUGH_TRIES = 8  # fewer may be luck
@@ -46,9 +47,13 @@ def kind_alarms(history: Sequence[Mapping[str, tuple[float, float]]]) -> list[Al
     ]
 
 
-def exam_alarms(ungraded: Mapping[str, tuple[int, int]]) -> list[Alarm]:
-    """Return the alarm on the exam. `ungraded`: by part, answers that the grader failed on, and all answers."""
-    parts = [f"{failed} of {answers} of {part}" for part, (failed, answers) in ungraded.items() if failed]
+def exam_alarms(verdicts: Mapping[tuple[str, str], Mapping[str, int]]) -> list[Alarm]:
+    """Return the alarm on the exam. `verdicts`: how often each was given, by part and model."""
+    parts = [
+        f"{counts[FAILED]} of {sum(counts.values())} of {part} ({model})"
+        for (part, model), counts in verdicts.items()
+        if counts[FAILED]
+    ]
     return _about("exam_graders_failing", "The grader failed on exam answers, which were left out", parts)
 
 

@@ -14,12 +14,12 @@ from tasks.report.lessons import lessons_of
 from tasks.report.markdown import headline, links_of, template
 from tasks.report.queries import (
     MODELS,
+    exam_verdicts,
     excluded_problems,
     flipped_answers,
     round_metrics,
     sampled_answers,
     solve_rates,
-    verdict_counts,
 )
 from tasks.report.sections import judge_sentences, reward_model_sentences, trace_remarks, watch_sentences
 from tasks.report.text import day
@@ -46,7 +46,8 @@ FIGURES = {
 def render(night: Path, summary: Mapping[str, Any]) -> str:
     """Return the report of the night in this folder as one HTML file; what the night does not have is left out."""
     decision = committed_json(night / "decide", "decision.json")
-    history, metrics, verdicts = past_nights(night, summary), round_metrics(night), verdict_counts(night)
+    history, metrics = past_nights(night, summary), round_metrics(night)
+    verdicts = {(name, "training"): counts for name, counts in summary["verdicts"].items()} | exam_verdicts(night)
     page = template("template.html").render(
         night=day(summary["night"]),
         summary=summary,

@@ -5,7 +5,6 @@ Only committed stages are read; what a night does not have is empty.
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -110,29 +109,15 @@ def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
     return count(pair for table in tables for pair in zip(table["benchmark"], table["verdict"], strict=True))
 
 
-def verdict_counts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
-    """Return how often each verdict was given: by benchmark in training, and by part and model in the exam."""
-    tables = {name: read_table(night / "evaluate" / role, "evaluations") for role, name in MODELS.items()}
-    exams = {
-        name: count(zip(table["benchmark"], table["verdict"], strict=True))
-        for name, table in tables.items()
-        if table is not None
-    }
-    parts = dict.fromkeys(part for exam in exams.values() for part in exam)
-    found = {(name, "training"): counts for name, counts in benchmark_verdicts(night).items()}
-    return found | {(part, name): exam[part] for part in parts for name, exam in exams.items() if part in exam}
-
-
-def ungraded_answers(night: Path) -> dict[str, tuple[int, int]]:
-    """Return by part of the exam how many answers the grader failed on, and how many there are, over all models."""
-    failed: Counter[str] = Counter()
-    answers: Counter[str] = Counter()
-    for role in MODELS:
-        exam = read_table(night / "evaluate" / role, "evaluations")
-        if exam is not None:
-            failed.update(exam["benchmark"][exam["verdict"] == FAILED])
-            answers.update(exam["benchmark"])
-    return {part: (failed[part], answers[part]) for part in answers}
+def exam_verdicts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
+    """Return how often each verdict was given in the exam, by its part and the model as people read it."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for role, model in MODELS.items():
+        table = read_table(night / "evaluate" / role, "evaluations")
+        if table is not None:
+            counts = count(zip(table["benchmark"], table["verdict"], strict=True))
+            found |= {(part, model): verdicts for part, verdicts in counts.items()}
+    return dict(sorted(found.items(), key=lambda entry: entry[0][0]))
 
 
 def excluded_problems(night: Path) -> dict[str, list[str]]:

@@ -1,19 +1,8 @@
-"""Alarms on the whole night: graders that failed in the exam, kinds never solved or forgotten."""
+"""Alarms on the whole night: kinds never solved or forgotten."""
 
 import pytest
 
-from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
-
-
-def test_a_grader_that_failed_in_the_exam() -> None:
-    assert exam_alarms({}) == exam_alarms({"gsm8k": (0, 300)}) == []
-    assert exam_alarms({"gsm8k": (0, 300), "mbpp": (3, 150), "math": (1, 60)}) == [
-        Alarm(
-            "exam_graders_failing",
-            False,
-            "The grader failed on exam answers, which were left out: 3 of 150 of mbpp, 1 of 60 of math.",
-        )
-    ]
+from tasks.monitoring.alarms import Alarm, kind_alarms
 
 
 def test_a_kind_that_was_solved_and_then_no_more() -> None:
