@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.run.history import read_round_metrics
 from models.hf.checkpoint import base_of, parent_of
 from tasks.monitoring.incidents import ended_early
-from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine
+from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
@@ -97,21 +96,3 @@ def test_a_night_without_time_for_the_second_lesson_ends_before_it(school: Schoo
     assert early.why.startswith("The night ended its rounds after 1 of 2: the lesson distill-2 was not begun: it would")
     again = ScriptedEngine(school.student, [])
     assert school.study("hurried", again, *TWICE)[1] == candidate  # and stays ended when there is time
-
-
-@pytest.mark.full
-def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> None:
-    order = ("stages=[distill, {grpo: 1}, {on_policy: 3}]", f"on_policy.teacher={teacher}", "grpo.group_size=8")
-    engine = TinyEngine()
-    folder, candidate = school.study("taught", engine, *order, teacher=teacher)
-    figures = read_round_metrics(folder)
-    assert ["teacher_kl" in one for one in figures] == [False, True, True, True]
-    taught = [one["teacher_kl"] for one in figures[1:]]
-    assert taught[2] < taught[0]
-    assert [one["useful_groups"] for one in figures[1:]] == [4, 4, 4]
-    assert [one["refills"] for one in figures[1:]] == [0, 0, 0]
-    assert all("verdicts/wrong" in one or "verdicts/no_answer" in one for one in figures)
-    assert candidate.name == digest(folder, "round-04/checkpoint")
-    shutil.rmtree(folder / "round-04" / "credit")
-    shutil.rmtree(folder / "round-04" / "checkpoint")
-    assert school.study("taught", TinyEngine(), *order, teacher=teacher) == (folder, candidate)
