@@ -24,20 +24,6 @@ def decision(night: Night) -> dict[str, Any]:
     return json.loads((night[0] / "decide" / "decision.json").read_text())
 
 
-def test_the_first_lines_of_a_promotion(night: Night, decision: dict[str, Any]) -> None:
-    found = decision["comparisons"]["candidate"]["arithmetic-1-2"]
-    solved, before = (round(found[side]["accuracy"] * 400) for side in ("after", "before"))
-    assert headline(night[1], decision) == (
-        "the candidate was promoted",
-        SERVES,
-        f"+{found['difference']:.2f} on arithmetic-1-2: the candidate solves {solved} of 400 ({solved / 4:.1f} %); "
-        f"the champion {before} ({before / 4:.1f} %).",
-        f"95 % interval +{found['low']:.2f} to +{found['high']:.2f}; {found['gained']} answers became right, "
-        f"{found['lost']} wrong; p < 0.0001.",
-        f"Nothing. {BACK}",
-    )
-
-
 @pytest.mark.parametrize(
     ("changes", "changed", "to_do"),
     [
