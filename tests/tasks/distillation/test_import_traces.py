@@ -123,3 +123,6 @@ def test_the_real_file(tmp_path: Path) -> None:
     kept = [trace for trace in found if trace.fate == "kept"]
     assert all(last_boxed(trace.response) and not has_tags(trace.response) for trace in kept)
     assert all(trace.messages[-1]["content"].startswith(INSTRUCTION) for trace in kept)
+    assert not any("A conversation between" in trace.messages[-1]["content"] for trace in kept)
+    few = filter_traces(traces, SandboxConfig(), (), 4, lambda trace: None)
+    assert counts(few)["kept"] <= 4 * 128

@@ -2,12 +2,14 @@
 
 from math import sqrt
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.evaluation.comparison import compare, difference
+from tasks.evaluation.judgement import judge_target
 from tests.tasks.doubles.exam import compared, evaluations
 
 OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
@@ -52,6 +54,14 @@ def test_swapping_the_checkpoints_flips_the_difference(pairs: list[tuple[bool, b
     assert there.detectable == back.detectable
 
 
+@given(OUTCOMES, st.booleans())
+def test_a_problem_that_both_solve_or_miss_changes_no_sign(pairs: list[tuple[bool, bool]], alike: bool) -> None:
+    before, after = [list(side) for side in zip(*pairs, strict=True)]
+    without, with_it = compared(before, after), compared([*before, alike], [*after, alike])
+    assert np.sign(without.difference) == np.sign(with_it.difference)
+    assert without.p_value == with_it.p_value
+
+
 @given(OUTCOMES, st.floats(0.001, 0.2))
 def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha: float) -> None:
     before, after = [list(side) for side in zip(*pairs, strict=True)]
@@ -73,3 +83,5 @@ def test_episodes_are_compared_by_what_they_achieved() -> None:
     # mean 0.4, standard deviation √(0.575 / 4): Student's t of four degrees at 95 %, one-sided
     assert found.guard_low == pytest.approx(0.4 - 2.131847 * sqrt(0.575 / 4 / 5), abs=1e-6)
     assert found.low < 0.4 < found.high
+    reason = judge_target(found, 0.1, 5, True)
+    assert reason.startswith("ants-0: the candidate reached 0.65 on average in 5 episodes, the champion 0.25")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import ttest_rel
 
-from tasks.evaluation.english import compare_english, mean_nats, with_english
+from tasks.evaluation.english import PASSAGES, compare_english, mean_nats, with_english
 from tasks.evaluation.judgement import Decision
 from tasks.stage import Artifact
 
@@ -35,3 +35,9 @@ def test_no_promotion_where_the_upper_bound_passes_the_margin(tmp_path: Path, ma
     bounds = f"(+0.10, upper bound +0.20; allowed +{margin:.2f})"
     assert decision.reasons == ("Better.", f"Guard English prose: 3.25 → 3.35 nats a token {bounds}{end}")
     assert not with_english(Decision(False, ()), compare_english(*pair), margin).promote
+
+
+def test_the_passages_are_prose_of_their_own() -> None:
+    passages = PASSAGES.read_text(encoding="utf-8").splitlines()
+    assert len(passages) == len({*passages}) == 48
+    assert all(30 <= len(passage.split()) <= 60 for passage in passages)

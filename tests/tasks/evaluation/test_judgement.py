@@ -37,6 +37,8 @@ def test_the_sentence_on_the_target_has_its_numbers() -> None:
 @pytest.mark.parametrize(
     ("guard", "holds", "said"),
     [
+        # (0.5 − 1.5) / 102 − 1.644854 √(2 − 1 / 102) / 102 = −0.03255
+        (flips(0, 1, 5, 94), True, "Guard guard: −0.01 (lower bound −0.03; allowed −0.05)."),
         (
             flips(0, 0, 0, 100),
             True,
@@ -51,6 +53,12 @@ def test_the_sentence_on_the_target_has_its_numbers() -> None:
             False,
             "Guard guard: −0.02 (lower bound −0.08; allowed −0.05): not passed. With 100 problems, this refuses a "
             "candidate that is no worse in 62% of such nights.",
+        ),
+        (
+            flips(0, 0, 3, 97),
+            True,
+            "Guard guard: no change (lower bound −0.02; allowed −0.05). The champion solves less than the margin, so "
+            "this guard can hardly fail.",
         ),
     ],
 )

@@ -36,14 +36,15 @@ def test_the_hub_reads_the_exam_and_the_owner_the_lineage(tmp_path: Path, night:
     assert len(accuracies) == len(decision["comparisons"]["candidate"])
     lines = card.text.splitlines()
     assert "# starter: candidate of the night 2026-11-20" in lines
-    for title, digest in {
-        "this checkpoint": models["candidate"].name,
-        "made from": models["distilled"].name,
-        "champion of that night": DIGESTS["champion"],
-    }.items():
-        assert f"| {title} | `{digest}` |" in lines
+    assert f"| this checkpoint | `{models['candidate'].name}` |" in lines
+    assert f"| made from | `{models['distilled'].name}` |" in lines
+    assert f"| champion of that night | `{DIGESTS['champion']}` |" in lines
+    assert "- worked solutions: 190 kept, 2 dropped, 1 unknown" in lines
+    assert "- in this order: distill → lessons → 80 rounds of grpo" in lines
+    rows = [line for line in lines if line.startswith(f"| {TARGET} |")]
+    assert len(rows) == 1
+    assert rows[0].startswith(f"| {TARGET} | 400 | {accuracy:.3f} | ")
     table = lines.index("|:--|--:|--:|:--|")
-    assert lines[table + 1].startswith(f"| {TARGET} | 400 | {accuracy:.3f} | ")
     assert all(line.startswith("| arithmetic-") for line in lines[table + 1 : table + 4])  # no line between the rows
     assert f"- {decision['reasons'][0]}" in lines
 
@@ -81,13 +82,20 @@ def test_each_card_has_the_steps_that_made_its_checkpoint(tmp_path: Path, night:
     ]
     order = "- in this order: distill → lessons → 4 rounds of grpo → self_distill → "
     assert f"{order}6 rounds of grpo → distill" in candidate
-    assert [line.split(":")[0] for line in listed(candidate, "Data")] == [
-        *("practice problems", "worked solutions", "corrections", "the model's own correct answers"),
-        "worked solutions",
+    assert listed(candidate, "Data") == [
+        "practice problems: arithmetic-1-2",
+        "worked solutions: 190 kept, 2 dropped, 1 unknown",
+        "corrections: 4 of 5 learned",
+        "the model's own correct answers: 7 kept",
+        "worked solutions: 8 kept, 1 dropped",
     ]  # and no pick: the reward model did not serve
     end_early(folder, 7, "The hours were over.", 5)
     texts = cards(folder, decision, tmp_path / "early", stages)
     assert f"{order}3 rounds of grpo" in texts["candidate"]
+    end_early(folder, 0, "The hours were over.", 1)
+    texts = cards(folder, decision, tmp_path / "at once", stages)
+    assert all("- in this order: distill" in texts[role] for role in ("distilled", "candidate"))
+    assert "practice problems" not in "".join(texts["candidate"])
 
 
 def cards(folder: Path, decision: dict[str, Any], checkpoints: Path, *settings: str) -> dict[str, list[str]]:
