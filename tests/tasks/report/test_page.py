@@ -99,10 +99,7 @@ def test_the_exam_shows_its_looks_and_the_night_its_hours(own_night: Night) -> N
         '<th scope="row">100<small>of at most 868</small></th><td>9</td><td>4</td><td>+0.05</td><td>0.13</td>'
         "<td>0.0003</td><td>undecided</td>"
     ) in page
-    assert page.count("<small>of at most 868</small>") == 2
     assert re.search(r"<small>up to 434 problems</small></th><td>2 min 15 s</td><td>\d+ s</td>", page)
-    assert "the rounds alone added" not in page
-    assert "The night began with <code>" not in page
     begun = summary | {"digests": summary["digests"] | {"start": "abcdef012345"}}
     assert "The night began with <code>abcdef012345</code>." in on_one_line(render(folder, begun))
     assert "The hours" not in render(folder, summary | {"hours": None})
