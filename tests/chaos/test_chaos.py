@@ -83,16 +83,6 @@ def test_a_night_survives_ctrl_c(school: School, reference: Reference) -> None:
 
 
 @pytest.mark.full
-def test_a_night_of_episodes_survives_a_kill_in_the_midst_of_one(tmp_path: Path, prefect_server: Path) -> None:
-    """Between two parts of round 2, and within the second."""
-    school = open_school(tmp_path / "episodes", get_current_settings().api.url, episodes=True)
-    reference = undisturbed(school)
-    (first,) = (event for event in _commits(reference) if event.endswith("/round-02/play-1/manifest.json"))
-    assert str(strike(school, "between", [Trap(first, "power")], reference)) == "nothing"
-    assert str(strike(school, "within", [Trap(first, "engine", 0.3)], reference)) == "nothing"
-
-
-@pytest.mark.full
 def test_a_night_survives_the_death_of_its_prefect_server(school: School, reference: Reference) -> None:
     """It loses its server in round 3; at the end another one has all its stages."""
     server = next(event for event in _commits(reference) if event.endswith("/round-03/score/manifest.json"))
