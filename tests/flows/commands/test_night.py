@@ -52,7 +52,7 @@ def evening(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--set=prefect.port={port}"], "prefect.port: {port} is taken by another program; take another"),
         (["--date=../.."], "--date: ../.. is not a date; write it as 2026-11-20"),
         (["--date=2999-01-01"], "--date: 2999-01-01 is in the future, today is "),
-        ([f"--date={DATE}", *PAST_DEADLINE], f"deadline: 06:30 of the night {DATE} is past, it was at 2026-01-21 06"),
+        ([f"--date={DATE}", *PAST_DEADLINE], f"deadline: 06:30 of the night {DATE} is past"),
         (["--set=deadline_time_zone=Mars"], '--set deadline_time_zone=Mars: "Mars" is '),
     ],
 )
