@@ -1,11 +1,13 @@
 """The report's tables are those of the night's folder: answers, flips, solve rates, verdicts."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tasks.report.page import render
 from tasks.report.queries import (
     benchmark_verdicts,
     excluded_problems,
@@ -95,6 +97,18 @@ def test_a_mixed_night_with_a_refill(tmp_path: Path) -> None:
     assert rates.loc["mbpp", ["answers", "first"]].tolist() == [2, 0.0]  # what the grader failed on is not counted
     assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}, {"gsm8k": (8.0, 5.0)}]
     assert excluded_problems(folder) == {"gsm8k": ["gsm8k/train/7"], "mbpp": [f"mbpp/{600 + n}" for n in range(7)]}
+
+
+def test_the_page_names_verdicts_and_what_was_left_out(own_night: Night) -> None:
+    folder, summary = own_night
+    for path in folder.glob("round-*"):
+        shutil.rmtree(path)
+    write_mixed_rounds(folder)
+    page = render(folder, summary)
+    assert '<th scope="col">grader failed</th>' in page
+    assert "out of memory" not in page  # never given
+    assert "1 problem of gsm8k left out, since the known answer cannot be parsed: gsm8k/train/7." in page
+    assert "mbpp/603, mbpp/604, …." in page
 
 
 def test_exam_answers_that_the_grader_failed_on(own_night: Night) -> None:
