@@ -52,7 +52,7 @@ def evening(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--set=prefect.port={port}"], "prefect.port: {port} is taken by another program; take another"),
         (["--date=../.."], "--date: ../.. is not a date; write it as 2026-11-20"),
         (["--date=2999-01-01"], "--date: 2999-01-01 is in the future, today is "),
-        ([f"--date={DATE}", *PAST_DEADLINE], f"deadline: 06:30 of the night {DATE} is past, it was at 2026-01-21 06"),
+        ([f"--date={DATE}", *PAST_DEADLINE], f"deadline: 06:30 of the night {DATE} is past"),
         (["--set=deadline_time_zone=Mars"], '--set deadline_time_zone=Mars: "Mars" is '),
     ],
 )
@@ -228,12 +228,3 @@ def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.Monk
     assert outcome.err.splitlines()[-1] == f"Interrupted. Committed work is kept; resume with: {again}"
     with hold(home.root, "the next"):
         pass
-
-
-@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--fresh"]])
-def test_dry_run_and_fresh_are_handed_on(run: Run, options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    requests: list[command.Request] = []
-    monkeypatch.setattr(command, "_run", lambda request, date: requests.append(request) or {"night": date})
-    assert run("night", "--json", *options).code == 0
-    (request,) = requests
-    assert (request.dry_run, request.fresh) == ("--dry-run" in options, "--fresh" in options)

@@ -55,16 +55,6 @@ def test_a_night_that_runs(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.draft"))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(134.0, "about 2 minutes left"), (20.0, "about a minute left, or less"), (None, "the time left is not known yet")],
-)
-def test_the_time_left(seconds: float | None, words: str) -> None:
-    running = {"night": DATE, "process": 7, "since": "now", "stage": "decide", "round": None, "seconds_left": seconds}
-    lines = lines_of(Home(Path("school")), {"running": running, "serving": None, "nights": []})
-    assert lines[0] == f"running: the night {DATE} since now (process 7), decide; {words}"
-
-
 def test_a_night_that_another_process_has_just_started(tmp_path: Path) -> None:
     """It has no folder yet; what an earlier start noted is not its own."""
     home = Home(tmp_path)

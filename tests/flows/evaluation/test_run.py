@@ -132,11 +132,3 @@ def test_the_hours_end_it_but_not_before_the_first_look(home: Home, nights: list
 def test_a_night_resumed_after_its_hours_keeps_the_looks_that_it_had(home: Home, nights: list[Night]) -> None:
     whole, _, _ = sit(home, nights, 0.32)
     assert sit(home, nights, 0.32, hours=Hours(time.time() - 3600, "the deadline (06:30)"))[0] == whole
-
-
-def test_an_upgrade_asks_again(home: Home, nights: list[Night], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise two graders would compare champion and candidate."""
-    sit(home, nights, 1.0)
-    monkeypatch.setattr("tasks.evaluation.stored_answers.grader_version", lambda: "a newer one")
-    _, engine, _ = sit(home, nights, 1.0)
-    assert engine.examined[:2] == [("champion", 100), ("candidate", 100)]

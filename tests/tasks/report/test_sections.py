@@ -3,7 +3,6 @@
 import html
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,8 @@ from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import round_metrics
 from tasks.report.sections import (
-    day_copy_sentences,
     journal_faults,
     reward_model_sentences,
-    trace_remarks,
     watch_sentences,
 )
 from tasks.stage import commit
@@ -81,12 +78,6 @@ def write_learned(night: Path, right: int) -> None:
     write_files(night / "rank_picks", ranking={"accuracy": right / 20, "right": [n < right for n in range(20)]})
 
 
-def test_remarks_on_worked_solutions_and_their_teacher(tmp_path: Path) -> None:
-    assert trace_remarks(tmp_path) == []
-    write_traces(tmp_path)
-    assert trace_remarks(tmp_path) == REMARKS
-
-
 def test_a_reward_model_that_was_used_refused_or_not_fitted() -> None:
     assert reward_model_sentences(fitted()) == USED
     refused = fitted() | {"serves": False, "reason": "that may be chance (33%)"}
@@ -94,22 +85,6 @@ def test_a_reward_model_that_was_used_refused_or_not_fitted() -> None:
     outcome = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
     assert reward_model_sentences(outcome) == ["No reward model was used (4 picks): fewer than 30 usable picks."]
     assert reward_model_sentences(None) == []
-
-
-@pytest.mark.parametrize(
-    ("chosen", "begun"),
-    [
-        (None, []),
-        ({"day": True, "reasons": ["It ranks better."]}, ["The night began with it: It ranks better."]),
-        ({"day": False, "reasons": []}, ["The night did not begin with it: "]),
-    ],
-)
-def test_your_day(tmp_path: Path, chosen: Mapping[str, Any] | None, begun: list[str]) -> None:
-    assert day_copy_sentences(tmp_path) == []
-    write_files(tmp_path / "replay_day", day={"lessons": 3, "learned": 2})
-    if chosen:
-        write_files(tmp_path / "choose_start", start=chosen)
-    assert day_copy_sentences(tmp_path) == ["The day copy learned 2 of 3 lessons.", *begun]
 
 
 @pytest.mark.parametrize(("right", "watched"), [(4, False), (5, True)])
