@@ -20,6 +20,7 @@ class NightError(Exception):
 
 
 LAYOUT = 2  # the version of a home's folders and files
+EARLIER = 1  # which is carried over (`tasks/journal/carry_over.py`)
 # A folder with any of these is a home, even if no night ever ended in it.
 PARTS = ("journal", "nights", "checkpoints", "exams", "prefect", "mlflow.db", "night.lock", "layout.json")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -129,7 +130,7 @@ class Home:
             written = self.layout_file.read_text()
         except OSError:  # none yet, or a home that cannot be used, which other checks report
             return
-        if written.strip() != json.dumps({"version": LAYOUT}):
+        if written.strip() not in (json.dumps({"version": layout}) for layout in (EARLIER, LAYOUT)):
             raise InputError(
                 f"{self.root}: another version of Night school wrote this home (layout {written.strip()}, this one "
                 f"knows {LAYOUT}): use that version, or name another home with NIGHTSCHOOL_HOME"

@@ -24,6 +24,7 @@ from flows.run.history import last_finished, usual_seconds
 from flows.run.progress import note_progress
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from models.hf.checkpoint import verify
+from tasks.journal.carry_over import carry_over
 from tasks.monitoring import incidents
 from tasks.registry.promote import DRY_RUN
 from tasks.stage import Artifact, Stage, committed, run_name
@@ -178,9 +179,13 @@ class Night:
 
 
 def prepare_home(home: Home) -> None:
-    """Note on a new home which version of the program it is laid out for."""
-    if not home.layout_file.exists():
-        write_atomically(home.layout_file, json.dumps({"version": LAYOUT}) + "\n")
+    """Note on a home which version of the program it is laid out for; one of an earlier version is carried over."""
+    noted = json.dumps({"version": LAYOUT}) + "\n"
+    before = home.layout_file.read_text() if home.layout_file.exists() else None
+    if before != noted:
+        if before is not None:
+            carry_over(home)
+        write_atomically(home.layout_file, noted)
 
 
 def is_begun(folder: Path) -> bool:

@@ -1,0 +1,124 @@
+"""What a home of version 0.1 has taught, noted once beside its checkpoints as later versions note it.
+
+There each night's freeze kept which bytes of the journal it had read (`taken.json`), and what a checkpoint had learned
+followed from the nights that made it.
+"""
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Set
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from conf.load import load_night
+from conf.storage.home import Home
+from conf.storage.journal import Conversation, Trace, Words
+from conf.storage.layout import check_path
+from models.hf.checkpoint import learned, write_learned
+from models.lessons.preference_data import is_held_out
+from tasks.journal.read import Line, read_lines
+from tasks.monitoring.incidents import ended_early
+from tasks.stage import committed
+from tasks.teaching.keys import LESSON
+
+CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
+
+
+def carry_over(home: Home) -> None:
+    """Note beside each checkpoint of a home what its nights have taught it. Raises InputError for a bad night."""
+    lines = [line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line)]
+    made: dict[str, tuple[str, set[str]]] = {}  # by the digest: what it was made from, and what it was taught
+    for night, digests in _decided(home.nights):
+        for model in ("distilled", "candidate"):
+            if digests[model] not in (digests["champion"], digests["start"]):
+                made[digests[model]] = digests["start"], _taught(night, model == "candidate", lines)
+    for digest in made:
+        lessons, parent = set[str](), digest
+        while parent in made and parent != (before := made[parent][0]):
+            lessons, parent = lessons | made[parent][1], before
+        if (checkpoint := home.checkpoints / digest).is_dir():
+            write_learned(checkpoint, lessons | learned(checkpoint))
+
+
+def _decided(nights: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """Yield the nights of that version that came to a decision, with the digests of their models."""
+    for folder in sorted(nights.glob("????-??-??")):
+        decision = committed(folder / "decide")
+        if decision is None or not (folder / "freeze_journal" / "taken.json").exists():
+            continue
+        content: dict[str, Any] = decision.read_json("decision.json")
+        if (digests := content.get("digests")) is None:
+            compared, target = content["comparisons"], content["target"]
+            champion = compared["candidate"][target]["before_digest"]
+            digests = {model: parts[target]["after_digest"] for model, parts in compared.items()}
+            digests |= {"champion": champion, "start": champion}
+        yield folder, digests
+
+
+def _taught(night: Path, is_candidate: bool, lines: list[Line]) -> set[str]:
+    """Return the lessons that a night taught its candidate, or its student before the rounds."""
+    config = load_night(night / "config.yaml")
+    read, kinds = _lines_read(night, lines), _kinds(night, is_candidate)
+    later, by_day = _waiting(night), _by_day(night)
+    taught = set[str]()
+    for line in read:
+        entry, kind = line.entry, line.entry.kind
+        if (entry.model_extra or {}).get(LESSON) in by_day:
+            taught |= line.rows.keys()
+        elif ("feedback" if isinstance(entry, Conversation) else kind) not in kinds:
+            continue
+        elif isinstance(entry, Trace):
+            messages = [message.model_dump() for message in entry.messages]
+            if hashlib.sha256(json.dumps([messages, entry.response]).encode()).hexdigest() not in later:
+                taught |= line.rows.keys()
+        elif isinstance(entry, Words) or not is_held_out(
+            [message.model_dump() for message in entry.messages], config.unseen_share
+        ):
+            taught |= line.rows.keys()
+    return taught
+
+
+def _lines_read(night: Path, lines: list[Line]) -> list[Line]:
+    """Return the lines in the bytes that a night took, or read again."""
+    noted = json.loads((night / "freeze_journal" / "taken.json").read_text())
+    spans = [(file, span) for taken in ("bytes", "replayed") for file, own in noted[taken].items() for span in own]
+    contents = {line.file.name: line.file.read_bytes() for line in lines}
+    numbers = {
+        (file, number)
+        for file, (start, end) in spans
+        if (content := contents.get(file)) is not None
+        for number in range(content.count(b"\n", 0, start) + 1, content.count(b"\n", 0, end - 1) + 2)
+    }
+    return [line for line in lines if (line.file.name, line.number) in numbers]
+
+
+def _kinds(night: Path, is_candidate: bool) -> Set[str]:
+    """Return the kinds of lines that a night taught. A candidate has the lessons after the rounds, too."""
+    early, config = ended_early(night), load_night(night / "config.yaml")
+    steps = config.steps[: early.steps if early else None]
+    paths: dict[str, str] = {}
+    for step in steps if is_candidate else takewhile(lambda step: not step.is_block, steps):
+        verdict = committed(night / check_path(step.path) / "verdict")
+        if verdict is not None and verdict.read_json("outcome.json")["outcome"] == "taken_back":
+            continue
+        if step.kind == "distill" and config.distill.steps:
+            paths["trace"] = step.path
+        elif step.kind == "lessons":
+            paths |= {kind: f"lessons/{channel}" for kind, channel in CHANNELS.items()}
+    return {kind for kind, path in paths.items() if committed(night / path)}
+
+
+def _waiting(night: Path) -> Set[str]:
+    """Return the digests of worked solutions that none of a night's lessons had room for."""
+    later = [set(json.loads(file.read_text())) for file in night.glob("distill*/later.json")]
+    return set.intersection(*later) if later else set()
+
+
+def _by_day(night: Path) -> Set[str]:
+    """Return the classroom's lessons that the day copy had with which a night began."""
+    chosen, replayed = committed(night / "choose_start"), committed(night / "replay_day")
+    if chosen is None or replayed is None or not chosen.read_json("start.json")["day"]:
+        return set()
+    return set(replayed.read_json("day.json").get("learnt", ()))
