@@ -11,6 +11,7 @@ from models.lessons.preference_data import Example
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
 from rewards.data.arithmetic_exercises import Exercise, exercises
+from rewards.data.former_prompts import BEHIND
 from rewards.verifier import Problem
 
 LENGTHS = Path(__file__).with_name("rollout_lengths.json")  # (prompt, completions) of a starter night's third round
@@ -18,7 +19,6 @@ VOCABULARY = range(100, 40_000)  # token ids; the time does not depend on them
 SEED = 7
 LEVELS = ("1", "2")  # the starter night's
 SOLUTIONS = 24  # of a lesson's step
-INSTRUCTION_BEHIND = "Give the steps, then the answer on a last line as #### <number>."  # as 0.1.0 asked
 
 
 def workload(name: str) -> list[Rollout]:
@@ -65,7 +65,7 @@ def lessons(student: Path, question_first: bool) -> list[Example]:
 
 def asked(student: Path, problem: Problem, question_first: bool) -> list[int]:
     """Return the token ids of a problem's prompt, as it is now or as 0.1.0 asked it."""
-    prompt = f"{problem.question}\n{INSTRUCTION_BEHIND}" if question_first else Arithmetic().prompt(problem)
+    prompt = f"{problem.question}\n{BEHIND['arithmetic']}" if question_first else Arithmetic().prompt(problem)
     return prompt_tokens(load_tokenizer(student), [{"role": "user", "content": prompt}], StudentConfig(system=""))
 
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rewards.data.former_prompts import asked_now, instruction
 from rewards.symbolic.boxed import last_boxed
-from rewards.verifier import Benchmark, Problem
+from rewards.verifier import Benchmark
 
 TAGS = re.compile(r"</?(?:think|answer)>")
 TAGGED = re.compile(r"<answer>(?P<answer>(?:(?!</?answer>).)*)</answer>", re.DOTALL)
@@ -35,8 +36,7 @@ def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
     """Return the question that a prompt asks, without R1's preamble and the benchmark's own instruction."""
     question = _users_turn(prompt).strip()
     if benchmark is not None:
-        instruction = benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
-        question = question.removeprefix(instruction)
+        question = asked_now(question, benchmark).removeprefix(instruction(benchmark))
     return question.strip()
 
 

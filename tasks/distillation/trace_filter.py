@@ -14,6 +14,7 @@ from conf.sections.benchmark import BenchmarkName
 from models.lessons.preference_data import opening
 from rewards.data import benchmarks
 from rewards.data.contamination import Match, exam_index
+from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.rollouts.grade import scores_of
@@ -130,15 +131,21 @@ def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Se
     for name in get_args(BenchmarkName):
         if rows := indices[name]:
             benchmark = benchmarks.load(name, sandbox=sandbox)
-            new = _graded_and_rewritten([traces[row] for row in rows], benchmark)
+            new = _graded_and_rewritten([_asked_now(traces[row], benchmark) for row in rows], benchmark)
             for row, trace in zip(rows, new, strict=True):
                 graded[row] = trace
     for benchmark in user_benchmarks:
         if rows := indices[benchmark.name]:
             problems = {benchmark.prompt(problem): problem for problem in benchmark.problems("train")}
-            for row, trace in zip(rows, _grade([traces[row] for row in rows], benchmark, problems), strict=True):
+            asked = [_asked_now(traces[row], benchmark) for row in rows]
+            for row, trace in zip(rows, _grade(asked, benchmark, problems), strict=True):
                 graded[row] = trace
     return graded
+
+
+def _asked_now(trace: Trace, benchmark: Benchmark) -> Trace:
+    *before, last = trace.messages
+    return replace(trace, messages=[*before, last | {"content": asked_now(last["content"], benchmark)}])
 
 
 def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list[Trace]:

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.data.benchmarks import load
+from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
+from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Problem
 
 PREAMBLE = (
@@ -94,6 +96,26 @@ def test_the_question_of_a_prompt() -> None:
     assert read_question(f"{PREAMBLE}User: {question}") == f"{PREAMBLE}User: {question}"
     assert read_question("Who is the User: you\nAssistant: me") == "Who is the User: you\nAssistant: me"
     assert read_question("  2 + 2? ") == "2 + 2?"
+
+
+FORMER = {  # of 0.1.0
+    "arithmetic": "{}\nGive the steps, then the answer on a last line as #### <number>.",
+    "gsm8k": "{}\nReason step by step and end with a last line `#### <number>`.",
+    "math": "{}\nPlease reason step by step, and put your final answer within \\boxed{{}}.",
+    "triviaqa": "{}\nGive a short answer, without a sentence around it, on a last line `Answer: <answer>`.",
+    "mbpp": "You are an expert Python programmer, and here is your task: {} Your code should pass this test:\n\n"
+    "assert f(1) == 2\n\nAnswer with the whole program in one ```python block.",
+}
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_former_prompt_is_asked_anew(name: str) -> None:
+    benchmark = load(name)
+    program = ProgramTests("", ("assert f(1) == 2",), "f").truth()
+    now = benchmark.prompt(Problem("", name, "What is 2?", program))
+    assert asked_now(FORMER[name].format("What is 2?"), benchmark) == now
+    assert asked_now(now, benchmark) == now
+    assert asked_now("What is 2?", benchmark) == "What is 2?"
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "math"])

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,14 @@ def test_other_forms_are_rewritten(benchmark: str, response: str, truth: str | N
 def test_a_solution_in_the_benchmarks_form_or_without_an_answer_is_not_rewritten(response: str) -> None:
     original = trace("How old is Ann?", response, None, "gsm8k")
     assert filtered([original]) == [original]
+
+
+def test_a_solution_that_0_1_asked_is_asked_anew() -> None:
+    """It asked the question first. A student that has learned the new order learns it as a duplicate of its own."""
+    former = trace("Ann?\nGive the steps, then the answer on a last line as #### <number>.", "#### 12", "12")
+    now = trace(Arithmetic().prompt(Problem("", "arithmetic", "Ann?", "")), "#### 12", "12")
+    again, duplicate = filtered([former, now])
+    assert (again, duplicate.fate) == (replace(now, fate="kept"), "duplicate")
 
 
 def test_the_generated_day_is_learned_word_for_word() -> None:

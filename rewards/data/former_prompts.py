@@ -1,0 +1,39 @@
+"""Prompts of 0.1.0, which asked the question first, as the benchmarks ask now.
+
+Worked solutions in a journal, in files and in the tables of earlier nights may still be asked so.
+"""
+
+import re
+
+from rewards.mbpp import PROMPT
+from rewards.verifier import Benchmark, Problem
+
+# What followed the question, by the benchmark's name.
+BEHIND = {
+    "arithmetic": "Give the steps, then the answer on a last line as #### <number>.",
+    "gsm8k": "Reason step by step and end with a last line `#### <number>`.",
+    "math": r"Please reason step by step, and put your final answer within \boxed{}.",
+    "triviaqa": "Give a short answer, without a sentence around it, on a last line `Answer: <answer>`.",
+    "reasoning_gym": "Give only the final answer between <answer> and </answer>.",
+}
+MBPP = re.compile(
+    r"You are an expert Python programmer, and here is your task: (?P<task>.*) Your code should pass this test:\n\n"
+    r"(?P<test>.*)\n\nAnswer with the whole program in one ```python block\.",
+    re.DOTALL,
+)
+
+
+def instruction(benchmark: Benchmark) -> str:
+    """Return what a benchmark's prompt says before the question."""
+    return benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
+
+
+def asked_now(prompt: str, benchmark: Benchmark) -> str:
+    """Return a prompt of 0.1.0 in the benchmark's own words of today; any other stays as it is."""
+    text = prompt.strip()
+    if benchmark.name == "mbpp" and (task := MBPP.fullmatch(text)):
+        return PROMPT.format(**task.groupdict())
+    behind = BEHIND.get(benchmark.name)
+    if behind is None or not text.endswith(behind) or text.startswith(instruction(benchmark)):
+        return prompt
+    return benchmark.prompt(Problem("", benchmark.name, text.removesuffix(behind).strip(), ""))
