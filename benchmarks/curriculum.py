@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
+from benchmarks.outputs.page import joined, markdown
 from tasks.rollouts.curriculum import ARMS_FILE
 from tasks.tables import ARMS, read_table
 
@@ -33,30 +34,26 @@ def main() -> None:
     options = parser.parse_args()
     stages = f"stages=[{{grpo: {ROUNDS}}}]"
     found = short_nights({choice: (stages, f"grpo.choice={choice}") for choice in options.variants}, options.seeds)
-    print("\n".join([table(found, "problems", EVEN), *regret(found)]))
+    print(table(found, EVEN), regret(found), sep="\n\n")
 
 
-def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:
+def regret(found: Mapping[str, Sequence[Run]]) -> str:
     """Return a table of each choice's signal for a group that it drew, and of what it is short of the best level.
 
-    Returns no lines where no night drew evenly: only those show the signal of every level.
+    Empty where no night drew evenly: only those show the signal of every level.
     """
     if EVEN not in found:
-        return []
+        return ""
     arms = {choice: pd.concat([arms_of(run.folder) for run in runs]) for choice, runs in found.items()}
     levels = {level: signal_of(arms[EVEN][arms[EVEN]["level"] == level]) for level in LEVELS}
     best = max(levels, key=lambda level: levels[level])
-    lines = [
-        "",
-        f"Signal of a group by level: {', '.join(f'{level}: {signal:.3f}' for level, signal in levels.items())}.",
-        "",
-        f"| problems | share of each level drawn | signal of a group | regret to level {best} |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     for choice, drawn in arms.items():
         signal = signal_of(drawn)
-        lines.append(f"| {choice} | {shares_of(drawn)} | {signal:.3f} | {levels[best] - signal:.3f} |")
-    return lines
+        rows.append([choice, shares_of(drawn), f"{signal:.3f}", f"{levels[best] - signal:.3f}"])
+    by_level = ", ".join(f"{level}: {signal:.3f}" for level, signal in levels.items())
+    shares = markdown(f"problems | share of each level drawn | signal of a group | regret to level {best}", rows)
+    return f"Signal of a group by level: {by_level}.\n\n{shares}"
 
 
 def arms_of(night: Path) -> pd.DataFrame:
@@ -74,7 +71,7 @@ def signal_of(arms: pd.DataFrame) -> float:
 def shares_of(arms: pd.DataFrame) -> str:
     """Return the share of each level in what was drawn."""
     drawn = arms.groupby("level")["drawn"].sum() / arms["drawn"].sum()
-    return ", ".join(f"{drawn.get(level, 0.0):.2f}" for level in LEVELS)
+    return joined((drawn.get(level, 0.0) for level in LEVELS), ".2f")
 
 
 if __name__ == "__main__":

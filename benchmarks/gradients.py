@@ -15,16 +15,19 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.machine.child import engine
+from benchmarks.outputs.page import markdown
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows import environment
-from models.engine.environment import engine_environment, trainer_environment
+from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt
@@ -65,20 +68,14 @@ def main() -> None:
 def compare(student: Path, batches: int) -> dict[str, Any]:
     """Return a student's cosines by choice, and the seconds of a round."""
     config = load_night(STARTER)
-    engine = Worker("engine", engine_environment())
-    try:
-        sampled, seconds = sample(student, config, engine, batches)
-    finally:
-        engine.close()
-    trainer = Worker("trainer", trainer_environment())
-    try:
+    with engine() as worker:
+        sampled, seconds = sample(student, config, worker, batches)
+    with closing(Worker("trainer", trainer_environment())) as trainer:
         cosines, updates = trainer.call(differentiate, student, config, sampled)
-    finally:
-        trainer.close()
     return {"student": student.name, "sampling": seconds, "updates": updates, "cosines": cosines}
 
 
-def sample(student: Path, config: NightConfig, engine: Worker, batches: int) -> tuple[list[Batch], float]:
+def sample(student: Path, config: NightConfig, worker: Worker, batches: int) -> tuple[list[Batch], float]:
     """Return graded batches of training problems, and the seconds of sampling one."""
     from tasks.evaluation.answering import render_prompts  # Prefect reads the environment when it is imported
 
@@ -88,7 +85,7 @@ def sample(student: Path, config: NightConfig, engine: Worker, batches: int) -> 
     found, seconds = [], []
     for number, start in enumerate(range(0, PROMPTS * batches, PROMPTS)):
         asked = problems[start : start + PROMPTS]
-        groups, figures = engine.call(
+        groups, figures = worker.call(
             engine_process.sample,
             student,
             config.sampler,
@@ -179,7 +176,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     pairs = [(one, number) for one in found for number in range(len(one["cosines"][ALL]))]
     chance = random.Random(1)
     draws = [[chance.choice(pairs) for _ in pairs] for _ in range(RESAMPLES)]
-    lines = ["| trained on | seconds a round | cosine | ÷ all 8 | speed ÷ all 8, 95 % |", "|---|---|---|---|---|"]
+    rows = []
     for choice in CHOICES:
         cosine = float(np.mean([one["cosines"][choice][number] for one, number in pairs]))
         took = float(np.mean([seconds_of(choice, one) for one in found]))
@@ -187,8 +184,8 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
         ratio = _ratio(choice, pairs)
         low, high = np.quantile([_ratio(choice, drawn) / times for drawn in draws], (0.025, 0.975))
         speed = f"{ratio / times:.2f} [{low:.2f}, {high:.2f}]"
-        lines.append(f"| {choice} | {took:.1f} | {cosine:.3f} | {ratio:.2f} | {speed} |")
-    return "\n".join(lines)
+        rows.append([choice, f"{took:.1f}", f"{cosine:.3f}", f"{ratio:.2f}", speed])
+    return markdown("trained on | seconds a round | cosine | ÷ all 8 | speed ÷ all 8, 95 %", rows)
 
 
 def _ratio(choice: str, pairs: Sequence[tuple[Mapping[str, Any], int]]) -> float:

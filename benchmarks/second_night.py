@@ -12,15 +12,18 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import json_of
+from benchmarks.inputs.school import SCHOOL
+from benchmarks.nights.timed import DATE
+from benchmarks.nights.whole import whole_night
+from benchmarks.outputs.page import markdown
 from conf.load import STARTER, load_night
 from rewards.data.synthetic_journal import generated_lines
 from tasks.evaluation.statistics import mcnemar
 
 HOMES = SCHOOL / "second-night"
-FIRST, SECOND = "2026-01-01", "2026-01-02"
+SECOND = "2026-01-02"
 SMALL = (
     "budget_minutes=null",
     "start_from=champion",
@@ -38,36 +41,30 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--rounds", type=int, default=8, help="of the first night")
     options = parser.parse_args()
-    print("| seed | after the first night | the second | after it | worse? (p) | what became of the lesson |")
-    print("|---|---|---|---|---|---|")
+    rows = []
     for seed in options.seeds:
-        first = make(HOMES / f"seed-{seed}-rounds-{options.rounds}") / "first"
-        night(first, FIRST, f"seed={seed}", f"grpo.rounds={options.rounds}")
+        first = HOMES / f"seed-{seed}-rounds-{options.rounds}" / "first"
+        whole_night(first, *SMALL, f"seed={seed}", f"grpo.rounds={options.rounds}")
         for variant, settings in VARIANTS.items():
-            home = first.with_name(variant)
+            home, draft = first.with_name(variant), first.with_name("draft")
             if not home.exists():
-                shutil.copytree(first, first.with_name("draft"))
-                write_journal(first.with_name("draft") / "journal" / f"{FIRST}.jsonl", seed)
-                first.with_name("draft").rename(home)
-            night(home, SECOND, f"seed={seed}", "stages=[distill]", *settings)
-            print(row(seed, variant, home / "nights" / SECOND), flush=True)
-
-
-def night(home: Path, date: str, *settings: str) -> None:
-    """Run or resume a night in a home of its own."""
-    options = [f"--set={setting}" for setting in (*SMALL, *settings)]
-    json_of("flows", "night", "--json", "--date", date, *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+                shutil.copytree(first, draft)
+                write_journal(draft / "journal" / f"{DATE}.jsonl", seed)
+                draft.rename(home)
+            second = whole_night(home, *SMALL, f"seed={seed}", "stages=[distill]", *settings, date=SECOND)
+            rows.append(row(seed, variant, second["folder"]))
+    print(markdown("seed | after the first night | the second | after it | worse? (p) | the lesson", rows))
 
 
 def write_journal(file: Path, seed: int) -> None:
-    """Write the day's worked solutions as an owner would have brought them."""
+    """Write the day's worked solutions as if you had brought them yourself."""
     file.parent.mkdir(exist_ok=True)
-    lines = generated_lines("traces", str(seed), 192, ["1", "2"], f"{FIRST}T20:00:00")
+    lines = generated_lines("traces", str(seed), 192, ["1", "2"], f"{DATE}T20:00:00")
     own = [{key: value for key, value in line.items() if key != "generated"} | {"teacher": "me"} for line in lines]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in own))
 
 
-def row(seed: int, variant: str, folder: Path) -> str:
+def row(seed: int, variant: str, folder: Path) -> list[Any]:
     """Return a second night as a row of the table."""
     decision = json.loads((folder / "decide" / "decision.json").read_text())
     compared = decision["comparisons"]["candidate"][decision["target"]]
@@ -76,7 +73,7 @@ def row(seed: int, variant: str, folder: Path) -> str:
     became = json.loads(verdict.read_text())["outcome"].replace("_", " ") if verdict.exists() else "not checked"
     learned = json.loads(counts.read_text())["kept"]
     p_value = mcnemar(compared["lost"], compared["gained"])
-    return f"| {seed} | {before:.3f} | {variant} | {after:.3f} | {p_value:.2g} | {became} ({learned} learned) |"
+    return [seed, f"{before:.3f}", variant, f"{after:.3f}", f"{p_value:.2g}", f"{became} ({learned} learned)"]
 
 
 if __name__ == "__main__":

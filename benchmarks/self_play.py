@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
+from benchmarks.outputs.page import markdown
 
 DRAWN = "solve_rate"
 VARIANTS: Mapping[str, tuple[str, ...]] = {
@@ -31,20 +32,20 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=VARIANTS)
     options = parser.parse_args()
     found = short_nights({variant: VARIANTS[variant] for variant in options.variants}, options.seeds)
-    print("\n".join([table(found, "problems", DRAWN), "", *texts(found)]))
+    print(table(found, DRAWN), texts(found), sep="\n\n")
 
 
-def texts(found: Mapping[str, Sequence[Run]]) -> list[str]:
+def texts(found: Mapping[str, Sequence[Run]]) -> str:
     """Return a table of what became of the texts that were meant to be problems, as shares."""
-    lines = ["| problems | texts | admitted | repeated | unreadable | more than needed |", "|---|---|---|---|---|---|"]
+    rows = []
     for variant, runs in found.items():
         files = [file for run in runs for file in run.folder.glob("round-*/select_prompts/proposals.parquet")]
         if files:
             verdicts = pd.concat([pd.read_parquet(file, columns=["verdict"]) for file in files])["verdict"]
             shares = verdicts.value_counts(normalize=True)
-            cells = (f"{shares.get(name, 0.0):.3f}" for name in ("admitted", "repeated", "unreadable", "surplus"))
-            lines.append(f"| {variant} | {len(verdicts)} | {' | '.join(cells)} |")
-    return lines
+            fates = (f"{shares.get(name, 0.0):.3f}" for name in ("admitted", "repeated", "unreadable", "surplus"))
+            rows.append([variant, len(verdicts), *fates])
+    return markdown("problems | texts | admitted | repeated | unreadable | more than needed", rows)
 
 
 if __name__ == "__main__":
