@@ -2,10 +2,10 @@
 
     python -m benchmarks.ants [--seeds 1 2 3] [--set grpo.credit=td]
 
-Each night of conf/ants.yaml begins with the untouched student, in a home of its own under `school/ants/`. Prints the
-food that each model delivers in the exam's episodes, beside random, greedy and perfect ants, with the rounds' own part
-(paired, exact sign-flip test on the food), and the share of valid actions. Tier 1 is never practised, and only a better
-candidate sits its exam. Finished nights are not run again. Writes docs/ants.png.
+Each night of conf/ants.yaml starts with the untouched student, in its own home under `school/ants/`. Prints the food
+that each model delivers in the exam's episodes, compared with random, greedy and perfect ants, what the rounds added
+(paired, exact sign-flip test), and the share of valid actions. Tier 1 is never practised, and only a better candidate
+sits its exam. Finished nights are not run again. Writes docs/ants.png.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
     """Run the missing nights, then print the tables and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--set", nargs="*", default=[], dest="settings", help="of all nights")
+    parser.add_argument("--set", nargs="*", default=[], dest="settings", help="settings for all nights")
     options = parser.parse_args()
     nights = {seed: night(seed, options.settings) for seed in options.seeds}
     if not options.settings:

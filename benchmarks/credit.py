@@ -1,12 +1,12 @@
-"""Is a turn's credit what the turn was worth? Each kind of credit beside Monte-Carlo continuations.
+"""Is a turn's credit what the turn was worth? Each kind of credit compared with Monte-Carlo continuations.
 
     python -m benchmarks.credit --checkpoint FOLDER [--states 200] [--continuations 16] [--json]
 
-The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns the episode is
-continued from the state before the turn and from the state after it, several times each, with the policy itself: the
-difference of the mean returns, with the turn's reward, is what the turn was worth, give or take luck. Prints Spearman's
-rank correlation with the advantages that `episode`, `gigpo` and `td` give the same turns, and as a bound the
-correlation of two halves of the continuations with each other.
+The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns, it continues the
+episode several times from the state before the turn and from the state after it. The turn's reward plus the difference
+of the mean returns estimates what the turn was worth. Prints Spearman's rank correlation with the advantages that
+`episode`, `gigpo` and `td` give the same turns and, as a bound, the correlation between two halves of the
+continuations.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def continuations(sampled: Sequence[Sampled], opened: Game, player: Player, coun
 
 
 def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode, int]:
-    """Return a copy of an episode as it was before its turn, or (`done`) after it, and how many turns it had then."""
+    """Return a copy of an episode as it was before its turn, or after it (`done` is 1), and its turns until then."""
     turns, kept = played[id(one.episode)], one.turn + done
     first = spans(one.episode.rollout())[kept][0]
     again = copy.deepcopy(one.episode)

@@ -2,12 +2,12 @@
 
     python -m benchmarks.curriculum [--seeds 1 2 3 4 5] [--variants even signal …]
 
-Every night begins with the student that the starter night's lessons made, which knows levels 1 and 2, and takes 6
-rounds of 16 problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The
-exam has 400 problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for
-a million sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 %
-interval. Then the signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing
-the best level only (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level.
+Every night starts with the student after the starter night's lessons, which knows levels 1 and 2 and hardly ever solves
+levels 3 to 5, and takes 6 rounds of 16 problems. The variants are the values of `grpo.choice`. The exam has 400
+problems of all levels. Finished nights are not run again. Prints the gain of each seed, the mean gain per million
+sampled tokens, and the difference from `even` over pairs of nights (same seed) with Student's 95 % interval; then the
+signal (the mean absolute advantage) of the groups that each choice drew, and its regret against drawing only the best
+level (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), judged by the nights of `even`.
 """
 
 import argparse
@@ -38,9 +38,9 @@ def main() -> None:
 
 
 def regret(found: Mapping[str, Sequence[Run]]) -> str:
-    """Return a table of each choice's signal for a group that it drew, and of what it is short of the best level.
+    """Return a table of each choice's mean signal of a group, and how far that is below the best level's.
 
-    Empty where no night drew evenly: only those show the signal of every level.
+    Empty without nights that drew evenly: only those show the signal of every level.
     """
     if EVEN not in found:
         return ""
@@ -57,7 +57,7 @@ def regret(found: Mapping[str, Sequence[Run]]) -> str:
 
 
 def arms_of(night: Path) -> pd.DataFrame:
-    """Return the rows of ARMS of a night's rounds, of what was drawn and graded, with their levels."""
+    """Return the rows of a night's ARMS tables that were drawn and graded, with their levels."""
     arms = pd.concat([read_table(file, ARMS) for file in sorted(night.glob(f"round-*/score/{ARMS_FILE}"))])
     arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
     return arms.assign(level=arms["arm"].str.split("/").str[1])

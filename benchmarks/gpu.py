@@ -1,10 +1,10 @@
-"""What a GPU has to prove: one table within 25 minutes, with or without vLLM installed.
+"""What this machine's GPU can do: one table within 25 minutes, with or without vLLM installed.
 
     python -m benchmarks.gpu [--json] [--only attention update …] [--student FOLDER] [--minutes 25]
 
-Each part runs in its own process (benchmarks/machine/gpu_parts.py); one that fails says why, and the others go on. The
-model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts run on
-the CPU with a tiny model: that shows that they work, and no speed.
+Each part runs in its own process (benchmarks/machine/gpu_parts.py); if one fails, it says why, and the others continue.
+The model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts run
+on the CPU with a tiny model, which only shows that they work.
 """
 
 import argparse
@@ -31,8 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--student", type=Path, help="a folder of a model with its tokenizer")
-    parser.add_argument("--minutes", type=float, default=25.0, help="parts that do not fit are left out")
+    parser.add_argument("--student", type=Path, help="a folder with a model and its tokenizer")
+    parser.add_argument("--minutes", type=float, default=25.0, help="in all; parts that do not fit are skipped")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:

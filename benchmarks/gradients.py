@@ -2,11 +2,11 @@
 
     python -m benchmarks.gradients --students FOLDER … [--batches 12] [--json]
 
-On two cores a run of five minutes moves the exam by 0.05, give or take 0.05: it cannot tell such choices apart. Their
-gradients can. A student answers batches of 32 × 8; each choice makes a gradient of each batch. Its direction, divided
-by Adam's denominator, is compared with that of the mean gradient of all 8 completions over the other batches: the
-cosine is the share of a step that leads where the rounds are going. *Speed* is the cosine a second of sampling and
-update, and the interval is the bootstrap's over batches, each paired with the same batch's "all 8".
+On two cores a run of five minutes moves the exam by 0.05 ± 0.05, which cannot tell such choices apart; gradients can. A
+student answers batches of 32 × 8, and each choice makes a gradient of each batch. Its direction, divided by Adam's
+denominator, is compared with the mean gradient of all 8 completions over the other batches: the cosine is the share of
+a step that goes where the rounds are going. *Speed* is the cosine per second of sampling and update. The interval is
+the bootstrap's over batches, each paired with the same batch's "all 8".
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=Path, nargs="+", required=True, help="checkpoints after a lesson")
     parser.add_argument("--batches", type=int, default=12)
-    parser.add_argument("--json", action="store_true", help="one line for each student")
+    parser.add_argument("--json", action="store_true", help="print one line per student")
     options = parser.parse_args()
     environment.prepare()
     found = []
@@ -108,7 +108,7 @@ def sample(student: Path, config: NightConfig, worker: Worker, batches: int) -> 
 def differentiate(
     student: Path, config: NightConfig, batches: Sequence[Batch]
 ) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """In the trainer's process: return each choice's cosines, one a batch, and the median seconds of its update."""
+    """Return each choice's cosines, one per batch, and its median seconds of update. Runs in the trainer's process."""
     import torch
 
     from models.trainer import Trainer
@@ -142,7 +142,7 @@ def differentiate(
 
 
 def chosen(choice: str, batch: Batch, following: Batch) -> tuple[list[Rollout], list[float]]:
-    """Return what a choice trains on, with the advantages. Twice the prompts need the following batch's, too."""
+    """Return what a choice trains on, with the advantages. Only twice the prompts need the following batch."""
     import torch
 
     from models.advantages import group_advantages, most_varied
@@ -172,7 +172,7 @@ def seconds_of(choice: str, one: Mapping[str, Any]) -> float:
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each choice's cosine, and its cosine and speed over those of all 8."""
+    """Return a Markdown table: each choice's cosine, and its cosine and speed relative to all 8."""
     pairs = [(one, number) for one in found for number in range(len(one["cosines"][ALL]))]
     chance = random.Random(1)
     draws = [[chance.choice(pairs) for _ in pairs] for _ in range(RESAMPLES)]

@@ -1,8 +1,8 @@
-"""A night on real data: conf/gsm8k.yaml on two cores, with its exams, the rounds' own part, and curves.
+"""A night on real data: conf/gsm8k.yaml on two cores, its exams, what the rounds added, and curves.
 
     python -m benchmarks.gsm8k_night [--set KEY=VALUE …]
 
-Runs the night in a home of its own, or reads it if it is finished. Prints the tables of docs/gsm8k-night.md, and writes
+Runs the night in its own home, or reads it if it is finished. Prints the tables of docs/gsm8k-night.md, and writes
 docs/gsm8k-night.png.
 """
 
@@ -26,7 +26,7 @@ NAMES = {"champion": "untouched", "distilled": "after distillation", "candidate"
 def main() -> None:
     """Run the night, write the picture and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the configuration")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the night")
     settings = ("exam.after_lessons=true", *parser.parse_args().set)
     folder = whole_night(SCHOOL / "gsm8k-night", *settings, config=CONFIG)["folder"]
     rounds = read_round_metrics(folder)

@@ -1,7 +1,6 @@
 """How much of our code a default round runs: the files, and our frames from `Rounds._round` to `LLM.generate`.
 
-`python -m benchmarks.house` runs a starter night with a short lesson and one round, with a profile hook in all its
-processes. The frames are those in the round's thread, in the thread that hands the call on, and in the engine.
+`python -m benchmarks.house` runs a starter night of one round, with a profile hook in all its processes and threads.
 """
 
 import inspect

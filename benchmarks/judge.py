@@ -1,4 +1,4 @@
-"""How good is a judge? Its rankings of answers of which the best is known.
+"""How good is a judge? It ranks answers of which the best is known.
 
     python -m benchmarks.judge [--base-url URL --model NAME | --checkpoint FOLDER] [--seeds 1 2 3 4 5] [--picks 60]
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", choices=get_args(Taste), default=TASTES)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--picks", type=int, default=60)
-    parser.add_argument("--max-tokens", type=int, default=96, help="of a reply")
+    parser.add_argument("--max-tokens", type=int, default=96, help="of a reply, at most")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

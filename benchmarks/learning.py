@@ -1,11 +1,11 @@
-"""Reward against learning time on the starter's Arithmetic: the night, the night without its choices, and TRL.
+"""Reward against learning time on the starter's Arithmetic: variants of the night, and TRL.
 
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
-All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
-a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, at the quarters of the
-time; neither this nor the start of engine and trainer counts as learning time. Each finished run is a file under --out
-and is not run again. Prints a line of JSON for each run, then a Markdown table.
+All start with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
+a fixed part of the exam (levels 1 and 2, which training never draws), measured afterwards at each quarter of the time.
+Neither this nor the start of engine and trainer counts as learning time. Each finished run is a file under --out and is
+not run again. Prints a line of JSON for each run, then a Markdown table.
 """
 
 import argparse

@@ -30,7 +30,7 @@ LIMIT = 600  # seconds until it serves
 def main() -> None:
     """Replace this process by the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="what to serve")
+    parser.add_argument("--model", help="a folder or an id of the hub")
     parser.add_argument("--port", type=int, default=PORT)
     options = parser.parse_args()
     name = options.model or NAME

@@ -4,14 +4,12 @@
     python -m benchmarks.night --fixed
 
 Runs two short real nights (flow, Prefect's server, MLflow, engine and trainer): one with the starter's rounds, one with
-*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). The first round, which starts engine and trainer, and
-the last, which writes its state while nothing is sampled, are not counted; of *medium* only rounds count in which every
-group was useful, because TRL updates on all of its groups. A round's time is wall-clock time until the next one begins.
+*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). A round's time is wall-clock time until the next one.
+The first round, which starts engine and trainer, and the last, which writes its state while nothing is sampled, don't
+count; nor do *medium* rounds with a useless group, because TRL updates on all of its groups.
 
 `overhead_share` is that of the starter's rounds; `sampling_ratio` is measured with nothing else running
-(benchmarks/nights/sampling.py).
-
---fixed lists instead where a starter night's time goes apart from lessons, answers and updates (a few minutes).
+(benchmarks/nights/sampling.py). --fixed shows instead what a starter night costs apart from its work (a few minutes).
 """
 
 import argparse
@@ -51,7 +49,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=7, help="per night; the first and the last are not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
-    parser.add_argument("--fixed", action="store_true", help="list what a night costs besides its work")
+    parser.add_argument("--fixed", action="store_true", help="list what a night costs apart from its work")
     options = parser.parse_args()
     if options.fixed:
         with tempfile.TemporaryDirectory(dir=make(WORK)) as work:

@@ -1,11 +1,11 @@
-"""What shards of prompts cost, and further machines: one round's sampling, cut and shared in several ways.
+"""What shards of prompts and further machines cost: one round's sampling, divided in several ways.
 
     python -m benchmarks.sampling [--shards 24 12 6] [--nodes 0 1 2] [--prompts 24] [--samples 16] [--json]
 
-The starter student answers arithmetic. First with all prompts in one call and in shards (`engine.shard_prompts`), on
-this machine alone; then in shards of the last size with more and more Ray nodes, which are started here. They share
-this machine's cores, so they show the overhead, not the gain; whether all come to the same completions is checked.
-Ways are measured in turn, after a first run of each. Prints completions' tokens a second, medians over the repeats.
+The starter student answers arithmetic: first on this machine alone, with shards of several sizes
+(`engine.shard_prompts`); then, with the last size, with more and more Ray nodes. These are started here and share this
+machine's cores, so they show the overhead, not the gain. A digest shows whether all give the same completions. Ways are
+measured in turn, after a first run of each. Prints sampled tokens a second, medians over the repeats.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def asked(student: Path, count: int) -> list[list[int]]:
 def measured(
     ways: dict[str, tuple[Worker, int]], checkpoint: Path, prompts: Sequence[list[int]], samples: int, repeats: int
 ) -> list[dict[str, Any]]:
-    """Return tokens a second of each way, and a digest of what it sampled."""
+    """Return each way's tokens a second, and a digest of what it sampled."""
     seen: dict[str, list[float]] = {name: [] for name in ways}
     digests: dict[str, str] = {}
     for repeat in range(repeats + 1):
@@ -92,7 +92,7 @@ def measured(
 
 @contextmanager
 def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
-    """Start a Ray cluster of this machine with so many nodes that offer an engine; yield an engine that uses them."""
+    """Start a Ray cluster with `nodes` nodes that offer an engine on this machine; yield an engine that uses them."""
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
@@ -113,7 +113,7 @@ def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """Return the ways as Markdown, each beside the first."""
+    """Return the ways as Markdown, each compared with the first."""
     medians = [statistics.median(way["tokens_a_second"]) for way in found]
     rows = [
         [way["way"], f"{median:.0f}", f"{median / medians[0]:.2f}", way["digest"]]

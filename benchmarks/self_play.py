@@ -1,12 +1,12 @@
-"""Does a student learn more from problems that it writes itself than from as many that are generated?
+"""Does a student learn more from problems that it writes itself than from generated ones?
 
     python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
 
-Every night begins with the student that the starter night's lessons made, and takes 6 rounds of 16 problems of
-Arithmetic, drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them,
-or also to write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain
-for each seed, the mean gain for a million sampled tokens (the written problems' own included), the difference to
-`solve_rate` over the pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
+Every night starts with the student after the starter night's lessons, and takes 6 rounds of 16 problems of Arithmetic.
+They are drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or
+also to write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain of
+each seed, the mean gain per million sampled tokens (those of written problems included), the difference from
+`solve_rate` over pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
 """
 
 import argparse

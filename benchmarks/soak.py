@@ -54,9 +54,9 @@ def main() -> None:
 
 
 def soak(student: Path, rounds: int) -> Readings:
-    """Run a night of so many rounds and read the memory of its processes meanwhile.
+    """Run a night of `rounds` rounds, reading the memory of its processes.
 
-    Raises RuntimeError where the night ends after fewer rounds.
+    Raises RuntimeError if the night ends after fewer rounds.
     """
     found: Readings = defaultdict(lambda: defaultdict(list))
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
-The variant `supervision` spends the minutes of the rounds on further worked solutions, never seen before; `forgetful`
-learns its lesson without rehearsal. Each night has its own home under `school/starter-night/`; finished nights are not
-run again, so an interrupted call resumes. Prints the tables of docs/performance.md, and, of the shipped nights, writes
-docs/starter-night.png. After the lessons and after the rounds all problems of the exam are asked; the minutes are those
-of a night without these two exams.
+The variant `supervision` spends the minutes of the rounds on more worked solutions; `forgetful` learns its lesson
+without rehearsal. Each night has its own home under `school/starter-night/`; finished nights are not run again, so an
+interrupted call resumes. Prints the tables of docs/performance.md and, for shipped nights, writes
+docs/starter-night.png. All problems of the exam are asked after the lessons and after the rounds; the minutes leave
+these two exams out.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def night(seed: int, variant: str) -> dict[str, Any]:
-    """Return the summary of a seed's night, its minutes without the exams on all problems."""
+    """Return the summary of a seed's night; its minutes leave out the exams on all problems."""
     home = HOMES / f"{'' if variant == SHIPPED else f'{variant}-'}seed-{seed}"
     found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *VARIANTS[variant])
     exams = [json.loads((found["folder"] / "evaluate" / exam / MANIFEST).read_text())["seconds"] for exam in WHOLE]
@@ -113,12 +113,12 @@ def _row(seed: int, found: dict[str, Any]) -> list[Any]:
 
 
 def _accuracies(found: dict[str, Any]) -> list[dict[str, float]]:
-    """Return the accuracies of the three students: the untouched one's in as many problems as the exam took."""
+    """Return the accuracies of the three students; the untouched one answered only the problems of the exam."""
     return [found["accuracy"]["champion"], found["growth"]["before"], found["growth"]["after"]]
 
 
 def _guards(seed: int, found: dict[str, Any], parts: list[str]) -> list[Any]:
-    """Return a night's guards as a row: they are examined only of a candidate that is better."""
+    """Return a night's guards as a row; only a better candidate has been examined on them."""
     roles, exams = ("champion", "candidate"), found["folder"] / "evaluate"
     cells = [
         " → ".join(f"{found['benchmarks'][part][role]['accuracy']:.2f}" for role in roles)

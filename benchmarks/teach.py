@@ -1,14 +1,13 @@
-"""A simulated teacher in the real classroom: does the model take on its taste, how fast, and at what cost?
+"""A simulated teacher in the real classroom: does the model learn its taste, how fast, and at what cost?
 
     python -m benchmarks.teach [--json] [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
 
 Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
-page does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that
-share of its picks is random. Before, in the middle and after, the answers to questions that are never taught are rated
-by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learned by day; a
-night of nothing but lessons follows, and the model that it made writes the last answers. Every run is a line in
-school/benchmarks/teach.jsonl; a run that is there is not repeated. Prints a table, the gates, and latencies and memory;
---json prints one object.
+page does. The teacher picks by a taste among five answers to everyday questions; with `--noise`, that share of its
+picks is random. Before, in the middle and after, the taste rates the answers to questions that are never taught, as
+they are shown: four in five by the day copy. In the arm *night only* nothing is learned by day; a night of lessons
+alone follows, and its model writes the last answers. Every run is a line in school/benchmarks/teach.jsonl and is not
+repeated. Prints a table, the gates, latencies and memory; --json prints one object.
 """
 
 import argparse
@@ -58,7 +57,7 @@ QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")
 
 
 def sentences(text: str) -> int:
-    """Return how many sentences an answer has, one that is cut off counting as two."""
+    """Return how many sentences an answer has; one that is cut off counts as two."""
     whole = re.findall(r"[.!?](?=\s|$)", text.strip())
     return len(whole) + 2 * (not re.search(r"[.!?]$", text.strip()))
 
@@ -169,10 +168,10 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", default=["short", "none"], choices=[*TASTES], metavar="TASTE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=50)
-    parser.add_argument("--looks", type=int, default=3, help="at the taste, the first before and the last after; or 0")
-    parser.add_argument("--thinking", type=float, default=2.0, help="seconds before each click, and each question")
+    parser.add_argument("--looks", type=int, default=3, help="how often the taste is rated; 0: never")
+    parser.add_argument("--thinking", type=float, default=2.0, help="seconds before each click and question")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
-    parser.add_argument("--set", nargs="+", default=[], dest="settings", help="of the classroom, for all arms")
+    parser.add_argument("--set", nargs="+", default=[], dest="settings", help="settings of the classroom, for all arms")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     runs = []
@@ -184,14 +183,14 @@ def main() -> None:
 
 
 def known(what: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the run that was made before; None if there is none."""
+    """Return the recorded run, None if there is none."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     found = [run for run in map(json.loads, lines) if what.items() <= run.items()]
     return found[-1] if found else None
 
 
 def day(what: Mapping[str, Any]) -> dict[str, Any]:
-    """Teach for a day, and keep the run."""
+    """Teach for a day; record and return the run."""
     taste, seed = what["taste"], what["seed"]
     random_ = random.Random(f"{taste} {seed}")
     questions = random_.sample(QUESTIONS, len(QUESTIONS))

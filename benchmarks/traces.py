@@ -57,7 +57,7 @@ def read(file: Path) -> list[Trace]:
 
 
 def fates(traces: Sequence[Trace]) -> Iterator[str]:
-    """Yield the number of traces by form, and by fate without an exam or a length limit."""
+    """Yield the number of traces by form, and by what the filter made of them without an exam or a length limit."""
     questions = {trace.messages[-1]["content"] for trace in traces}
     boxed = sum("\\boxed" in trace.response for trace in traces)
     tagged = sum("<answer>" in trace.response for trace in traces)
@@ -88,7 +88,7 @@ def contamination(traces: Sequence[Trace]) -> Iterator[list[Any]]:
 
 
 def changed_words(questions: Sequence[str], count: int) -> list[str]:
-    """Return the questions with so many words replaced or removed, without those that have fewer words."""
+    """Return the questions with `count` words replaced or removed; those with fewer words are left out."""
     chance = random.Random(count)
     found = []
     for question in questions:

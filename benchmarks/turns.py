@@ -1,10 +1,10 @@
-"""Episodes of many turns: what they cost beside bare vLLM on the same tokens, and how the cost grows with the turns.
+"""Episodes of many turns: what they cost compared with bare vLLM, and how the cost grows with the turns.
 
     python -m benchmarks.turns [--turns 8 16 32] [--episodes 32] [--json]
 
-The starter student plays ants. Then vLLM alone generates the same tokens from the same prompts in the same calls, with
-its prefix cache kept in the same way: the ratio of the two is what the episodes cost besides the engine. Seconds a
-turn that do not grow with the turns mean that an episode costs O(T).
+The starter student plays ants. Then vLLM alone generates as many tokens from the same prompts in the same calls, with
+the same use of its prefix cache; the ratio shows what episodes cost besides the engine. If the seconds per turn don't
+grow with the turns, an episode costs O(T).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The update alone: ours, TRL's GRPOTrainer and the arithmetic floor on the same rollouts.
+"""The update alone: ours, TRL's GRPOTrainer, and the arithmetic floor on the same rollouts.
 
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure a workload: ours before and after TRL's settings, so that a change of the machine's speed shows."""
+    """Measure a workload: ours before and after TRL's settings, so that a change in the machine's speed shows."""
     settings = trl_settings(workload(name))
     first = in_child({"method": "ours", "workload": name}, options)
     tried = [in_child({"method": "trl", "workload": name} | setting, options) for setting in settings]
@@ -91,7 +91,7 @@ def fastest(tried: Sequence[dict[str, Any]], weights: str) -> dict[str, Any]:
 
 
 def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
-    """Return TRL's settings: batches of 8 completions and, if memory allows, of 32; see the top of the file."""
+    """Return TRL's settings: batches of 8 completions and, if memory allows, of 32."""
     longest = max(len(r.prompt_token_ids) + len(r.token_ids) for r in rollouts)
     sizes = [size for size in (8, 32) if len(rollouts) % size == 0 and size * longest <= TRL_TOKENS]
     plain = [{"batch": size, "checkpointing": False, "weights": "float32"} for size in sizes]

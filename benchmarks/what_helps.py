@@ -108,7 +108,7 @@ def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: Where)
 
 
 def current(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of current variants with their current configuration, the newest of each seed and machine."""
+    """Return the newest run of each current variant, seed and machine with the variant's current configuration."""
     settings = {variant: settings_of(variant) for variant in VARIANTS}
     own = [one for one in runs if settings.get(one.variant) == one.settings]
     return list({(one.variant, one.seed, one.machine): one for one in own}.values())
@@ -127,7 +127,7 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
-    """Return in Markdown the effects, the nights with all parts and with rounds alone, and the machines."""
+    """Return in Markdown the effects, the nights with all parts and those with rounds alone, and the machines."""
     if not runs:
         return "Not measured yet."
     rows = (

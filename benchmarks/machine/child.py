@@ -15,10 +15,10 @@ from tasks.workers.worker import Worker, die_with_parent
 
 
 def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any:
-    """Run a module in a child process; return what it prints as JSON in its last line.
+    """Run a module in a child process; return the JSON that it prints in its last line.
 
     `environment` adds to this process's own. The child is killed when this process ends, however it ends.
-    Raises CalledProcessError where the child fails.
+    Raises CalledProcessError if the child fails.
     """
     parent = os.getpid()
     finished = subprocess.run(

@@ -1,6 +1,6 @@
-"""The parts of benchmarks/gpu.py, each of which runs in a process of its own.
+"""The parts of benchmarks/gpu.py, each of which runs in its own process.
 
-Every part imports what only it needs: one whose library is missing fails alone.
+A part imports by itself what only it needs, so that a missing library makes no other part fail.
 """
 
 import hashlib
@@ -112,14 +112,14 @@ def update(student: Path) -> Rows:
 
 
 def _update(student: Path, tokens: int, adapters: Any) -> str:
-    """Time one size; a function, so that a trainer that runs out of memory is gone before the next."""
+    """Time one size. A trainer that ran out of memory is freed when this returns."""
     trainer, rollouts, advantages = _trainer(student, tokens, adapters)
     seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages))
     return f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
 
 
 def profile(student: Path) -> Rows:
-    """Name what an update's time on the device goes to."""
+    """Name the operations that an update spends its time on."""
     from torch.profiler import ProfilerActivity, profile
 
     trainer, rollouts, advantages = _trainer(student, None, None)

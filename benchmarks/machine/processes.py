@@ -11,7 +11,7 @@ ROLES = {"engine.log": "engine", "trainer.log": "trainer", "server.log": "Prefec
 
 
 def processes() -> Iterator[tuple[str, psutil.Process]]:
-    """Yield all descendants of this process with their roles; one that begins or ends has none yet or any more."""
+    """Yield all descendants of this process with their roles: OTHER for those that are just starting or ending."""
     for process in psutil.Process().children(recursive=True):
         try:
             output = Path(os.readlink(f"/proc/{process.pid}/fd/1")).name

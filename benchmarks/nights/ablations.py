@@ -1,6 +1,6 @@
 """Small nights of conf/full_day.yaml, each without one part of what it learns from; each leaves one line.
 
-A night is bounded by its numbers of rounds and steps, not by time, so that it learns the same on any machine.
+Numbers of rounds and steps bound a night, not time, so that it learns the same on any machine.
 """
 
 import importlib.metadata
@@ -74,7 +74,7 @@ class Run:
     """A finished night of a variant, with the accuracies in its first quiz and its last: before and after the night.
 
     `settings`: the identity of its configuration; only nights of the current one are compared. `minutes`: of the whole
-    command; None where it was interrupted.
+    command; None if it was interrupted.
     """
 
     variant: str

@@ -1,7 +1,6 @@
-"""Where a starter night's time goes apart from lessons, answers and updates: a night with next to none of them.
+"""What a starter night costs apart from lessons, answers and updates, measured by a night with next to none of them.
 
-Wall-clock seconds by stage, as the night itself announces them, and processor seconds by process: what an idle machine
-with enough cores would not shorten.
+Wall-clock seconds by stage, as the night announces them, and processor seconds by process.
 """
 
 import time
@@ -17,7 +16,7 @@ from benchmarks.machine.processes import OTHER, processes
 from benchmarks.nights.timed import OF_A_ROUND, Moment, metrics_of, moments, run_night
 from benchmarks.outputs.page import markdown
 
-LEAST = [  # a whole night with as little to answer and to learn as there can be: no lesson, thus no quiz of it
+LEAST = [  # no lesson, thus no quiz of it
     *("budget_minutes=null", "exam.target.problems=8", "exam.guards=[]", "distill.steps=0", "day.generated_traces=0"),
     *("day.generated_preferences=0", "grpo.rounds=1", "grpo.quiz_every_rounds=0", "grpo.prompts_per_round=8"),
     *("grpo.min_useful_groups=1", "grpo.max_completion_tokens=8", "exam.max_completion_tokens=8"),

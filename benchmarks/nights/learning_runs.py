@@ -1,4 +1,4 @@
-"""The runs that are compared: a student learns for a given time, and its weights are kept on the way.
+"""Runs in which a student learns for a given time; its weights are kept on the way.
 
 Each run returns points (seconds of learning, checkpoint); the checkpoints are evaluated afterwards.
 """
@@ -98,7 +98,7 @@ def _by_night(
 ) -> list[Point]:
     """Run the real night without lessons and quizzes; end it when its time is over.
 
-    Raises RuntimeError where its rounds end before.
+    Raises RuntimeError if its rounds end before.
     """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
     own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
@@ -117,7 +117,7 @@ def _by_night(
 
 
 def _points(folder: Path, kept: Path) -> list[Point]:
-    """Return the rounds so far, once the second is over: it tells how long the start of the first one took."""
+    """Return the rounds so far, once the second is over: it shows how long the start of the first one took."""
     done = [one for one in rounds_of(moments(folder)) if metrics_of(folder, one.number) is not None]
     if len(done) < 2:
         return []

@@ -42,15 +42,15 @@ class Run(NamedTuple):
 
 
 def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) -> dict[str, list[Run]]:
-    """Return the outcomes of each variant, which is some settings, in the order of the seeds; run seed by seed."""
+    """Run the variants, each of which is some settings, seed by seed; return each one's outcomes in seed order."""
     nights = {(name, seed): short_night(name, seed, settings) for seed in seeds for name, settings in variants.items()}
     return {name: [nights[name, seed] for seed in seeds] for name in variants}
 
 
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
-    """Return the outcome of a seed's night, which begins with the student that the starter night's lessons made.
+    """Return the outcome of a seed's night, which starts with the student after the starter night's lessons.
 
-    All nights have the same first student. It answers the exam, 400 problems of all five levels of Arithmetic, once.
+    All nights have the same first student, which answers the exam (400 problems of all five levels of Arithmetic) once.
     A finished night is not run again, even if another benchmark asks for it.
     """
     student = distilled(starter(), 1, make(HOMES) / "student")

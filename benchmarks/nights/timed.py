@@ -74,9 +74,9 @@ class Notes(logging.Handler):
 def run_night(
     home: Path, overrides: Sequence[str], until: Callable[[Path], bool] | None = None, config: Path = STARTER
 ) -> Path:
-    """Run a night in the home, or kill it when `until(night's folder)` is true; return the night's folder.
+    """Run a night in the home, killing it once `until(night's folder)` is true; return the night's folder.
 
-    Raises RuntimeError where the night fails.
+    Raises RuntimeError if the night fails.
     """
     school = Home(home.resolve())
     school.make_private()
