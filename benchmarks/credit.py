@@ -31,7 +31,7 @@ from models.credit import GAMMA, Visit, state_values, turn_advantages
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
-from tasks.rollouts.episodes import Episode, Game, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
 
 GROUP = 8
@@ -57,7 +57,7 @@ def main() -> None:
     options = parser.parse_args()
     config = load_night(Path("conf/ants.yaml"))
     checkpoint: Path = options.checkpoint.resolve()
-    with game(Episodes(Ants(), bounded=True)) as opened, engine() as worker:
+    with Game(Episodes(Ants(), bounded=True)) as opened, engine() as worker:
         player = Player(checkpoint, config.student, config.sampler, worker, config.grpo.max_completion_tokens, 1.0)
         sampled = audited(opened, player, options.groups, options.states)
         worth = continuations(sampled, opened, player, options.continuations)

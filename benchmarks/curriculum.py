@@ -11,6 +11,7 @@ level (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), judged by the n
 """
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,8 +19,7 @@ import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
 from benchmarks.outputs.page import joined, markdown
-from tasks.rollouts.curriculum import ARMS_FILE
-from tasks.tables import ARMS, read_table
+from tasks.rollouts.curriculum import ARMS
 
 EVEN = "even"
 CHOICES = (EVEN, "solve_rate", "signal")
@@ -57,10 +57,11 @@ def regret(found: Mapping[str, Sequence[Run]]) -> str:
 
 
 def arms_of(night: Path) -> pd.DataFrame:
-    """Return the rows of a night's ARMS tables that were drawn and graded, with their levels."""
-    arms = pd.concat([read_table(file, ARMS) for file in sorted(night.glob(f"round-*/score/{ARMS_FILE}"))])
+    """Return the arms of a night's rounds, of what was drawn and graded, with their levels."""
+    rounds = [json.loads(file.read_text()) for file in sorted(night.glob(f"round-*/score/{ARMS}"))]
+    arms = pd.concat([pd.DataFrame.from_dict(one, orient="index") for one in rounds])
     arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
-    return arms.assign(level=arms["arm"].str.split("/").str[1])
+    return arms.assign(level=arms.index.str.split("/").str[1])
 
 
 def signal_of(arms: pd.DataFrame) -> float:

@@ -24,7 +24,7 @@ from benchmarks.outputs.page import markdown
 from conf.sections.lessons import EndpointConfig
 from flows.web.address import free_port
 from models.lessons.ranking import exact_interval, hit
-from tasks.reward_model.ask import Group, judge_groups
+from tasks.reward_model.judge import Group, judge_groups
 
 COLUMNS = "answers | ranked first | pairs in order | unjudged | another best in another order | would serve"
 TASTES: tuple[Taste, ...] = ("correct", "short")
@@ -63,10 +63,7 @@ def main() -> None:
 def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache: Path) -> dict[str, Any]:
     """Return how a judge ranks a seed's picks."""
     drawn = picks(taste, count, f"judge {seed}")
-    groups = [
-        Group(pick.messages[0]["content"], pick.responses, range(ANSWERS), number, f"pick/{number}")
-        for number, pick in enumerate(drawn)
-    ]
+    groups = [Group(pick.messages[0]["content"], pick.responses) for pick in drawn]
     judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)
     first, pairs = [], []
     for pick, scores in zip(drawn, judged.scores, strict=True):

@@ -29,9 +29,7 @@ from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
 from tasks.distillation.import_traces import import_traces
-from tasks.distillation.trace_filter import FATES, Trace, filter_traces, traces_of
-from tasks.journal.tables import TRACES
-from tasks.tables import read_table
+from tasks.distillation.trace_filter import FATES, Trace, filter_traces, read_traces
 
 WORD = re.compile("[a-z]{2,}")
 EXERCISES = 3000
@@ -53,7 +51,7 @@ def read(file: Path) -> list[Trace]:
         import_traces.write(
             Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),)
         )
-        return traces_of(read_table(Path(folder) / "traces.parquet", TRACES))
+        return [*read_traces(Path(folder))]
 
 
 def fates(traces: Sequence[Trace]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
@@ -54,7 +54,7 @@ def once(checkpoint: Path, worker: Worker, turns: int, count: int) -> dict[str, 
     config = EngineConfig(max_model_len=160 + 60 * turns, max_num_seqs=count, kv_cache_gb=2)
     ants = Ants((TIER,), turns)
     episodes = begun(ants, checkpoint, STUDENT, count // GROUP, GROUP)
-    with game(Episodes(ants, bounded=True)) as opened:
+    with Game(Episodes(ants, bounded=True)) as opened:
         opened.begin(episodes)
         started = time.perf_counter()
         play(episodes, opened, Player(checkpoint, STUDENT, config, worker, MAX_TOKENS, 1.0), "benchmark", None)

@@ -27,7 +27,7 @@ from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
-from tasks.self_play.ask import asking
+from tasks.self_play import asking
 from tasks.workers.connection import connect
 
 SMALL_EXAM = 400  # problems; with fewer the night says which gain its exam could see

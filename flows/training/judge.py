@@ -20,8 +20,7 @@ from models.hf.teacher_client import CONCURRENT_REQUESTS, LOCAL
 from rewards.verifier import Problem
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.import_model import check_loads, find_model
-from tasks.reward_model.examine_judge import examine_judge, figures
-from tasks.reward_model.rank_by_judge import rank_by_judge
+from tasks.reward_model.judge_stages import examine_judge, figures, rank_by_judge
 from tasks.stage import Artifact, committed
 
 CHAMPION = "champion"  # as `judge.checkpoint`

@@ -22,9 +22,7 @@ from tasks.rollouts.sample import sample
 from tasks.rollouts.score import SOLVE_RATE_DECAY, score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.teacher_advantages import credit_by_teacher
-from tasks.self_play.admit import admit
-from tasks.self_play.ask import ask_for_problems
-from tasks.self_play.credit import credit_questions
+from tasks.self_play import admit, ask_for_problems, credit_questions
 from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import Pass
 

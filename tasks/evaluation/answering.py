@@ -16,7 +16,7 @@ from models.rollout import Rollout
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.stored_answers import Rows, answer_inputs, load_answers, problem_key, save_answers
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.grade import scores_of
 from tasks.rollouts.proven import sample_proven
 from tasks.workers.worker import Worker, working_on
@@ -154,7 +154,7 @@ def _played(
         for group, (problem, prompt) in enumerate(zip(problems, prompts, strict=True))
         for sample in range(samples)
     ]
-    with game(benchmark) as opened:
+    with Game(benchmark) as opened:
         opened.begin(episodes)
         play(episodes, opened, player, str(SAMPLED_SEED if player.temperature else 0), turns=None)
     return [episode.rollout() for episode in episodes]

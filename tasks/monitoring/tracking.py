@@ -37,7 +37,7 @@ TRAINING_VIEW = "workflowType=machine_learning"
 # The groups of MLflow's charts, and the rounds' figures in each; all others are in `update`.
 CHARTS = {
     "reward": (
-        *("reward", "signal_share", "expected_signal_share", "even_signal_share", "useful_groups", "groups"),
+        *("reward", "signal_share", "expected_signal_share", "useful_groups", "groups"),
         *("refills", "replaced_groups", "null_rewards", "teacher_kl"),
     ),
     "completion": ("completion_length", "truncated_share"),

@@ -5,6 +5,7 @@ import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,6 @@ from tasks.training import trainer_process
 
 if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
     from models.reward_model import RewardModel
-
-_judge: "RewardModel | None" = None
-_held: tuple[Path, TrainerConfig] | None = None  # what the judge was loaded from
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,8 @@ def fit_reward_model(
         model.save(draft)
         del model
         gc.collect()  # model and layers refer to each other
-        ranking = _evaluate(RewardModel.load(draft, trainer), held_out)
+        rewards = RewardModel.load(draft, trainer).judge([(pick.prompt, pick.answers) for pick in held_out])
+        ranking = rank(rewards, held_out)
         write_lineage(draft, (earlier or champion).name)
         write_learned(draft, {*lessons, *(learned(earlier) if earlier else ())})
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
@@ -83,24 +82,20 @@ def judge(
 
     The model stays loaded between calls. The same call returns the same rewards.
     """
-    global _judge, _held
-    from models.reward_model import RewardModel
-
-    if _judge is None or _held != (checkpoint, config):
-        let_go()
-        _judge, _held = RewardModel.load(checkpoint, config), (checkpoint, config)
-    rewards = _judge.judge(groups)
+    rewards = _loaded(checkpoint, config).judge(groups)
     release_gpu_memory()
     return rewards
 
 
-def _evaluate(model: "RewardModel", picks: Sequence[Pick]) -> Ranking:
-    return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks)
+@lru_cache(maxsize=1)
+def _loaded(checkpoint: Path, config: TrainerConfig) -> "RewardModel":
+    from models.reward_model import RewardModel
+
+    return RewardModel.load(checkpoint, config)
 
 
 def let_go() -> None:
     """Release the judge's memory; the garbage collector is needed because model and layers refer to each other."""
-    global _judge, _held
-    _judge, _held = None, None
+    _loaded.cache_clear()
     gc.collect()
     release_gpu_memory()

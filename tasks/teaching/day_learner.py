@@ -12,18 +12,10 @@ from transformers import PreTrainedTokenizerBase
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.journal import Answer, Conversation, Correction, Entry, Feedback, Preference, Words
+from models import learn
 from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.hf.lora import save_adapter
-from models.learn import (
-    blame,
-    learn_from_conversation,
-    learn_from_correction,
-    learn_from_human,
-    learn_from_selection,
-    praise,
-    wrong_from,
-)
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
@@ -56,11 +48,8 @@ class DayLearner:
         anchors: tuple[Example, ...] = (),
     ) -> None:
         """`max_tokens`: of a prompt and an answer together."""
-        self.day, self.student, self.max_tokens = (
-            DayCopy(champion, config, anchors, student.trust_remote_code),
-            student,
-            max_tokens,
-        )
+        self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
+        self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
         self.lessons: list[_Lesson] = []
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before
@@ -104,13 +93,10 @@ class DayLearner:
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
-        """Undo a lesson. Return what the later ones did, which were learned again.
-
-        Raises KeyError for one that there is not.
-        """
+        """Undo a lesson, if it was learned. Return what the later ones did, which were learned again."""
         names = [lesson.name for lesson in self.lessons]
         if name not in names:
-            raise KeyError(name)
+            return {}
         number = names.index(name)
         start = max(known for known in self._snapshots if known <= number)
         again = [lesson for lesson in self.lessons[start:] if lesson.name != name]
@@ -133,31 +119,29 @@ def teach(
         first, *words = tokenizer.encode(entry.text, add_special_tokens=False)[:max_tokens]
         if not words:
             raise ValueError("a single word has nothing to predict: write a sentence")
-        return learn_from_human(day, [first], words)
+        return learn.learn_from_human(day, [first], words)
     if isinstance(entry, Conversation):
-        return learn_from_conversation(day, *turns_of(entry, tokenizer, student, max_tokens))
-    if not isinstance(entry, Answer):
-        raise ValueError(f"a line of kind {entry.kind} is learned by night")
+        return learn.learn_from_conversation(day, *turns_of(entry, tokenizer, student, max_tokens))
     prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
     if len(entries) > 1:
         several = [each for each in entries if isinstance(each, Feedback)]
-        return blame(day, prompt, *(tokens(each.response) for each in several), size=abs(several[0].value))
+        return learn.blame(day, prompt, *(tokens(each.response) for each in several), size=abs(several[0].value))
     match entry:
         case Preference():
             answers = list(dict.fromkeys(entry.responses))
             chosen = answers.index(entry.responses[entry.chosen])
-            return learn_from_selection(day, prompt, [tokens(answer) for answer in answers], chosen)
+            return learn.learn_from_selection(day, prompt, [tokens(answer) for answer in answers], chosen)
         case Correction():
-            return learn_from_correction(day, prompt, tokens(entry.response), tokens(entry.correction))
+            return learn.learn_from_correction(day, prompt, tokens(entry.response), tokens(entry.correction))
         case Feedback() if entry.value == 0:
             raise ValueError("feedback of 0 says nothing")
         case Feedback() if entry.value > 0:
-            return praise(day, prompt, tokens(entry.response), entry.value)
+            return learn.praise(day, prompt, tokens(entry.response), entry.value)
         case Feedback():
             answer, start = tokens(entry.response), (entry.model_extra or {}).get(FROM_CHAR)
             if start is None:
-                return blame(day, prompt, answer, size=-entry.value)
-            return wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
+                return learn.blame(day, prompt, answer, size=-entry.value)
+            return learn.wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
         case _:
             raise ValueError(f"a line of kind {entry.kind} is learned by night")
 

@@ -1,11 +1,11 @@
 """What is printed of pairs of short nights: by hand."""
 
+import json
 from pathlib import Path
 
 from benchmarks.curriculum import regret
 from benchmarks.nights.paired import Run, against
-from tasks.rollouts.curriculum import ARMS_FILE
-from tasks.tables import ARMS, ARMS_EXAMPLE, write_table
+from tasks.rollouts.curriculum import ARMS
 
 
 def runs(*gains: float) -> list[Run]:
@@ -20,11 +20,8 @@ def test_the_difference_of_pairs_has_students_interval() -> None:
 def test_regret_is_to_the_level_with_the_most_signal(tmp_path: Path) -> None:
     def night(choice: str, *groups: tuple[str, int, float]) -> list[Run]:
         (tmp_path / choice / "round-01" / "score").mkdir(parents=True)
-        rows = [
-            ARMS_EXAMPLE | {"arm": f"arithmetic/{level}/minus", "drawn": drawn, "signal": signal}
-            for level, drawn, signal in groups
-        ]
-        write_table(tmp_path / choice / "round-01" / "score" / ARMS_FILE, ARMS, rows)
+        arms = {f"arithmetic/{level}/minus": {"drawn": drawn, "signal": signal} for level, drawn, signal in groups}
+        (tmp_path / choice / "round-01" / "score" / ARMS).write_text(json.dumps(arms))
         return [Run(tmp_path / choice, 0.1, 500_000)]
 
     even = night("even", ("1", 3, 0.2), ("2", 1, 0.4), ("5", 4, 0.0))

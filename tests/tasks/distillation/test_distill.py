@@ -117,8 +117,7 @@ def test_without_lessons_the_checkpoint_stays(tmp_path: Path, student: Path, tra
 def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Path) -> None:
     failed = Trace([{"role": "user", "content": "2 + 2?"}], "2 + 2 = 4\n#### 4", "me", "arithmetic", "4", "a.jsonl:2")
     unjudged = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, "a.jsonl:3")
-    shouted = "tests.tasks.doubles.benchmarks:Shouted"
-    mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", shouted, "HEY", "a.jsonl:4")
+    mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", "shouted", "HEY", "a.jsonl:4")
     foreign = Trace([{"role": "user", "content": "2 * 2?"}], "4", "me", "nowhere:Unknown", "4", "a.jsonl:5")
     answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY"}
     examples, counts, _ = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign], answers=answers)

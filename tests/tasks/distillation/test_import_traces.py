@@ -107,14 +107,14 @@ def test_the_real_file(tmp_path: Path) -> None:
     from conf.schema import SandboxConfig
     from rewards.data.solution_formats import has_tags
     from rewards.symbolic.boxed import last_boxed
-    from tasks.distillation.trace_filter import counts, filter_traces, traces_of
+    from tasks.distillation.trace_filter import counts, filter_traces, read_traces
 
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
     folder = tmp_path / "import_traces"
     folder.mkdir()
     import_traces.write(folder, files=(TraceFile(source=source, benchmark="math", teacher="R1"),))
     assert read_table(folder / "quarantine.parquet", QUARANTINE).empty
-    traces = traces_of(read_table(folder / "traces.parquet", TRACES))
+    traces = [*read_traces(folder)]
     assert len(traces) == 1767
     found = filter_traces(traces, SandboxConfig(), (), 10_000, lambda trace: None)
     told = counts(found)

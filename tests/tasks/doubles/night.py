@@ -108,7 +108,7 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
         "useful_groups": groups // 2,
         "refills": 1,
         "replaced_groups": number,
-        **({"expected_signal_share": 0.6, "even_signal_share": 0.4} if number > 1 else {}),
+        **({"expected_signal_share": 0.6} if number > 1 else {}),
         "completion_length": 30.0 + number,
         "truncated_share": 0.3 / number,
         "entropy": 0.9 / number**0.5,

@@ -42,7 +42,7 @@ def run(
         rows = [key | {"learned": reward} for key, reward in zip(keys, learned, strict=True)]
         judged = write_stage(folder / "judge", {"learned": (LEARNED, rows)})
         with_learned = {"learned": judged, "learned_reward": LearnedRewardConfig()}
-    asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)}, selection={"arms": {}})
+    asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
     scored = folder / "score"
     scored.mkdir()
