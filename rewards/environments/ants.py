@@ -38,6 +38,8 @@ class Ants:
     """
 
     name = "ants"
+    drawing = staticmethod(drawing)
+    characters = staticmethod(characters)
 
     def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
         """`turns`: of each ant; None: the tier's. `ants`: that share nest, food and pheromones, and act by turns."""
@@ -77,14 +79,6 @@ class Ants:
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
         info |= {"action": _said(acts), "agent": state["ant"]}
         return after, observation(after), sum(parts.values()), False, over, info
-
-    def drawing(self, state: State) -> str:
-        """Return the grid as SVG."""
-        return drawing(state)
-
-    def characters(self, state: State) -> str:
-        """Return the grid in characters."""
-        return characters(state)
 
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes of each training layout by a greedy ant, half of whose moves are random.
