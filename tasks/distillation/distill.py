@@ -14,7 +14,7 @@ from models.hf.checkpoint import learned
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.pace import Pace, came
 from models.lessons.preference_data import EpisodeExample, Example
-from rewards.data.benchmarks import configured, is_user_defined
+from rewards.data.benchmarks import configured
 from tasks.distillation.demonstrations import Demonstrations
 from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import (
@@ -91,7 +91,7 @@ def distill(
         except TemplateError:
             return "refused"
 
-    user_benchmarks = {entry.name: configured(entry) for entry in benchmarks if is_user_defined(entry)}
+    user_benchmarks = {entry.name: configured(entry) for entry in benchmarks if ":" in entry.name}
     filtered = filter_traces(
         read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
     )
