@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from conf.config_errors import Key, all_faults, dotted, fault, shown
+from conf.config_errors import Key, all_faults, fault, shown
 from conf.schema import NightConfig
 from conf.storage.home import InputError
 
@@ -62,8 +62,8 @@ class _Draft:
         for length in range(len(key), 0, -1):
             if key[:length] in self.origins:
                 written, text = self.origins[key[:length]]
-                return f"--set {text}", what if key == written[: len(key)] else f"{dotted(key)}: {what}"
-        return str(self.file), f"{dotted(key)}: {what}" if key else what
+                return f"--set {text}", what if key == written[: len(key)] else f"{'.'.join(key)}: {what}"
+        return str(self.file), f"{'.'.join(key)}: {what}" if key else what
 
 
 def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
@@ -125,7 +125,7 @@ def _differences(one: Any, other: Any, key: Key) -> Iterator[str]:
             yield from _differences(one.get(name, _ABSENT), other.get(name, _ABSENT), (*key, name))
     elif one != other or type(one) is not type(other):
         was, becomes = ("absent" if side is _ABSENT else shown(side) for side in (one, other))
-        yield f"{dotted(key)}: {was} → {becomes}"
+        yield f"{'.'.join(key)}: {was} → {becomes}"
 
 
 def _read(path: Path) -> str:

@@ -80,15 +80,15 @@ class Sandbox:
         passes, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, nothing more is run.
         """
         scores = self._run(programs)
-        for index in [index for index, score in enumerate(scores) if score.verdict == "grader_failed"]:
-            if self.stuck < MAX_STUCK:
-                scores[index] = self._retry(programs[index], scores[index])
+        for index, (program, score) in enumerate(zip(programs, scores, strict=True)):
+            if score.verdict == "grader_failed" and program.tests and self.stuck < MAX_STUCK:
+                scores[index] = self._retry(program, score)
         return scores
 
     def _retry(self, program: Program, first: Score) -> Score:
         self._replace(self.workers[0])  # which takes a program that runs alone
         second = self._run([program])[0]
-        if second.verdict != "grader_failed" or not program.tests or "test cannot" in second.detail:
+        if second.verdict != "grader_failed" or "test cannot" in second.detail:
             return second
         passes = self._run([RIGHT])[0].verdict == "correct"
         return scored("crashed", f"twice: {first.detail}", second.seconds) if passes else second

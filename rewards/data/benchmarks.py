@@ -37,7 +37,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
 
     Programs of mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
     """
-    match _name(entry):
+    match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
         case "arithmetic":
             return Arithmetic(entry.levels)
         case "gsm8k":
@@ -56,15 +56,6 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
             return Episodes(Ants(entry.levels or ("0",)), bounded=True)
         case name:
             return _imported(name, entry.source)
-
-
-def is_user_defined(entry: BenchmarkConfig | ExamPart) -> bool:
-    """Return whether an entry names a class of the user's, `module:Class`."""
-    return ":" in _name(entry)
-
-
-def _name(entry: BenchmarkConfig | ExamPart) -> str:
-    return entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
 
 
 def _imported(name: str, source: str | None) -> Benchmark:

@@ -2,17 +2,15 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from conf.schema import SandboxConfig
 from rewards.programs.policy import tolerated
 from rewards.sandbox import Program, Sandbox, SandboxUnavailable
-from rewards.verifier import Score
+from rewards.verifier import Attempt, Score
 
 DEFAULT_SANDBOX = SandboxConfig()
-NO_PROGRAM = Score.of("no_answer", "no program")
-UNREADABLE = Score.of("grader_failed", "the truth is not JSON of setup, tests and entry_point")
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +42,21 @@ class ProgramTests:
     def program(self, source: str, limits: SandboxConfig = DEFAULT_SANDBOX) -> Program:
         """Return `source` with these tests as a program for the sandbox, under its limits of time and memory."""
         return Program(source, self.tests, self.setup, self.entry_point, limits.seconds, limits.memory_mb)
+
+
+def score_programs(
+    attempts: Sequence[Attempt], config: SandboxConfig, source: Callable[[Attempt, ProgramTests], str | None]
+) -> list[Score]:
+    """Return the attempts' scores by the tests in their truths. `source` returns the program of an attempt."""
+
+    def item(attempt: Attempt) -> Program | Score:
+        tests = ProgramTests.read(attempt.problem.truth)
+        if tests is None:
+            return Score.of("grader_failed", "the truth is not JSON of setup, tests and entry_point")
+        program = source(attempt, tests)
+        return Score.of("no_answer", "no program") if program is None else tests.program(program, config)
+
+    return judged([item(attempt) for attempt in attempts], config)
 
 
 def judged(items: Sequence[Program | Score], config: SandboxConfig = DEFAULT_SANDBOX) -> list[Score]:

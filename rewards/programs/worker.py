@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -139,7 +140,7 @@ def _command(control: int, ruleset: int, without: Collection[Layer]) -> list[str
     program = f"from rewards.programs.warden import main; main({arguments})"
     if not inside:
         return bubblewrap.interpreter(Path(__file__).parents[2], program)
-    wrapper = bubblewrap.executable()
+    wrapper = shutil.which("bwrap")
     if wrapper is None:
         raise SandboxUnavailable("bubblewrap is not installed; install it (apt install bubblewrap)")
     return bubblewrap.command(wrapper, program)
