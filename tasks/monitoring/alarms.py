@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from tasks.report.text import percent
 from tasks.rollouts.verdicts import FAILED
 
@@ -24,25 +26,19 @@ class Alarm:
     round: int | None = None
 
 
-def kind_alarms(history: Sequence[Mapping[str, tuple[float, float]]]) -> list[Alarm]:
+def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
     """Return alarms on kinds of problems that the student never learned, or learned and forgot.
 
-    `history`: for each round, by kind, the (decayed) number of tries and of those solved.
+    `rates`: as `tasks.report.queries.solve_rates` returns them.
     """
-    best: dict[str, float] = {}
-    for rates in history:
-        for kind, (tried, solved) in rates.items():
-            if tried >= ENOUGH_TRIES:
-                best[kind] = max(best.get(kind, 0.0), solved / tried)
-    last = {kind: rate for kind, rate in sorted(history[-1].items()) if rate[0] >= ENOUGH_TRIES} if history else {}
-    never = [kind for kind in last if all(r[kind][1] <= FORGOTTEN_TO * r[kind][0] for r in history if kind in r)]
-    forgotten = [
-        f"{kind} ({percent(best[kind], 0)}, then {percent(solved / tried, 0)})"
-        for kind, (tried, solved) in last.items()
-        if best[kind] >= FORGOTTEN_FROM and solved / tried <= FORGOTTEN_TO
-    ]
+    if rates.empty:
+        return []
+    rates = rates[rates["answers"] >= ENOUGH_TRIES]
+    never = rates[rates["best"] <= FORGOTTEN_TO].index
+    lost = rates[(rates["best"] >= FORGOTTEN_FROM) & (rates["last"] <= FORGOTTEN_TO)]
+    forgotten = [f"{row.Index} ({percent(row.best, 0)}, then {percent(row.last, 0)})" for row in lost.itertuples()]
     return [
-        *_about("unsolved_kinds", "Kinds hardly ever solved all night (worked solutions would help)", never),
+        *_about("unsolved_kinds", "Kinds hardly ever solved all night (worked solutions would help)", [*never]),
         *_about("forgotten_kinds", "Kinds solved during the night but hardly ever at its end", forgotten),
     ]
 
