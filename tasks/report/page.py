@@ -11,7 +11,7 @@ from tasks.report.charts import Picture, history_curve, learning_curve
 from tasks.report.episode import shown_episode
 from tasks.report.history import past_nights
 from tasks.report.lessons import lessons_of
-from tasks.report.markdown import headline, links_of, template
+from tasks.report.markdown import first_facts, template
 from tasks.report.queries import (
     MODELS,
     exam_verdicts,
@@ -22,7 +22,6 @@ from tasks.report.queries import (
     solve_rates,
 )
 from tasks.report.sections import judge_sentences, reward_model_sentences, trace_remarks, watch_sentences
-from tasks.report.text import day
 from tasks.rollouts.verdicts import VERDICTS
 from tasks.workers.cluster import read_machines
 
@@ -49,10 +48,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
     history, metrics = past_nights(night, summary), round_metrics(night)
     verdicts = {(name, "training"): counts for name, counts in summary["verdicts"].items()} | exam_verdicts(night)
     page = template("template.html").render(
-        night=day(summary["night"]),
-        summary=summary,
-        models={role: name for role, name in MODELS.items() if role in summary["accuracy"]},
-        headline=headline(summary, decision),
+        first_facts(summary, decision),
         decision=decision,
         differences=decision["comparisons"]["candidate"],
         history=history,
@@ -77,7 +73,6 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         ],
         machines=read_machines(night),
         config=(night / "config.yaml").read_text(),
-        links=links_of(summary),
     )
     return page.encode("utf-8", "replace").decode()  # a lone surrogate in a completion cannot be written
 
