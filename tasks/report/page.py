@@ -21,7 +21,7 @@ from tasks.report.queries import (
     sampled_answers,
     solve_rates,
 )
-from tasks.report.sections import judge_sentences, reward_model_sentences, trace_remarks, watch_sentences
+from tasks.report.sections import remarks
 from tasks.rollouts.verdicts import VERDICTS
 from tasks.workers.cluster import read_machines
 
@@ -65,12 +65,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         verdicts_given=[name for name in VERDICTS if any(counts[name] for counts in verdicts.values())],
         excluded=excluded_problems(night),
         lessons=lessons_of(night),
-        trace_remarks=trace_remarks(night),
-        reward_model=[
-            *judge_sentences(committed_json(night / "examine_judge", "outcome.json")),
-            *reward_model_sentences(committed_json(night / "fit_reward_model", "outcome.json")),
-            *watch_sentences(night),
-        ],
+        **remarks(night),
         machines=read_machines(night),
         config=(night / "config.yaml").read_text(),
     )
