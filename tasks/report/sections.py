@@ -29,10 +29,8 @@ def remarks(night: Path) -> dict[str, Any]:
     """Return what `remarks.html` says: on worked solutions and their teacher, on judge and reward model."""
     refused = read_table(night / "import_traces", "quarantine")
     hits: list[Any] = []
-    for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):
-        hits += [
-            hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits
-        ]  # of an earlier one
+    for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # may meet the same ones again
+        hits += [hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits]
     asked = [committed_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
     return {
         "refused_traces": [] if refused is None else refused.to_dict("records"),
