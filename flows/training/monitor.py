@@ -9,11 +9,10 @@ from conf.storage.layout import is_committed
 from flows.run.context import Night, log
 from tasks.evaluation.outcomes import outcomes
 from tasks.monitoring.alarm_log import AlarmLog
-from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
-from tasks.monitoring.disk_space import bytes_of_a_round, disk_alarms
+from tasks.monitoring.alarms import Alarm, bytes_of_a_round, disk_alarms, exam_alarms, kind_alarms
 from tasks.monitoring.round_alarms import round_alarms
 from tasks.monitoring.tracking import Tracking
-from tasks.report.queries import exam_verdicts, kind_history
+from tasks.report.queries import exam_verdicts, solve_rates
 from tasks.reward_model.overoptimization import learned_reward_hacked, unwatched
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
@@ -68,7 +67,7 @@ class Monitor:
     def finish(self) -> list[str]:
         """Raise the alarms that the whole night shows. Returns the sentences of all."""
         folder = self.night.folder
-        self.alarms.record(exam_alarms(exam_verdicts(folder)) + kind_alarms(kind_history(folder)))
+        self.alarms.record(exam_alarms(exam_verdicts(folder)) + kind_alarms(solve_rates(folder)))
         return self.alarms.sentences
 
     @property

@@ -8,11 +8,10 @@ from typing import Any
 
 from conf.schema import NightConfig, TrainerConfig
 from conf.sections.stages import Step
-from conf.storage.layout import ranking_path
+from conf.storage.layout import committed_json, ranking_path
 from flows.run.context import Night, log
 from flows.run.history import seconds_of
 from rewards.verifier import Problem
-from tasks.evaluation.metrics import ranking_accuracies
 from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.owner_prompts import owner_prompts
@@ -166,10 +165,9 @@ def slowest_ranking(night: Path) -> float:
 
 def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
     """Log the share of picks that each model ranks first, at the steps of the exam's figures."""
-    rankings = ranking_accuracies(night)
     for step, model in enumerate(models):
-        if model in rankings:
-            tracking.log({"exam/picks/accuracy": rankings[model].accuracy}, step)
+        if ranking := committed_json(night / PICKS / model, "ranking.json"):
+            tracking.log({"exam/picks/accuracy": ranking["accuracy"]}, step)
 
 
 def _reading_config(config: TrainerConfig) -> TrainerConfig:

@@ -46,13 +46,16 @@ class Comparison:
 
 
 def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
-    """Compare two checkpoints' evaluations of one part of the exam.
+    """Compare two checkpoints' rows of the evaluations table on the part of the exam with this name.
 
     Pairs in which either answer could not be graded are dropped and counted. `seed`: the bootstrap's. `alpha`:
     the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the same
     problems.
     """
-    first, second = _paired(name, before, after)
+    before, after = (table[table["benchmark"] == name] for table in (before, after))
+    first, second = _outcomes(before), _outcomes(after)
+    if not first.index.equals(second.index):
+        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
     graded, counted = first.notna() & second.notna(), not are_values(before)
     differences = (second - first)[graded].to_numpy(dtype=float)
     n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
@@ -79,13 +82,6 @@ def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, 
         before_digest=_digest(before),
         after_digest=_digest(after),
     )
-
-
-def _paired(name: str, before: pd.DataFrame, after: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    first, second = _outcomes(before), _outcomes(after)
-    if not first.index.equals(second.index):
-        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
-    return first, second
 
 
 def _outcomes(evaluations: pd.DataFrame) -> pd.Series:

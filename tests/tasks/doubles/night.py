@@ -167,7 +167,6 @@ def write_decision(
     before, after = (
         read_table(exams[role].folder / "evaluations.parquet", EVALUATIONS) for role in ("champion", "candidate")
     )
-    before, after = (table[table.benchmark == TARGET] for table in (before, after))
     found = compare(TARGET, before, after, seed=1)
     look = {
         "problems": planned[0],

@@ -67,7 +67,8 @@ def test_every_number_is_where_it_must_be(pairs: list[tuple[bool, bool]], alpha:
 
 
 def test_episodes_are_compared_by_what_they_achieved() -> None:
-    before, after = evaluations([False] * 5, "champion"), evaluations([False] * 4 + [True], "candidate")
+    solved = {"champion": [False] * 5, "candidate": [False] * 4 + [True]}
+    before, after = (evaluations(correct, who, "ants-0") for who, correct in solved.items())
     before["value"], after["value"] = [0.0, 0.5, 0.5, 0.25, 0.0], [0.5, 0.5, 0.75, 0.5, 1.0]
     found = compare("ants-0", before, after, seed=1)
     assert (found.gained, found.lost, found.n, found.p_value) == (4, 0, 5, 1 / 16)

@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from conf.load import STARTER, load_night
 from models.hf.checkpoint import CARD, verify
 from tasks.monitoring.incidents import end_early
-from tasks.registry.model_card import WHAT, write_cards
+from tasks.registry.model_card import write_cards
 from tests.tasks.doubles.night import DIGESTS, TARGET, write_config, write_exam, write_lessons, write_round
 from tests.tasks.doubles.registry import ROLES, make_models
 
@@ -79,7 +79,7 @@ def cards(folder: Path, decision: dict[str, Any], checkpoints: Path) -> dict[str
     """The lines of each one's card."""
     models = make_models(checkpoints)
     write_cards(folder, decision, models, load_night(STARTER))
-    return {role: (models[role] / CARD).read_text().splitlines() for role in WHAT}
+    return {role: (models[role] / CARD).read_text().splitlines() for role in ("champion", "candidate")}
 
 
 def listed(lines: list[str], title: str) -> list[str]:
@@ -95,7 +95,7 @@ def test_a_card_is_outside_the_digest_is_the_same_twice_and_stays_as_its_owner_l
     folder, decision = night
     models, config = make_models(tmp_path / "checkpoints"), load_night(STARTER)
     write_cards(folder, decision, models, config)
-    for role in WHAT:
+    for role in ("champion", "candidate"):
         verify(models[role])
     first = (models["candidate"] / CARD).read_text()
     (models["candidate"] / CARD).unlink()

@@ -14,7 +14,6 @@ from tasks.report.queries import (
     exam_verdicts,
     excluded_problems,
     flipped_answers,
-    kind_history,
     sampled_answers,
     solve_rates,
 )
@@ -93,9 +92,8 @@ def test_a_mixed_night_with_a_refill(tmp_path: Path) -> None:
     assert {verdict: n for verdict, n in counts["gsm8k"].items() if n} == {"correct": 6, "no_answer": 4}
     assert {verdict: n for verdict, n in counts["mbpp"].items() if n} == {"crashed": 2, "grader_failed": 2}
     rates = solve_rates(folder)
-    assert rates.loc["gsm8k"].tolist() == pytest.approx([10, 0.5, 4 / 6])
+    assert rates.loc["gsm8k"].tolist() == pytest.approx([10, 0.5, 4 / 6, 4 / 6])
     assert rates.loc["mbpp", ["answers", "first"]].tolist() == [2, 0.0]  # what the grader failed on is not counted
-    assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}, {"gsm8k": (8.0, 5.0)}]
     assert excluded_problems(folder) == {"gsm8k": ["gsm8k/train/7"], "mbpp": [f"mbpp/{600 + n}" for n in range(7)]}
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.monitoring.disk_space import bytes_of_a_round, disk_alarms
+from tasks.monitoring.alarms import bytes_of_a_round, disk_alarms
 
 GB = 10**9
 
