@@ -25,14 +25,13 @@ class Recipe:
     """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
 
     `student`: what the night begins with. `trained`: whether an earlier night has trained it; what it learned by day
-    does not count. `exam_questions`: those that no lesson may learn.
+    does not count.
     """
 
     night: Night
     student: Path
     trained: bool
     journal: Artifact
-    exam_questions: tuple[str, ...]
     quizzes: Quizzes
     division: Division
 
@@ -83,13 +82,13 @@ class Recipe:
         if step.kind == "lessons":
             return self._teach_feedback(step, checkpoint, pace)
         if step.kind == "distill":
-            arguments = (night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
+            arguments = (night, self.journal, rounds, checkpoint, self.quizzes.exam_questions, step.path)
             return learn_traces(*arguments, trained=self.trained, pace=pace)
-        return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path, pace=pace)
+        return learn_own_answers(night, rounds, checkpoint, self.quizzes.exam_questions, step.path, pace=pace)
 
     def _teach_feedback(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
         def lessons() -> Path:
-            return learn_feedback(self.night, self.journal, checkpoint, self.exam_questions, pace)
+            return learn_feedback(self.night, self.journal, checkpoint, self.quizzes.exam_questions, pace)
 
         return self.night.run_nested("feedback", step.path, lessons, checkpoint)
 

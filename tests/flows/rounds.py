@@ -187,7 +187,7 @@ class School:
             quizzes = Quizzes(night, ())
             before = quizzes.ask("start", champion)
             division = divide(night.hours, night.config, night.folder, 100, 0, before)
-            recipe = Recipe(night, champion, parent_of(champion) is not None, day, (), quizzes, division)
+            recipe = Recipe(night, champion, parent_of(champion) is not None, day, quizzes, division)
             rounds = Rounds(night, [], tracking, set(), division, before, None, learned, teacher)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
