@@ -16,6 +16,7 @@ from conf.sections.stages import Step
 from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import NightError
 from conf.storage.layout import PACE_FOLDER, is_committed, round_path
+from conf.storage.layout import passes as passes_of
 from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
@@ -27,8 +28,8 @@ from models.hf.checkpoint import verify
 from rewards.verifier import Problem
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.monitoring.tracking import Tracking
-from tasks.stage import Artifact, run_name
-from tasks.training.metrics import Pass, round_metrics
+from tasks.stage import Artifact, committed
+from tasks.training.metrics import round_metrics
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.training.update import UpdateResources, checkpoint, merge, update
 from tasks.workers.worker import HoursOverError, WorkerDiedError
@@ -106,31 +107,42 @@ class Rounds:
         """Sample groups of answers, turn their scores into advantages, and update the policy. Returns it."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
-        if not is_committed(folder) and self.policy not in self.verified:
+        kept = is_committed(folder) and all(committed(one / "sample") for one in passes_of(folder))
+        if not kept and self.policy not in self.verified:
             verify(self.policy, CHANGED)
             self.verified.add(self.policy)
 
         rate_factor = self._rate_factor(number)
         passes = self.sampler.sample(number, self.block, self.base, self.policy, self._learned)
 
-        inputs = self._update_inputs(passes, rate_factor)
+        inputs: dict[str, Any] = {
+            "rollouts": tuple(one.rollouts for one in passes),
+            "advantages": tuple(one.advantages for one in passes),
+            "config": self._trainer_config,
+            "rate_factor": rate_factor,
+            "predecessor": self.policy.name,
+        }
         path = f"{round_path(number)}/checkpoint"
         if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
             figures = known.read_json("metrics.json")
-            self._advance(night.checkpoint(known), night.run_in_background(checkpoint, path, **inputs))
+            self._advance(night.checkpoint(known), night.run(checkpoint, path, silent=True, **inputs))
             self.tracking.log_round(number, figures)
             self._seconds_since_last_round()
         else:
             self.saver.finish()
             resources = self._update_resources(number)
-            updated = self._update(number, passes, rate_factor, resources)
+            night.rest_engine()
+            arguments = (inputs["rollouts"], inputs["advantages"], inputs["config"], rate_factor, resources)
+            with night.announced(f"{round_path(number)}/update"):
+                updated = night.call(update, f"{round_path(number)}/update", *arguments)
             self._advance(updated.checkpoint, updated)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
             seconds = self._seconds_since_last_round()
             if uninterrupted:
                 figures["seconds_round"] = seconds
-            self.saver.start(partial(self._save, number, path, inputs, updated, resources, figures))
+            outcome = {"updated": updated, "state": self.retention.state(number), "figures": figures}
+            self.saver.start(partial(self._save, number, path, **inputs, **outcome, resources=resources))
         if "seconds_round" in figures:
             self.allowance.rounds.append(figures["seconds_round"])
         self.monitor.figures.append(figures)
@@ -149,16 +161,6 @@ class Rounds:
             write_atomically(file, json.dumps(known))
         return known["rate_factor"]
 
-    def _update_inputs(self, passes: Sequence[Pass], rate_factor: float) -> dict[str, Any]:
-        """What the update's outcome depends on."""
-        return {
-            "rollouts": tuple(one.rollouts for one in passes),
-            "advantages": tuple(one.advantages for one in passes),
-            "config": self._trainer_config,
-            "rate_factor": rate_factor,
-            "predecessor": self.policy.name,
-        }
-
     def _update_resources(self, number: int) -> UpdateResources:
         night, state = self.night, self._state_before(number)
         if state is not None and not state.is_dir():
@@ -167,35 +169,9 @@ class Rounds:
         retired = self.retention.outdated(number, self.base)
         return UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
 
-    def _update(self, number: int, passes: Sequence[Pass], rate_factor: float, resources: UpdateResources) -> Updated:
-        night, path, started = self.night, f"{round_path(number)}/update", time.perf_counter()
-        rollouts, advantages = [one.rollouts for one in passes], [one.advantages for one in passes]
-        night.rest_engine()
-        night.announce(run_name(path), None)
-        updated = night.call(update, path, rollouts, advantages, self._trainer_config, rate_factor, resources)
-        night.announce(run_name(path), time.perf_counter() - started)
-        return updated
-
-    def _save(
-        self,
-        number: int,
-        path: str,
-        inputs: dict[str, Any],
-        updated: Updated,
-        resources: UpdateResources,
-        figures: dict[str, float],
-    ) -> None:
+    def _save(self, number: int, path: str, **arguments: Any) -> None:
         """Make the update count, and tell MLflow; on the saver's thread, while the next round samples."""
-        saved = self.night.run_in_background(
-            checkpoint,
-            path,
-            after=[updated],
-            **inputs,
-            updated=updated,
-            state=self.retention.state(number),
-            resources=resources,
-            figures=figures,
-        )
+        saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
     def _advance(self, policy: Path, result: Artifact | Updated) -> None:

@@ -4,8 +4,8 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,18 +79,27 @@ class Night:
         """Return the checkpoint that a stage noted."""
         return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
 
-    def run(self, stage: Stage, path: str, *, after: Sequence[Any] = (), **arguments: Any) -> Artifact:
-        """Run a stage, or return what it committed before. `after`: results that it follows, besides its arguments."""
-        started = time.perf_counter()
-        self.announce(run_name(path), None)
-        artifact = self.run_in_background(stage, path, after=after, **arguments)
-        self.announce(run_name(path), time.perf_counter() - started)
-        return artifact
+    def run(
+        self, stage: Stage, path: str, *, after: Sequence[Any] = (), silent: bool = False, **arguments: Any
+    ) -> Artifact:
+        """Run a stage, or return what it committed before.
 
-    def run_in_background(self, stage: Stage, path: str, *, after: Sequence[Any] = (), **arguments: Any) -> Artifact:
-        """Run a stage concurrently with others, without progress messages."""
-        upstream = self.edges.upstream(arguments.values(), after)
-        return self.edges.add(stage(self.folder, path, wait_for=upstream, **arguments))
+        `after`: results that it follows, besides its arguments. `silent`: it runs beside others, and is not announced.
+        """
+        with nullcontext() if silent else self.announced(path):
+            upstream = self.edges.upstream(arguments.values(), after)
+            return self.edges.add(stage(self.folder, path, wait_for=upstream, **arguments))
+
+    @contextmanager
+    def announced(self, path: str) -> Iterator[None]:
+        """Log that a stage begins and is done, and note both for `nightschool status`."""
+        stage, started = run_name(path), time.perf_counter()
+        log.info("%s begins", stage, extra={"stage": stage, "seconds": None})
+        note_progress(self.folder, stage, done=False)
+        yield
+        seconds = time.perf_counter() - started
+        log.info("%s: %.1f s", stage, seconds, extra={"stage": stage, "seconds": seconds})
+        note_progress(self.folder, stage, done=True)
 
     def call(self, task: Task[..., R], path: str, *arguments: Any, after: Sequence[Any] = ()) -> R:
         """Run a Prefect task that commits no folder."""
@@ -164,12 +173,6 @@ class Night:
     def note(self, incident: str) -> None:
         """Keep an incident for the report."""
         incidents.note(self.folder, incident)
-
-    def announce(self, stage: str, seconds: float | None) -> None:
-        """Log that a stage begins (`seconds` None) or is done, and note it for `nightschool status`."""
-        message = f"{stage} begins" if seconds is None else f"{stage}: {seconds:.1f} s"
-        log.info(message, extra={"stage": stage, "seconds": seconds})
-        note_progress(self.folder, stage, seconds is not None)
 
     def close(self, grace: float = 5.0) -> None:
         """End the child processes for good; each has `grace` seconds to finish what it does."""

@@ -7,10 +7,9 @@ from typing import Any
 
 from conf.schema import GrpoConfig
 from conf.sections.stages import Step
-from conf.storage.home import NightError
 from conf.storage.layout import committed_rounds, round_path
 from conf.storage.layout import passes as passes_of
-from flows.run.context import CHANGED, Night, log
+from flows.run.context import Night, log
 from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
 from rewards.data.benchmarks import configured
@@ -78,7 +77,8 @@ class GroupSampler:
         common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": base}
         requests = night.run(ask_for_problems, f"{path}/ask", config=config.self_play, seed=seed, **common)
         one_text = config.grpo.model_copy(update={"group_size": 1})
-        proposals = self._sample(f"{path}/propose", f"{seed} propose", requests, policy, one_text)
+        asking = self._sampling(f"{seed} propose", requests, policy, one_text)
+        proposals = night.run(sample, f"{path}/propose", **asking)
         prompts = night.run(
             admit,
             f"{path}/select_prompts",
@@ -124,10 +124,33 @@ class GroupSampler:
         is_first: bool,
     ) -> Pass:
         """Sample, score and credit answers to the prompts; the solve rates go on from these."""
-        rollouts = self._sample(f"{path}/sample", seed, prompts, policy)
-        scores = self._score(path, prompts, rollouts, learned, is_first=is_first)
+        night, config = self.night, self.night.config
+        if self.plays:
+            rollouts = self._play(path, seed, prompts, policy)
+        else:
+            rollouts = night.run(sample, f"{path}/sample", **self._sampling(seed, prompts, policy, config.grpo))
+        scores = night.run(
+            score,
+            f"{path}/score",
+            prompts=prompts,
+            rollouts=rollouts,
+            sources=config.benchmarks,
+            grpo=config.grpo,
+            reward=config.reward,
+            sandbox=config.sandbox,
+            solve_rates=self.solve_rates,
+            decay=SOLVE_RATE_DECAY if is_first else 1.0,  # within a round nothing is old
+            night=night.date,
+            engine=night.engine,
+            **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
+        )
+        log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
         self.solve_rates = scores
-        return Pass(prompts, rollouts, scores, self._credit(path, block, rollouts, scores))
+        if block.kind == "on_policy":
+            advantages = self._credit_by_teacher(f"{path}/credit", rollouts)
+        else:
+            advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
+        return Pass(prompts, rollouts, scores, advantages)
 
     def _select(
         self,
@@ -155,81 +178,46 @@ class GroupSampler:
             **(learned.select_arguments() if learned else {}),
         )
 
-    def _sample(
-        self, path: str, seed: str, prompts: Artifact, policy: Path, grpo: GrpoConfig | None = None
-    ) -> Artifact:
+    def _sampling(self, seed: str, prompts: Artifact, policy: Path, grpo: GrpoConfig) -> dict[str, Any]:
+        """Return the arguments of `sample`."""
         config = self.night.config
-        if self.plays:
-            return self._play(path.removesuffix("/sample"), seed, prompts, policy)
-        inputs: dict[str, Any] = {
+        return {
             "prompts": prompts,
             "checkpoint": policy,
-            "grpo": grpo or config.grpo,
+            "grpo": grpo,
             "config": config.sampler,
             "trust_remote_code": config.student.trust_remote_code,
             "seed": random.Random(seed).getrandbits(31),
+            "engine": self.night.engine,
         }
-        if not policy.is_dir() and sample.committed(self.night.folder, path, **inputs) is None:
-            raise NightError(f"{self.night.folder / path}: {CHANGED}")
-        return self.night.run(sample, path, **inputs, engine=self.night.engine)
 
     def _play(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
         """Play the round's episodes, a few turns a stage."""
-        config, parts = self.night.config, list[Artifact]()
+        night, config, parts = self.night, self.night.config, list[Artifact]()
         while not parts or parts[-1].figure("live"):
-            inputs: dict[str, Any] = {
-                "prompts": prompts,
-                "before": parts[-1] if parts else None,
-                "sources": config.benchmarks,
-                "checkpoint": policy,
-                "grpo": config.grpo,
-                "config": config.sampler,
-                "student": config.student,
-                "seed": f"{seed} part {len(parts)}",
-            }
-            stage_path = f"{path}/play-{len(parts) + 1}"
-            if not policy.is_dir() and play_turns.committed(self.night.folder, stage_path, **inputs) is None:
-                raise NightError(f"{self.night.folder / stage_path}: {CHANGED}")
-            parts.append(self.night.run(play_turns, stage_path, **inputs, engine=self.night.engine))
-        return self.night.run(collect, f"{path}/sample", parts=tuple(parts))
+            part = night.run(
+                play_turns,
+                f"{path}/play-{len(parts) + 1}",
+                prompts=prompts,
+                before=parts[-1] if parts else None,
+                sources=config.benchmarks,
+                checkpoint=policy,
+                grpo=config.grpo,
+                config=config.sampler,
+                student=config.student,
+                seed=f"{seed} part {len(parts)}",
+                engine=night.engine,
+            )
+            parts.append(part)
+        return night.run(collect, f"{path}/sample", parts=tuple(parts))
 
-    def _score(
-        self,
-        path: str,
-        prompts: Artifact,
-        rollouts: Artifact,
-        learned: LearnedReward | None,
-        *,
-        is_first: bool,
-    ) -> Artifact:
-        config = self.night.config
-        scores = self.night.run(
-            score,
-            f"{path}/score",
-            prompts=prompts,
-            rollouts=rollouts,
-            sources=config.benchmarks,
-            grpo=config.grpo,
-            reward=config.reward,
-            sandbox=config.sandbox,
-            solve_rates=self.solve_rates,
-            decay=SOLVE_RATE_DECAY if is_first else 1.0,  # within a round nothing is old
-            night=self.night.date,
-            engine=self.night.engine,
-            **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
-        )
-        log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
-        return scores
-
-    def _credit(self, path: str, block: Step, rollouts: Artifact, scores: Artifact) -> Artifact:
-        """Compute advantages from the verifier's rewards, or, in on-policy distillation, from the teacher."""
+    def _credit_by_teacher(self, path: str, rollouts: Artifact) -> Artifact:
+        """Compute advantages from the teacher's log-probabilities."""
         night, config = self.night, self.night.config
-        if block.kind != "on_policy":
-            return night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
         inputs: dict[str, Any] = {"rollouts": rollouts, "config": config.on_policy, "trainer_config": config.trainer}
-        if credit_by_teacher.committed(night.folder, f"{path}/credit", **inputs) is None:
+        if credit_by_teacher.committed(night.folder, path, **inputs) is None:
             night.rest_engine()
-        return night.run(credit_by_teacher, f"{path}/credit", **inputs, teacher=self.teacher, trainer=night.trainer)
+        return night.run(credit_by_teacher, path, **inputs, teacher=self.teacher, trainer=night.trainer)
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:
