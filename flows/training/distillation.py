@@ -1,17 +1,14 @@
 """Lessons of worked solutions: from the journal, from files, from a teacher, and from the student itself."""
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import copy_context
 from pathlib import Path
 
 from conf.storage.layout import rehearsal_path, teacher_path
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
 from flows.run.history import last_finished
-from models.lessons.pace import Pace, read_steps
+from models.lessons.pace import Pace
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
@@ -22,7 +19,7 @@ from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
-from tasks.stage import Artifact, committed, run_name
+from tasks.stage import Artifact, committed
 from tasks.tables import read_table
 
 TABLE = "traces.parquet"
@@ -54,45 +51,21 @@ def learn_traces(
     if trained:
         lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
         answering = Answering(config.sampler, config.grpo.max_completion_tokens, night.engine)
-    with _announced(night, path, pace):
-        return night.learn(
-            distill,
-            path,
-            checkpoint,
-            exam_questions,
-            traces=tuple(traces),
-            unseen=openings_held_out(day.folder),
-            drawn_by=_seed(night, path),
-            config=lesson,
-            sandbox=config.sandbox,
-            benchmarks=config.benchmarks,
-            rehearsed=rehearsed,
-            answering=answering,
-            pace=pace and pace.left(started),  # without what teacher and rehearsal took
-        )
-
-
-@contextmanager
-def _announced(night: Night, path: str, pace: Pace | None) -> Iterator[None]:
-    """Announce a lesson's number of steps as soon as its trainer has fixed it."""
-    if pace is None:
-        yield
-        return
-    done, file = threading.Event(), pace.file
-
-    def watch() -> None:
-        while not done.wait(1.0):
-            if fixed := read_steps(file):
-                night.announce(f"{run_name(path)} · {fixed.sentence}", None)
-                return
-
-    watcher = threading.Thread(target=copy_context().run, args=(watch,), daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
+    return night.learn(
+        distill,
+        path,
+        checkpoint,
+        exam_questions,
+        traces=tuple(traces),
+        unseen=openings_held_out(day.folder),
+        drawn_by=_seed(night, path),
+        config=lesson,
+        sandbox=config.sandbox,
+        benchmarks=config.benchmarks,
+        rehearsed=rehearsed,
+        answering=answering,
+        pace=pace and pace.left(started),  # without what teacher and rehearsal took
+    )
 
 
 def _rehearsed(night: Night, traces: Sequence[Artifact], checkpoint: Path, path: str) -> Artifact | None:
@@ -169,20 +142,19 @@ def learn_own_answers(
         night=night.folder,
         nights=night.home.nights,
     )
-    with _announced(night, path, pace):
-        return night.learn(
-            distill,
-            path,
-            checkpoint,
-            exam_questions,
-            traces=(answers,),
-            unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
-            drawn_by=_seed(night, path),
-            config=night.config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
-            sandbox=night.config.sandbox,
-            benchmarks=night.config.benchmarks,
-            pace=pace,
-        )
+    return night.learn(
+        distill,
+        path,
+        checkpoint,
+        exam_questions,
+        traces=(answers,),
+        unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
+        drawn_by=_seed(night, path),
+        config=night.config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
+        sandbox=night.config.sandbox,
+        benchmarks=night.config.benchmarks,
+        pace=pace,
+    )
 
 
 def _seed(night: Night, path: str) -> str:

@@ -1,8 +1,6 @@
 """Lessons of worked solutions: all sources make one lesson, and the student's own answers another."""
 
 import json
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +9,9 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.run.progress import read_progress
-from flows.training.distillation import _announced, learn_own_answers, learn_traces
+from flows.training.distillation import learn_own_answers, learn_traces
 from models.hf.checkpoint import keep
-from models.lessons.pace import Pace, fix_steps
+from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
 from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
 from tasks.workers.worker import Worker
@@ -91,16 +88,3 @@ def test_its_own_answers(night: Callable[..., Night]) -> None:
     assert after != before
     assert json.loads((tonight.folder / "self_distill" / "counts.json").read_text())["kept"] == 1
     assert learn_own_answers(tonight, 1, before, ()) == after
-
-
-def test_the_number_of_steps_is_shown_while_the_lesson_goes_on(night: Callable[..., Night], tmp_path: Path) -> None:
-    tonight, pace = night(), Pace(284.0, tmp_path / "pace" / "distill.json")
-    tonight.folder.mkdir(parents=True)
-    with _announced(tonight, "distill-2", pace):
-        fix_steps(pace, 48, 11.8)  # as the trainer does, in its process
-        for _ in range(300):
-            if progress := read_progress(tonight.folder, os.getpid()):
-                break
-            time.sleep(0.1)
-    assert progress is not None
-    assert progress["stage"] == "distill-2 · 24 of 48 steps: this machine needs 11.8 s a step"
