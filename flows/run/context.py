@@ -51,12 +51,14 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
+    last: Path | None = field(init=False)  # the newest finished night of its name
     closing: ExitStack = field(default_factory=ExitStack, init=False)  # what else ends with the night
     edges: Edges = field(default_factory=Edges, init=False)
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
-        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
+        self.last = last_finished(self.home.nights, self.config.name)
+        usual = usual_seconds(self.last)
         hardware, address = self.config.hardware, self.config.cluster.address
         engine = engine_environment() | on_gpu(hardware.engine_gpu)
         kept: Any = ("engine", engine, logs / "engine.log", self.note)

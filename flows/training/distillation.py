@@ -7,7 +7,6 @@ from pathlib import Path
 from conf.storage.layout import rehearsal_path, teacher_path
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
-from flows.run.history import last_finished
 from models.lessons.pace import Pace
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
@@ -101,7 +100,6 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
             seed=_seed(night, "reference_solutions"),
         )
     if config.teacher is not None:
-        before = last_finished(home.nights, night.config.name)
         yield night.run(
             ask_teacher,
             teacher_path(path),
@@ -114,7 +112,7 @@ def _further_traces(night: Night, rounds: int, exam_questions: tuple[str, ...], 
             night=night.folder,
             nights=home.nights,
             cache=home.teacher,
-            until=end_of_asking(night.hours, night.config, night.folder, before),
+            until=end_of_asking(night.hours, night.config, night.folder, night.last),
         )
 
 

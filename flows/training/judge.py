@@ -12,7 +12,6 @@ from conf.storage.home import NightError
 from flows.evaluation.models import engine_for
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
-from flows.run.history import last_finished
 from flows.serving.vllm_server import EngineServer
 from flows.serving.whole_model import whole_model
 from flows.training.reward_model import LearnedReward
@@ -54,8 +53,7 @@ class Judge:
     def arguments(self) -> dict[str, Any]:
         """Return the judge's part of a stage's arguments."""
         night = self.night
-        before = last_finished(night.home.nights, night.config.name)
-        until = end_of_asking(night.hours, night.config, night.folder, before)
+        until = end_of_asking(night.hours, night.config, night.folder, night.last)
         local = self._socket if self.server else None
         shared = {"date": night.date, "cache": night.home.teacher, "until": until, "local": local}
         return {"endpoint": self.endpoint, **shared}

@@ -10,7 +10,6 @@ from conf.schema import NightConfig, TrainerConfig
 from conf.sections.stages import Step
 from conf.storage.layout import ranking_path
 from flows.run.context import Night, log
-from flows.run.history import seconds_of
 from rewards.verifier import Problem
 from tasks.evaluation.metrics import ranking_accuracies
 from tasks.journal.tables import HELD_OUT
@@ -161,7 +160,7 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
 def slowest_ranking(night: Path) -> float:
     """Return the seconds of a night's slowest ranking so far; 0 where there is none."""
     manifests = (json.loads(file.read_text()) for file in night.glob(f"{PICKS}/*/{MANIFEST}"))
-    return max((seconds_of(manifest) for manifest in manifests), default=0.0)
+    return max((manifest["seconds"] for manifest in manifests), default=0.0)
 
 
 def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
