@@ -23,7 +23,7 @@ from flows.training.monitor import Monitor
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
 from flows.training.rollouts import GroupSampler
 from flows.training.saver import Retention, Saver
-from flows.training.validation import is_quizzed, quiz_accuracy, run_quiz
+from flows.training.validation import is_quizzed, run_quiz
 from models.hf.checkpoint import verify
 from rewards.verifier import Problem
 from tasks.monitoring.incidents import end_early, ended_early
@@ -31,7 +31,7 @@ from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.training.metrics import round_metrics
 from tasks.training.trainer_process import Predecessor, Updated
-from tasks.training.update import UpdateResources, checkpoint, merge, update
+from tasks.training.update import UpdateResources, checkpoint, update
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
@@ -101,7 +101,7 @@ class Rounds:
         except (HoursOverError, WorkerDiedError) as error:
             night.limit_workers(before_end=-LATE)
             self._keep_committed_rounds(error)
-        return self._merge() if night.config.merges and self.policy != base else self.policy
+        return night.merge(block.path, self.policy) if night.config.merges and self.policy != base else self.policy
 
     def _round(self, number: int) -> Path:
         """Sample groups of answers, turn their scores into advantages, and update the policy. Returns it."""
@@ -189,9 +189,8 @@ class Rounds:
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
         quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.excluded)
-        if (accuracy := quiz_accuracy(quiz)) is not None:
+        if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
-        self.monitor.add_quiz(number, quiz)
         self.allowance.quizzes.append(seconds_answering(quiz))
         self.round_began += time.perf_counter() - started  # a quiz is not part of a round's time
 
@@ -230,18 +229,6 @@ class Rounds:
         done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
         end_early(self.night.folder, done, why, steps)
-
-    def _merge(self) -> Path:
-        """Merge the last round's adapter into its base."""
-        night = self.night
-        return night.make_checkpoint(
-            merge,
-            self.block.path,
-            adapter=self.policy,
-            trust_remote_code=night.config.student.trust_remote_code,
-            checkpoints=night.home.checkpoints,
-            trainer=night.trainer,
-        )
 
     @property
     def _learned(self) -> LearnedReward | None:

@@ -29,6 +29,7 @@ from tasks.monitoring import incidents
 from tasks.registry.promote import DRY_RUN
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.training import trainer_process
+from tasks.training.update import merge
 from tasks.workers import engine_process
 from tasks.workers.cluster import Cluster
 from tasks.workers.worker import Worker, WorkerDiedError
@@ -146,6 +147,17 @@ class Night:
             checkpoints=self.home.checkpoints,
             trainer=self.trainer,
             **inputs,
+        )
+
+    def merge(self, path: str, adapter: Path) -> Path:
+        """Merge an adapter into its base. Returns the checkpoint."""
+        return self.make_checkpoint(
+            merge,
+            path,
+            adapter=adapter,
+            trust_remote_code=self.config.student.trust_remote_code,
+            checkpoints=self.home.checkpoints,
+            trainer=self.trainer,
         )
 
     def prepare_workers(self) -> None:

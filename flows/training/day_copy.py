@@ -15,7 +15,6 @@ from tasks.evaluation.choose_start import choose_start
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.teaching.replay_day import lessons_of_day, replay_day
-from tasks.training.update import merge
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 LESSON, MERGING = 2.0, 30.0  # seconds that a lesson of the day takes, and a merge
@@ -117,14 +116,7 @@ class OwnersDay:
         )
         if (adapter := night.checkpoint(replayed)) == self.champion:
             return None
-        return night.make_checkpoint(
-            merge,
-            "merge_day",
-            adapter=adapter,
-            trust_remote_code=config.student.trust_remote_code,
-            checkpoints=home.checkpoints,
-            trainer=night.trainer,
-        )
+        return night.merge("merge_day", adapter)
 
     def _too_long(self, lessons: int) -> str:
         """Return why there is no time for the day copy, a sentence; empty if there is."""

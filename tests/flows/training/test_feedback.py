@@ -11,7 +11,7 @@ from prefect import flow
 
 from conf.load import STARTER, load_night
 from flows.run.context import Night
-from flows.training.feedback import channels, learn_feedback
+from flows.training.lessons import channels, learn_feedback
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.stage import Artifact
 from tasks.training import trainer_process

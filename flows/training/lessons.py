@@ -1,9 +1,11 @@
-"""Lessons of worked solutions: from the journal, from files, from a teacher, and from the student itself."""
+"""The night's lessons: worked solutions, the student's own answers, and the owner's feedback."""
 
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from conf.schema import NightConfig
+from conf.sections.lessons import LessonConfig
 from conf.storage.layout import rehearsal_path, teacher_path
 from flows.run.budget import end_of_asking
 from flows.run.context import Night
@@ -18,10 +20,12 @@ from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact, Stage, committed
 from tasks.tables import read_table
+from tasks.training.feedback import corrections, feedback, picks, words
 
 TABLE = "traces.parquet"
+LESSONS = "lessons"  # the folder of the stages of the owner's feedback
 OWN_ANSWERS_RATE = 5e-6  # much more ruins a student
 
 
@@ -153,6 +157,35 @@ def learn_own_answers(
         benchmarks=night.config.benchmarks,
         pace=pace,
     )
+
+
+def learn_feedback(
+    night: Night, day: Artifact, checkpoint: Path, exam_questions: tuple[str, ...], pace: Pace | None = None
+) -> Path:
+    """Learn from every channel that is switched on, in order. Returns the last checkpoint.
+
+    `pace`: the seconds that all channels together may take; each one gets an even share of what is left.
+    """
+    started, on = time.perf_counter(), channels(night.config)
+    for number, (channel, lesson) in enumerate(on):
+        night.rest_engine()
+        share = None if pace is None else pace.left(started).share(len(on) - number, channel.name)
+        checkpoint = night.learn(
+            channel,
+            f"{LESSONS}/{channel.name}",
+            checkpoint,
+            exam_questions,
+            day=day,
+            pace=share,
+            config=lesson,
+        )
+    return checkpoint
+
+
+def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
+    """Return the channels that are switched on, each with its configuration, in the order in which they are learned."""
+    known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
+    return [(known[name], getattr(config.lessons, name)) for name in config.channels]
 
 
 def _seed(night: Night, path: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.distillation import learn_own_answers, learn_traces
+from flows.training.lessons import learn_own_answers, learn_traces
 from models.hf.checkpoint import keep
 from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
