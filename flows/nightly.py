@@ -30,11 +30,10 @@ from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, round_expected
 from flows.training.day_copy import OwnersDay
-from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
+from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.judge import learned_reward, log_judge
 from flows.training.recipe import Recipe
 from flows.training.reward_model import rank_held_out
-from flows.training.start import start_of
 from flows.training.validation import Quizzes
 from flows.web.links import prefect_link
 from models.hf.checkpoint import parent_of
