@@ -17,8 +17,7 @@ from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_is_full, full_disk
 from conf.storage.home import SHORT_REPORT, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
-from flows.evaluation.decision import decide_night
-from flows.evaluation.run import first_student
+from flows.evaluation.run import decide_night, first_student
 from flows.finish import finish
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server

@@ -75,6 +75,7 @@ def reward_model_of(
     `exam_questions`: picks that ask one are left out. Raises DamagedCheckpointError where its files changed.
     """
     config, path = night.config, "fit_reward_model"
+    known = committed(night.folder / path)  # how it failed before in this night: a refusal stays one
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -84,7 +85,7 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
-        "broke": _earlier_failure(night.folder / path),
+        "broke": known and known.read_json("outcome.json").get("broke"),
         "earlier": _earlier_reward_model(night),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
@@ -111,18 +112,12 @@ def _earlier_reward_model(night: Night) -> Path | None:
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
-    if last is None or before is None or fitted is None or not fitted.read_json("outcome.json")["serves"]:
+    if before is None or before.student != config.student:
         return None
-    if before.student != config.student:
+    if fitted is None or not fitted.read_json("outcome.json")["serves"]:
         return None
     checkpoint = night.checkpoint(fitted)
     return checkpoint if is_intact(checkpoint) else None
-
-
-def _earlier_failure(folder: Path) -> str | None:
-    """Return how the fit failed before in this night: a refusal stays one."""
-    known = committed(folder)
-    return None if known is None else known.read_json("outcome.json").get("broke")
 
 
 def champion_of(night: Night, tracking: Tracking) -> Path:
