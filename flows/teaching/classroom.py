@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig
@@ -58,7 +57,7 @@ class Classroom:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def open(self, engine: Engine, _: Path) -> bool:
+    def open(self, engine: Engine) -> bool:
         """Make the day copy of the champion that the engine holds, and open. Return False if a night has begun."""
         day = Day(self.home, self.config, engine)
         count = len(day.book.lessons)

@@ -12,8 +12,7 @@ from conf.storage.home import NightError
 from flows.evaluation.models import engine_for
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
-from flows.serving.vllm_server import EngineServer
-from flows.serving.whole_model import whole_model
+from flows.serving.vllm_server import EngineServer, whole_model
 from flows.training.reward_model import LearnedReward
 from models.hf.teacher_client import CONCURRENT_REQUESTS, LOCAL
 from rewards.verifier import Problem
