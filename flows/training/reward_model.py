@@ -1,7 +1,7 @@
-"""The reward model's part in a night's rounds."""
+"""The learned reward's part in a night's rounds."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
+from tasks.reward_model.rank_by_judge import rank_by_judge
 from tasks.reward_model.score_by_reward_model import score_by_reward_model
 from tasks.stage import MANIFEST, Artifact
 from tasks.tables import read_table
@@ -27,19 +28,23 @@ RANKED_EVERY = 5  # rounds, where the night has no quizzes
 
 
 class LearnedReward:
-    """A reward model that serves: its arguments of the rounds' stages.
+    """A reward model that serves, or a judge in its place: its arguments of the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
-    `failed`: it could not score a round's completions, and is not used in later rounds. `relative`: whether its scores
-    only compare the answers of a group, so that their mean shows nothing.
+    `judge`: gives the arguments of its stages. `failed`: the model could not score a round's completions, and is not
+    used in later rounds.
     """
 
-    relative = False
-
     def __init__(
-        self, night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+        self,
+        night: Night,
+        day: Artifact,
+        reward_model: Artifact,
+        base: Path,
+        exam: Sequence[Problem],
+        judge: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
-        self.night, self.day, self.reward_model, self.base = night, day, reward_model, base
+        self.night, self.day, self.reward_model, self.base, self.judge = night, day, reward_model, base, judge
         self.exam_questions = tuple(sorted({problem.question for problem in exam}))
         self.failed = False
 
@@ -74,11 +79,27 @@ class LearnedReward:
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Score the completions of `path`, a round or refill. Returns the further arguments of `score`.
 
-        No night fails for it: where memory is short, no completion is scored, also when the night resumes.
+        No night fails for it: what a judge does not rank has no learned reward, and where memory is short, no
+        completion is scored, also when the night resumes.
         """
         if self.failed:
             return {}
-        night, path = self.night, f"{path}/score_by_reward_model"
+        config = self.night.config.learned_reward
+        if self.judge is None:
+            learned = self._scored(f"{path}/score_by_reward_model", rollouts)
+        else:
+            learned = self.night.run(
+                rank_by_judge,
+                f"{path}/rank_by_judge",
+                prompts=prompts,
+                rollouts=rollouts,
+                ties=config.tie_breaker > 0,
+                **self.judge(),
+            )
+        return {"learned": learned, "learned_reward": config}
+
+    def _scored(self, path: str, rollouts: Artifact) -> Artifact:
+        night = self.night
         inputs: dict[str, Any] = {
             "rollouts": rollouts,
             "reward_model": night.checkpoint(self.reward_model),
@@ -87,13 +108,12 @@ class LearnedReward:
         night.rest_engine()
         self.failed = score_by_reward_model.committed(night.folder, path, **inputs, failed=True) is not None
         try:
-            learned = night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
+            return night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
         except RuntimeError as error:
             self.failed = True
-            learned = night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
             why = " ".join(str(error).split())[:200]
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
-        return {"learned": learned, "learned_reward": night.config.learned_reward}
+            return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
     def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
         """Whether a round's ranking is committed already."""
