@@ -20,8 +20,7 @@ from conf.storage.layout import round_path
 from flows.orchestration.nested import run_nested
 from flows.run.budget import LATE, Hours
 from flows.run.edges import Edges
-from flows.run.history import last_finished, usual_seconds
-from flows.run.progress import note_progress
+from flows.run.history import last_finished, note_progress, usual_seconds
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.journal.carry_over import carry_over

@@ -1,4 +1,4 @@
-"""What the nights of a home have done, how long their stages took, and how long a night will still take."""
+"""What the nights of a home have done, how long their stages took, where one is, and how long it will still take."""
 
 import datetime
 import json
@@ -20,6 +20,7 @@ from tasks.monitoring.incidents import ended_early
 from tasks.report.text import percent
 
 DATES = "????-??-??"
+PROGRESS = "progress.json"  # in the night's folder: where it is, for `nightschool status`
 ROUND = re.compile(r"round (\d+)\b")
 
 
@@ -75,6 +76,25 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
     if updates := [figures["seconds_update"] for figures in read_round_metrics(night) if "seconds_update" in figures]:
         usual["update"] = max(updates)
     return usual
+
+
+def note_progress(folder: Path, stage: str, done: bool) -> None:
+    """Note, in one rename, that a stage begins or is done. A failure to write is ignored."""
+    draft = folder / f"{PROGRESS}.draft"
+    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    note = {"stage": stage, "done": done, "at": now, "pid": os.getpid()}
+    with suppress(OSError):
+        draft.write_text(json.dumps(note))
+        draft.rename(folder / PROGRESS)
+
+
+def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
+    """Return what the process noted last (`stage`, `done`, `at`); None if it has noted nothing yet."""
+    try:
+        note = json.loads((folder / PROGRESS).read_text())
+    except (OSError, ValueError):
+        return None
+    return note if note["pid"] == pid else None
 
 
 def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:
