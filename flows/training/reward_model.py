@@ -159,6 +159,9 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return {}
     night.rest_engine()
+    # the trainer reads a whole checkpoint: without adapters and KL term
+    grpo = night.config.trainer.grpo.model_copy(update={"kl_coefficient": 0.0})
+    reading = night.config.trainer.model_copy(update={"lora": None, "grpo": grpo})
     try:
         ranking = night.run(
             rank_picks,
@@ -167,7 +170,7 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
             policy=checkpoint.name,
             tokenizer=checkpoint,
             student=night.config.student,
-            config=_reading_config(night.config.trainer),
+            config=reading,
             predecessor=None,
             trainer=night.trainer,
         )
@@ -189,9 +192,3 @@ def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None
     for step, model in enumerate(models):
         if model in rankings:
             tracking.log({"exam/picks/accuracy": rankings[model].accuracy}, step)
-
-
-def _reading_config(config: TrainerConfig) -> TrainerConfig:
-    """Return the configuration of a trainer that reads a full checkpoint: without adapters and KL term."""
-    grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
-    return config.model_copy(update={"lora": None, "grpo": grpo})
