@@ -190,8 +190,5 @@ def teacher_of(night: Night, student: Path) -> Path | None:
 
 def _enrolled(night: Night, path: str = "enroll", student: StudentConfig | None = None) -> Path:
     return night.make_checkpoint(
-        enroll,
-        path,
-        student=student or night.config.student,
-        checkpoints=night.home.checkpoints,
+        enroll, path, student=student or night.config.student, checkpoints=night.home.checkpoints
     )

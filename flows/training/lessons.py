@@ -171,13 +171,7 @@ def learn_feedback(
         night.rest_engine()
         share = None if pace is None else pace.left(started).share(len(on) - number, channel.name)
         checkpoint = night.learn(
-            channel,
-            f"{LESSONS}/{channel.name}",
-            checkpoint,
-            exam_questions,
-            day=day,
-            pace=share,
-            config=lesson,
+            channel, f"{LESSONS}/{channel.name}", checkpoint, exam_questions, day=day, pace=share, config=lesson
         )
     return checkpoint
 

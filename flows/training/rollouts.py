@@ -153,13 +153,7 @@ class GroupSampler:
         return Pass(prompts, rollouts, scores, advantages)
 
     def _select(
-        self,
-        path: str,
-        seed: str,
-        base: Path,
-        count: int,
-        drawn: tuple[Artifact, ...],
-        learned: LearnedReward | None,
+        self, path: str, seed: str, base: Path, count: int, drawn: tuple[Artifact, ...], learned: LearnedReward | None
     ) -> Artifact:
         config = self.night.config
         return self.night.run(
