@@ -31,6 +31,7 @@ from flows.run.speed import forecast, round_expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.judge import learned_reward, log_judge
+from flows.training.lessons import Lessons
 from flows.training.recipe import Recipe
 from flows.training.reward_model import rank_held_out
 from flows.training.validation import Quizzes
@@ -145,7 +146,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected)
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
-    recipe = Recipe(night, student, parent_of(start) is not None, journal, quizzes, division)
+    trained = parent_of(start) is not None  # by an earlier night; what the student learned by day does not count
+    recipe = Recipe(night, student, Lessons(night, journal, quizzes.exam_questions, trained), quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model

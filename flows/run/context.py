@@ -130,24 +130,6 @@ class Night:
             verify(checkpoint, CHANGED)
         return checkpoint
 
-    def learn(self, lesson: Stage, path: str, checkpoint: Path, exam_questions: tuple[str, ...], **inputs: Any) -> Path:
-        """Run a lesson on a checkpoint. Returns the new one, or the same where there was nothing to learn.
-
-        `exam_questions`: those that no lesson may learn. `inputs`: the stage's further arguments.
-        """
-        return self.make_checkpoint(
-            lesson,
-            path,
-            checkpoint=checkpoint,
-            trainer_config=self.config.trainer,
-            student=self.config.student,
-            exam_questions=exam_questions,
-            max_tokens=self.config.engine.max_model_len,
-            checkpoints=self.home.checkpoints,
-            trainer=self.trainer,
-            **inputs,
-        )
-
     def merge(self, path: str, adapter: Path) -> Path:
         """Merge an adapter into its base. Returns the checkpoint."""
         return self.make_checkpoint(

@@ -1,33 +1,27 @@
 """The night's recipe: the steps of `stages`, one after the other, from the first student to the candidate."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from conf.sections.stages import Step
 from flows.grpo import Rounds
 from flows.run.budget import Allowance, Division
 from flows.run.context import Night, log
-from flows.training.lessons import LESSONS, channels, learn_feedback, learn_own_answers, learn_traces
+from flows.training.lessons import LESSONS, Lessons, channels
 from flows.training.validation import Quizzes
 from tasks.journal.freeze import read_counts
 from tasks.monitoring.incidents import end_early, ended_early
-from tasks.stage import Artifact, committed, run_name
+from tasks.stage import committed, run_name
 from tasks.workers.worker import HoursOverError
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
-
-    `student`: what the night begins with. `trained`: whether an earlier night has trained it; what it learned by day
-    does not count.
-    """
+    """Lessons and blocks of rounds, each of which hands a checkpoint to the next, beginning with the `student`."""
 
     night: Night
     student: Path
-    trained: bool
-    journal: Artifact
+    lessons: Lessons
     quizzes: Quizzes
     division: Division
 
@@ -71,25 +65,15 @@ class Recipe:
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
         """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did harm."""
-        learned = self._teach(step, checkpoint)
+        pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
+        learned = self.lessons.teach(step, checkpoint, pace)
         return learned if learned == checkpoint else self.quizzes.accept(step, checkpoint, learned)
-
-    def _teach(self, step: Step, checkpoint: Path) -> Path:
-        night, rounds, questions = self.night, step.rounds.start - 1, self.quizzes.exam_questions
-        pace = self.division.pace(night.folder, step, [each for each in self._steps if self._teaches(each)])
-        if step.kind == "lessons":
-            teach = partial(learn_feedback, night, self.journal, checkpoint, questions, pace)
-            return night.run_nested("feedback", step.path, teach, checkpoint)
-        if step.kind == "distill":
-            arguments = (night, self.journal, rounds, checkpoint, questions, step.path)
-            return learn_traces(*arguments, trained=self.trained, pace=pace)
-        return learn_own_answers(night, rounds, checkpoint, questions, step.path, pace=pace)
 
     def _teaches(self, step: Step) -> bool:
         """Whether a step may have something to learn: `lessons` has not on a day without the owner's feedback."""
         if step.kind != "lessons":
             return True
-        counts = read_counts(self.journal)
+        counts = read_counts(self.lessons.journal)
         return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
     def _require_time(self, step: Step, allowance: Allowance) -> None:
