@@ -41,6 +41,10 @@ class GroupSampler:
         self.solve_rates = _last_solve_rates(night)
         self.plays = any(configured(entry).environment for entry in night.config.benchmarks)
         self.own_problems: list[Artifact] = []  # of tonight's rounds of self-play
+        self.block: Step  # that of the current round,
+        self.base: Path  # the checkpoint that it began with,
+        self.policy: Path  # the one that samples,
+        self.learned: LearnedReward | None  # and the learned reward's part
 
     def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
         """Sample the round's groups, and, as often as `refills` allows, others in place of those without signal.
@@ -50,34 +54,35 @@ class GroupSampler:
         the block began with, whose tokenizer renders the prompts. `learned`: the reward model's part in the round, if
         it has one.
         """
+        self.block, self.base, self.policy = block, base, policy
+        self.learned = None if self.plays else learned  # it judges single answers
         if block.kind == "self_play":
-            return self._self_play(number, block, base, policy)
+            return self._self_play(number)
         config = self.night.config
-        learned = None if self.plays else learned  # it judges single answers
         passes: list[Pass] = []
         missing = config.grpo.prompts_per_round
         for refill in range(config.grpo.refills + 1):
             path = f"{round_path(number)}/refill-{refill}" if refill else round_path(number)
             seed = f"{config.seed} {self.night.date} round {number}" + f" refill {refill}" * (refill > 0)
             drawn = tuple(one.prompts for one in passes)
-            prompts = self._select(path, seed, base, missing, drawn, learned)
+            prompts = self._select(path, seed, missing, drawn)
             if not prompts.read_json("selection.json")["drawn"]:
                 break  # the benchmarks have no other problems
-            passes.append(self._pass(path, seed, block, prompts, policy, learned, is_first=not passes))
+            passes.append(self._pass(path, seed, prompts, is_first=not passes))
             signal = passes[-1].advantages.read_json("signal.json")
             missing = signal["groups"] - signal["with_signal"]
             if not missing:
                 break
         return passes
 
-    def _self_play(self, number: int, block: Step, base: Path, policy: Path) -> list[Pass]:
+    def _self_play(self, number: int) -> list[Pass]:
         """Let the student write the round's problems; others are drawn where too few of them are admitted."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
-        common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": base}
+        common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": self.base}
         requests = night.run(ask_for_problems, f"{path}/ask", config=config.self_play, seed=seed, **common)
         one_text = config.grpo.model_copy(update={"group_size": 1})
-        asking = self._sampling(f"{seed} propose", requests, policy, one_text)
+        asking = self._sampling(f"{seed} propose", requests, one_text)
         proposals = night.run(sample, f"{path}/propose", **asking)
         prompts = night.run(
             admit,
@@ -93,11 +98,11 @@ class GroupSampler:
         self.own_problems.append(prompts)
         passes: list[Pass] = []
         if admitted := prompts.read_json("selection.json")["drawn"]:
-            passes.append(self._pass(path, seed, block, prompts, policy, None, is_first=True))
+            passes.append(self._pass(path, seed, prompts, is_first=True))
         if missing := config.grpo.prompts_per_round - admitted:
             path, seed = f"{path}/refill-1", f"{seed} refill 1"
-            others = self._select(path, seed, base, missing, (requests, prompts), None)
-            passes.append(self._pass(path, seed, block, others, policy, None, is_first=not passes))
+            others = self._select(path, seed, missing, (requests, prompts))
+            passes.append(self._pass(path, seed, others, is_first=not passes))
         if (answers := passes[0]).scores and admitted and config.self_play.train == "both":
             questions = night.run(
                 credit_questions,
@@ -112,23 +117,13 @@ class GroupSampler:
             passes.append(Pass(requests, proposals, None, questions))
         return passes
 
-    def _pass(
-        self,
-        path: str,
-        seed: str,
-        block: Step,
-        prompts: Artifact,
-        policy: Path,
-        learned: LearnedReward | None,
-        *,
-        is_first: bool,
-    ) -> Pass:
+    def _pass(self, path: str, seed: str, prompts: Artifact, *, is_first: bool) -> Pass:
         """Sample, score and credit answers to the prompts; the solve rates go on from these."""
         night, config = self.night, self.night.config
         if self.plays:
-            rollouts = self._play(path, seed, prompts, policy)
+            rollouts = self._play(path, seed, prompts)
         else:
-            rollouts = night.run(sample, f"{path}/sample", **self._sampling(seed, prompts, policy, config.grpo))
+            rollouts = night.run(sample, f"{path}/sample", **self._sampling(seed, prompts, config.grpo))
         scores = night.run(
             score,
             f"{path}/score",
@@ -142,19 +137,17 @@ class GroupSampler:
             decay=SOLVE_RATE_DECAY if is_first else 1.0,  # within a round nothing is old
             night=night.date,
             engine=night.engine,
-            **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
+            **(self.learned.score_arguments(path, prompts, rollouts) if self.learned else {}),
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
         self.solve_rates = scores
-        if block.kind == "on_policy":
+        if self.block.kind == "on_policy":
             advantages = self._credit_by_teacher(f"{path}/credit", rollouts)
         else:
             advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
         return Pass(prompts, rollouts, scores, advantages)
 
-    def _select(
-        self, path: str, seed: str, base: Path, count: int, drawn: tuple[Artifact, ...], learned: LearnedReward | None
-    ) -> Artifact:
+    def _select(self, path: str, seed: str, count: int, drawn: tuple[Artifact, ...]) -> Artifact:
         config = self.night.config
         return self.night.run(
             select_prompts,
@@ -162,22 +155,22 @@ class GroupSampler:
             sources=config.benchmarks,
             grpo=config.grpo,
             student=config.student,
-            checkpoint=base,
+            checkpoint=self.base,
             solve_rates=self.solve_rates,
             seed=seed,
             excluded=self.excluded,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=drawn,
-            **(learned.select_arguments() if learned else {}),
+            **(self.learned.select_arguments() if self.learned else {}),
         )
 
-    def _sampling(self, seed: str, prompts: Artifact, policy: Path, grpo: GrpoConfig) -> dict[str, Any]:
+    def _sampling(self, seed: str, prompts: Artifact, grpo: GrpoConfig) -> dict[str, Any]:
         """Return the arguments of `sample`."""
         config = self.night.config
         return {
             "prompts": prompts,
-            "checkpoint": policy,
+            "checkpoint": self.policy,
             "grpo": grpo,
             "config": config.sampler,
             "trust_remote_code": config.student.trust_remote_code,
@@ -185,7 +178,7 @@ class GroupSampler:
             "engine": self.night.engine,
         }
 
-    def _play(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
+    def _play(self, path: str, seed: str, prompts: Artifact) -> Artifact:
         """Play the round's episodes, a few turns a stage."""
         night, config, parts = self.night, self.night.config, list[Artifact]()
         while not parts or parts[-1].figure("live"):
@@ -195,7 +188,7 @@ class GroupSampler:
                 prompts=prompts,
                 before=parts[-1] if parts else None,
                 sources=config.benchmarks,
-                checkpoint=policy,
+                checkpoint=self.policy,
                 grpo=config.grpo,
                 config=config.sampler,
                 student=config.student,
