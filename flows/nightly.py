@@ -18,7 +18,7 @@ from conf.storage.durable import DiskFullError, disk_is_full, full_disk
 from conf.storage.home import SHORT_REPORT, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
 from flows.evaluation.run import decide_night, first_student
-from flows.finish import finish
+from flows.finish import finish, prefect_page
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
@@ -35,7 +35,6 @@ from flows.training.lessons import Lessons
 from flows.training.recipe import Recipe
 from flows.training.reward_model import rank_held_out
 from flows.training.validation import Quizzes
-from flows.web.links import prefect_link
 from models.hf.checkpoint import parent_of
 from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.monitoring.notify import post_report
@@ -104,7 +103,8 @@ def nightly(
 def run_night(night: Night) -> dict[str, Any]:
     """Run all stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
-    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **prefect_link()})
+    page = {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": prefect_page()}
+    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **page})
     claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
         summary = _run_stages(night, tracking)

@@ -17,8 +17,8 @@ from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import layers, night_checks
-from flows.run.registry import open_registry
 from flows.run.speed import check_hours, forecast
+from flows.web.health import open_registry
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
 from tasks.monitoring.tracking import tracking_uri

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, inside
 from conf.storage.locks import running_night, take_server_lock
-from flows.run.registry import open_registry
 from flows.serving.vllm_server import EngineServer, whole_model
+from flows.web.health import open_registry
 from models.hf.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 
