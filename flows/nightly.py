@@ -135,7 +135,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     log_datasets(tracking, config, exam)
     teacher = teacher_of(night, champion)
     quizzes = Quizzes(night, tuple(problem.question for problem in problems))
-    day = OwnersDay(night, champion, quizzes, journal, tracking, quizzes.exam_questions)
+    day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
     quiz = quizzes.ask("start", student)
     night.rest_engine()

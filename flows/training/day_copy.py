@@ -23,19 +23,19 @@ SHARE = 0.2  # of the night's time left that the day copy may take
 
 @dataclass
 class OwnersDay:
-    """What the owner's day brings into a night. `exam_questions`: nothing may learn these."""
+    """What the owner's day brings into a night."""
 
     night: Night
     champion: Path
     quizzes: Quizzes
     journal: Artifact
     tracking: Tracking
-    exam_questions: tuple[str, ...]
 
     @cached_property
     def reward_model(self) -> Artifact:
         """The reward model, fitted to the picks, or the refusal to serve one."""
-        return reward_model_of(self.night, self.journal, self.champion, self.tracking, self.exam_questions)
+        questions = self.quizzes.exam_questions
+        return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
     @cached_property
     def champion_picks(self) -> dict[str, Artifact]:
