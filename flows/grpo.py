@@ -201,10 +201,9 @@ class Rounds:
             return
         started = time.perf_counter()
         self.saver.finish()
-        if not learned.is_ranked(self.block, number, self.policy) and ended_early(self.night.folder):
-            return
         predecessor = Predecessor(self.base, self.policy.name, self._state_before(number + 1))
-        ranking = learned.rank(self.block, number, predecessor, self.policy)
+        if (ranking := learned.rank(self.block, number, predecessor, self.policy)) is None:
+            return
         self.monitor.add_ranking(self.block.rounds.start, number, ranking)
         if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:
             self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)

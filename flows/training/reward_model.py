@@ -13,6 +13,7 @@ from flows.run.context import Night, log
 from rewards.verifier import Problem
 from tasks.evaluation.metrics import ranking_accuracies
 from tasks.journal.tables import HELD_OUT
+from tasks.monitoring.incidents import ended_early
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
@@ -115,30 +116,23 @@ class LearnedReward:
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
-    def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
-        """Whether a round's ranking is committed already."""
-        path = ranking_path(block.rounds.start, number)
-        return rank_picks.committed(self.night.folder, path, **self._ranking_inputs(policy)) is not None
+    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
+        """Rank the held-out picks by the policy after a round, or, as the block begins, after the round before.
 
-    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
-        """Rank the held-out picks by the policy after a round, or, as the block begins, after the round before."""
-        self.night.rest_engine()
-        return self.night.run(
-            rank_picks,
-            ranking_path(block.rounds.start, number),
-            **self._ranking_inputs(policy),
-            predecessor=predecessor,
-            trainer=self.night.trainer,
-        )
-
-    def _ranking_inputs(self, policy: Path) -> dict[str, Any]:
-        return {
+        None where the night's learning has ended and this ranking was not made before.
+        """
+        night, path = self.night, ranking_path(block.rounds.start, number)
+        inputs: dict[str, Any] = {
             "reward_model": self.reward_model,
             "policy": policy.name,
             "tokenizer": self.base,
-            "student": self.night.config.student,
+            "student": night.config.student,
             "config": self.trainer_config,
         }
+        if ended_early(night.folder) and rank_picks.committed(night.folder, path, **inputs) is None:
+            return None
+        night.rest_engine()
+        return night.run(rank_picks, path, **inputs, predecessor=predecessor, trainer=night.trainer)
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
