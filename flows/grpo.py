@@ -5,7 +5,7 @@ A round: select_prompts → sample → score → credit (and again for each refi
 
 import json
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -130,11 +130,7 @@ class Rounds:
             self._seconds_since_last_round()
         else:
             self.saver.finish()
-            resources = self._update_resources(number)
-            night.rest_engine()
-            arguments = (inputs["rollouts"], inputs["advantages"], inputs["config"], rate_factor, resources)
-            with night.announced(f"{round_path(number)}/update"):
-                updated = night.call(update, f"{round_path(number)}/update", *arguments)
+            updated, resources = self._update(number, inputs)
             self._advance(updated.checkpoint, updated)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
@@ -161,13 +157,18 @@ class Rounds:
             write_atomically(file, json.dumps(known))
         return known["rate_factor"]
 
-    def _update_resources(self, number: int) -> UpdateResources:
-        night, state = self.night, self._state_before(number)
+    def _update(self, number: int, inputs: Mapping[str, Any]) -> tuple[Updated, UpdateResources]:
+        """Take the round's optimizer steps. Returns what they came to, and what they worked with."""
+        night, path, state = self.night, f"{round_path(number)}/update", self._state_before(number)
         if state is not None and not state.is_dir():
             raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
         predecessor = Predecessor(self.base, self.policy.name, state)
         retired = self.retention.outdated(number, self.base)
-        return UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
+        resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
+        arguments = (inputs[name] for name in ("rollouts", "advantages", "config", "rate_factor"))
+        night.rest_engine()
+        with night.announced(path):
+            return night.call(update, path, *arguments, resources), resources
 
     def _save(self, number: int, path: str, **arguments: Any) -> None:
         """Make the update count, and tell MLflow; on the saver's thread, while the next round samples."""
