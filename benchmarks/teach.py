@@ -246,7 +246,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
 
 def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
     """Run the night after a day, and let its candidate serve; return its decision and reasons."""
-    from flows.run.registry import open_registry
+    from flows.web.health import open_registry
 
     options = [f"--set={setting}" for setting in (*NIGHT, *settings)]
     summary = json_of("flows", "night", "--json", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})

@@ -57,7 +57,7 @@ class Round:
 
 
 class Notes(logging.Handler):
-    """Records what `Night.announce` logs, one line per moment."""
+    """Records what `Night.announced` logs, one line per moment."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(logging.INFO)

@@ -29,10 +29,11 @@ class Monitor:
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
         self.rankings: dict[tuple[int, int], list[bool]] = {}  # by a block's first round, and round: see `rank_picks`
 
-    def add_quiz(self, number: int, quiz: Artifact) -> None:
-        """Add a quiz's result."""
+    def add_quiz(self, number: int, quiz: Artifact) -> float | None:
+        """Add a quiz's result. Returns the share of its graded answers that is right; None where none was graded."""
         graded = outcomes(read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)).dropna()
         self.quizzes[number] = round(graded.clip(0.0, 1.0).sum()), len(graded)
+        return None if graded.empty else float(graded.mean())
 
     def add_ranking(self, first: int, number: int, ranking: Artifact) -> None:
         """Add how the student ranked the held-out picks after a round of the block that begins with round `first`.

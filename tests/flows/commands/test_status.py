@@ -15,7 +15,7 @@ from conf.storage.home import Home
 from conf.storage.locks import NIGHT, hold, take_server_lock
 from flows.commands.status import lines_of, status
 from flows.run.context import Night, freeze_config
-from flows.run.progress import note_progress
+from flows.run.history import note_progress
 from tests.conf.storage.lock_holder import holder
 from tests.flows.commands.command import finish
 
