@@ -11,8 +11,8 @@ from conf.schema import NightConfig
 from conf.sections.lessons import LessonConfig
 from conf.sections.stages import Step
 from flows.run.budget import end_of_asking
-from flows.run.context import Night
-from models.lessons.pace import Pace
+from flows.run.context import Night, log
+from models.lessons.pace import Pace, read_steps
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
@@ -23,7 +23,7 @@ from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
-from tasks.stage import Artifact, Stage, committed
+from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
 from tasks.training.feedback import corrections, feedback, picks, words
 
@@ -160,8 +160,8 @@ class Lessons:
 
     def _learn(self, lesson: Stage, path: str, checkpoint: Path, **inputs: Any) -> Path:
         """Run a lesson on a checkpoint. Returns the new one, or the same where there was nothing to learn."""
-        night = self.night
-        return night.make_checkpoint(
+        night, pace = self.night, inputs.get("pace")
+        learned = night.make_checkpoint(
             lesson,
             path,
             checkpoint=checkpoint,
@@ -173,6 +173,9 @@ class Lessons:
             trainer=night.trainer,
             **inputs,
         )
+        if pace and (fixed := read_steps(pace.file)) and fixed.steps < fixed.planned:
+            log.info("%s: %s", run_name(path), fixed.sentence)
+        return learned
 
     def _attempts(self, step: Step) -> dict[str, Any]:
         """Return what stages take that look for attempts in rounds: tonight's before a step, and earlier nights'."""
