@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.durable import room_for, size_of
-from models.hf.checkpoint import keep, learned, write_learned, write_lineage
+from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
@@ -58,8 +58,7 @@ def fit_reward_model(
     let_go()  # memory suffices for one model
     order = random.Random(seed).sample(list(picks), len(picks))
     model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
-    draft = checkpoints / "draft"
-    shutil.rmtree(draft, ignore_errors=True)
+    draft = new_draft(checkpoints)
     with room_for(draft, size_of(champion)):
         model.save(draft)
         del model

@@ -46,7 +46,7 @@ def round_metrics(
     update = dict(trained)
     figures = {
         **_selection(prompts),
-        **_arms(scores[-1]),
+        **{f"curriculum/{arm}": value for arm, value in estimates_of(read_arms(scores[-1].folder)).items()},
         **(_proposals(proposals) if proposals else {}),
         **_answers(rollouts, scores),
         **_teacher_kl(advantages),
@@ -71,11 +71,6 @@ def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
     if all(OUTLOOK in one for one in drawn):
         figures[OUTLOOK] = sum(one["drawn"] * one[OUTLOOK] for one in drawn) / sum(one["drawn"] for one in drawn)
     return figures
-
-
-def _arms(scores: Artifact) -> dict[str, float]:
-    """Return what the curriculum expects of each arm; nothing where it draws by solve rates, or evenly."""
-    return {f"curriculum/{arm}": estimate for arm, estimate in estimates_of(read_arms(scores.folder)).items()}
 
 
 def _proposals(judged: Artifact) -> dict[str, float]:

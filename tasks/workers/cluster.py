@@ -80,7 +80,9 @@ class Cluster(Worker):
         try:
             work(HERE, self)
             while len(answers) < len(items):
-                self._check()
+                self._refuse_if_ended()
+                if time.time() >= self.until:
+                    raise HoursOverError("the night's hours were over before the other machines were done")
                 for thread in threads:
                     thread.join(POLL / len(threads))
                 work(HERE, self)  # what a lost machine left
@@ -95,11 +97,6 @@ class Cluster(Worker):
         super().end(grace)
         for node in list(self._nodes.values()):
             node.end()
-
-    def _check(self) -> None:
-        self._refuse_if_ended()
-        if time.time() >= self.until:
-            raise HoursOverError("the night's hours were over before the other machines were done")
 
     def _join(self) -> None:
         """Look which nodes there are, and let new ones help."""
