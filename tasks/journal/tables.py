@@ -14,11 +14,7 @@ ANSWERS = json.dumps(["12 - 8 = 4\n#### 4", "12 - 8 = 6\n#### 6", "The answer is
 GENERATED = "generated"
 _ORIGIN = {"source": pa.string(), "day": pa.string(), "lesson": pa.string()}
 _SIDE = {"held_out": pa.bool_()}
-_ORIGIN_EXAMPLE = {
-    "source": "2026-11-20.jsonl:3",
-    "day": "2026-11-20",
-    "lesson": "4f1c0b7a2d9e83561ab0",
-}
+_ORIGIN_EXAMPLE = {"source": "2026-11-20.jsonl:3", "day": "2026-11-20", "lesson": "4f1c0b7a2d9e83561ab0"}
 
 PREFERENCES = schema(
     {
