@@ -83,7 +83,7 @@ def _delivery(seed: int, tier: str, exams: dict[str, pd.DataFrame]) -> list[Any]
     yardsticks = [statistics.mean(food(policy, problem) for problem in problems) for policy in POLICIES.values()]
     delivers = [np.array([delivered(row) for row in exam.to_dict("records")]) for exam in by_role]
     means = [f"{each.mean():.2f}" if len(each) else "–" for each in delivers]
-    return [seed, tier, *(f"{mean:.2f}" for mean in yardsticks), *means, *rounds_part(*delivers[1:], seed)]
+    return [seed, tier, *(f"{mean:.2f}" for mean in yardsticks), *means, *rounds_part(delivers[1], delivers[2], seed)]
 
 
 def _validity(seed: int, found: dict[str, Any]) -> list[Any]:

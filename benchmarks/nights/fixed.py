@@ -81,8 +81,8 @@ def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, f
 
 def page(found: Fixed) -> str:
     """Return both lists as Markdown."""
-    stages = found.stages | {"of these, answers and update of the round": -found.work, "**together**": found.seconds}
-    used = found.processes | {"**together**": sum(found.processes.values())}
+    stages = {**found.stages, "of these, answers and update of the round": -found.work, "**together**": found.seconds}
+    used = {**found.processes, "**together**": sum(found.processes.values())}
     tables = {"part | seconds": stages, "process | processor seconds": used}
     return "\n\n".join(
         markdown(head, ([name, f"{seconds:.1f}"] for name, seconds in lines.items())) for head, lines in tables.items()

@@ -72,9 +72,8 @@ def seconds_per_update(
     size = sum(rollout.group == 0 for rollout in rollouts)
     longest = max(len(rollout.token_ids) for rollout in rollouts)
     shared = settings(str(output), len(rollouts) // size, size, batch, longest)
-    config = GRPOConfig(
-        **shared | {"gradient_checkpointing": checkpointing}, max_steps=steps, learning_rate=1e-5, loss_type="dapo"
-    )
+    shared["gradient_checkpointing"] = checkpointing
+    config = GRPOConfig(**shared, max_steps=steps, learning_rate=1e-5, loss_type="dapo")
     stopwatch = Stopwatch()
     trainer = RecordedTrainer(
         AutoModelForCausalLM.from_pretrained(student, dtype=getattr(torch, weights)),

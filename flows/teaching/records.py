@@ -69,9 +69,10 @@ def record_session(home: Home, config: NightConfig, session: str, lessons: Seque
     if not lessons or running_night(home.root):
         return
     from prefect import flow
+    from prefect.artifacts import create_table_artifact
 
     from flows.orchestration.server import prefect_api
-    from tasks.monitoring.prefect_artifacts import show_table
+    from tasks.monitoring.prefect_artifacts import show
 
     def day() -> None:
         """Show the lessons."""
@@ -80,7 +81,7 @@ def record_session(home: Home, config: NightConfig, session: str, lessons: Seque
             | {"learned": one["learned"], "nats": one["change_nats"], "seconds": one["seconds"], "why not": one["why"]}
             for one in reversed(lessons)
         ]
-        show_table("day", rows, f"The lessons of {date.today()}, session {session}")
+        show(create_table_artifact, "day", f"The lessons of {date.today()}, session {session}", table=rows)
 
     try:
         with prefect_api(home.root, config.prefect.port):

@@ -96,8 +96,8 @@ def reward_model_of(
         if isinstance(error, OSError) and error.errno is not None:  # of the disk: the next stage would fail too
             raise
         log.warning("no reward model could be fitted", exc_info=error)
-        failure = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        fitted = night.run(fit_reward_model, path, **arguments | {"broke": failure})
+        arguments["broke"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        fitted = night.run(fit_reward_model, path, **arguments)
     outcome = fitted.read_json("outcome.json")
     tracking.log(figures(outcome), 0)
     if outcome["serves"]:

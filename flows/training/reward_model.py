@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tasks.reward_model.rank_by_judge import rank_by_judge
-
 from conf.schema import NightConfig, TrainerConfig
 from conf.sections.stages import Step
 from conf.storage.layout import committed_json, ranking_path
@@ -16,6 +14,7 @@ from rewards.verifier import Problem
 from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.incidents import ended_early
 from tasks.monitoring.tracking import Tracking
+from tasks.reward_model.judge_stages import rank_by_judge
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
 from tasks.reward_model.score_by_reward_model import score_by_reward_model

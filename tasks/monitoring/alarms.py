@@ -63,7 +63,8 @@ def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
     rates = rates[rates["answers"] >= ENOUGH_TRIES]
     never = rates[rates["best"] <= FORGOTTEN_TO].index
     lost = rates[(rates["best"] >= FORGOTTEN_FROM) & (rates["last"] <= FORGOTTEN_TO)]
-    forgotten = [f"{row.Index} ({percent(row.best, 0)}, then {percent(row.last, 0)})" for row in lost.itertuples()]
+    shares = zip(lost.index, lost["best"], lost["last"], strict=True)
+    forgotten = [f"{kind} ({percent(best, 0)}, then {percent(last, 0)})" for kind, best, last in shares]
     return [
         *_about("unsolved_kinds", "Kinds hardly ever solved all night (worked solutions would help)", [*never]),
         *_about("forgotten_kinds", "Kinds solved during the night but hardly ever at its end", forgotten),
