@@ -92,7 +92,9 @@ class Rounds:
                 if not is_committed(night.round_folder(number)):
                     self.allowance.require(number, is_quizzed(night.config, number))
                 served = [self.learned.reward_model] if self.learned else []
-                night.run_nested(block.kind, round_path(number), partial(self._round, number), self.policy, served)
+                night.edges.run_nested(
+                    block.kind, round_path(number), partial(self._round, number), self.policy, served
+                )
                 if self.monitor.ends_learning(self._superseded(), self.retention.state(number - 1)):
                     self.over = True
                     break

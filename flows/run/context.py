@@ -4,7 +4,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,6 @@ from conf.schema import NightConfig
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import LAYOUT, Home, InputError, inside
 from conf.storage.layout import round_path
-from flows.orchestration.nested import run_nested
 from flows.run.budget import LATE, Hours
 from flows.run.edges import Edges
 from flows.run.history import last_finished, note_progress, usual_seconds
@@ -107,18 +106,6 @@ class Night:
         """Run a Prefect task that commits no folder."""
         call: Any = task.with_options(task_run_name=run_name(path))
         return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
-
-    def run_nested(
-        self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
-    ) -> Path:
-        """Run several stages, which go on from a checkpoint, as a nested flow run. Returns the body's checkpoint."""
-        made: list[Path] = []
-        upstream = self.edges.upstream([checkpoint], after)
-        with self.edges.nested():
-            run = run_nested(name, run_name(path), lambda: made.append(body()), upstream)
-        if run is not None:
-            self.edges.add(run, made[-1])
-        return made[-1]
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
         """Run a stage that makes a checkpoint. Raises NightError where that changed since it was made."""

@@ -51,7 +51,8 @@ class Lessons:
         `pace`: the lesson's share of the night's hours; None: it takes all steps.
         """
         if step.kind == "lessons":
-            return self.night.run_nested("feedback", step.path, partial(self._feedback, checkpoint, pace), checkpoint)
+            teach = partial(self._feedback, checkpoint, pace)
+            return self.night.edges.run_nested("feedback", step.path, teach, checkpoint)
         if step.kind == "distill":
             return self._worked_solutions(step, checkpoint, pace)
         return self._own_answers(step, checkpoint, pace)
