@@ -60,7 +60,8 @@ def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
 
 def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     """Return what goes and what stays, without touching anything."""
-    oldest = _oldest_kept(home, keep_nights)
+    dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
+    oldest = dates[keep_nights - 1] if len(dates) >= keep_nights else ""  # of the newest `keep_nights`
     stays = _reasons_to_stay(home, registry, oldest)
     on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
     stays |= _of_another_mlflow(home, registry.client, on_disk - stays.keys())
@@ -88,7 +89,8 @@ def remove(home: Home, planned: Pruning) -> None:
     for item in planned.goes:
         if item.registry is not None and item.version is not None:
             with alias_lock(home):
-                if _is_chosen(item.registry, item.version):  # the owner has promoted it since it was planned
+                known = next((known for known in item.registry.versions() if known.version == item.version), None)
+                if known is not None and (known.aliases or known.promoted):  # since it was planned
                     continue
                 item.registry.remove(item.version)
         for path in item.paths:
@@ -102,12 +104,6 @@ def bytes_freed(path: Path) -> int:
     """Return the bytes that removing a file or a folder frees: hard-linked files free nothing."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
-
-
-def _oldest_kept(home: Home, keep_nights: int) -> str:
-    """Return the date of the oldest of the newest `keep_nights` nights; "" while there are fewer."""
-    dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
-    return dates[keep_nights - 1] if len(dates) >= keep_nights else ""
 
 
 def _reasons_to_stay(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
@@ -167,10 +163,6 @@ def _needed(night: Path) -> set[str]:
         with suppress(ValueError, KeyError):  # a night cannot resume from a damaged state
             digests.add(json.loads(state.read_text())["checkpoint"])
     return digests
-
-
-def _is_chosen(registry: Registry, version: str) -> bool:
-    return any(known.version == version and (known.aliases or known.promoted) for known in registry.versions())
 
 
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:

@@ -14,7 +14,7 @@ from prefect.artifacts import create_link_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from conf.storage.home import SHORT_REPORT, SUMMARY
 from conf.storage.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.evaluation.metrics import ROLES
@@ -128,9 +128,8 @@ def division_of(folder: Path) -> dict[str, Any] | None:
     The reward model is among the lessons, and quizzes are among the rounds. None before the hours were divided, and for
     a night without hours.
     """
-    file = folder / DIVISION
-    division = json.loads(file.read_text()) if file.exists() else {"hours": None}
-    if division["hours"] is None:
+    division = read_json(folder / DIVISION)
+    if division is None or division["hours"] is None:
         return None
     stages = _stages(folder)
     real = {
