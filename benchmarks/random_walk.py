@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from models.td import LinearTd
+from benchmarks.outputs.page import picture
 
 STATES, EPISODES = 19, 10
 TRUTH = np.arange(-18, 20, 2) / 20
@@ -25,24 +24,47 @@ FEATURES = np.eye(STATES)
 END = np.zeros(STATES)
 
 
+class LinearTd:
+    """TD(λ) with linear values: accumulating traces (12.2), or true online (12.5, van Seijen et al. 2016)."""
+
+    def __init__(self, alpha: float, lam: float, *, true_online: bool) -> None:
+        self.alpha, self.lam, self.true_online = alpha, lam, true_online
+        self.weights = np.zeros(STATES)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an episode: forget the trace."""
+        self.trace, self.before = np.zeros(STATES), 0.0
+
+    def learn(self, x: np.ndarray, reward: float, following: np.ndarray) -> None:
+        """Learn from a transition between two states' features (zeros: the end), without discount."""
+        value, next_value = float(self.weights @ x), float(self.weights @ following)
+        error = reward + next_value - value
+        if self.true_online:
+            self.trace = self.lam * self.trace + (1.0 - self.alpha * self.lam * float(self.trace @ x)) * x
+            drift = value - self.before
+            self.weights = self.weights + self.alpha * ((error + drift) * self.trace - drift * x)
+            self.before = next_value
+        else:
+            self.trace = self.lam * self.trace + x
+            self.weights = self.weights + self.alpha * error * self.trace
+
+
 def main() -> None:
     """Measure all errors, print the smallest ones and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100)
     runs = parser.parse_args().runs
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    for axes, true_online in zip(figure.subplots(1, 2, sharey=True), (False, True), strict=True):
-        name = "true online" if true_online else "accumulating traces"
-        for lam in LAMBDAS:
-            errors = [rms(float(alpha), lam, runs, true_online=true_online) for alpha in ALPHAS]
-            best = int(np.nanargmin(errors))
-            print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
-            axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
-        axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    figure.axes[0].set_ylabel(f"RMS error over {STATES} states and {EPISODES} episodes")
-    figure.savefig(PICTURE, dpi=110)
+    with picture(PICTURE, 9, 4.2, columns=2, sharey=True) as panels:
+        for axes, true_online in zip(panels, (False, True), strict=True):
+            name = "true online" if true_online else "accumulating traces"
+            for lam in LAMBDAS:
+                errors = [rms(float(alpha), lam, runs, true_online=true_online) for alpha in ALPHAS]
+                best = int(np.nanargmin(errors))
+                print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
+                axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
+            axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
+        panels[0].set_ylabel(f"RMS error over {STATES} states and {EPISODES} episodes")
 
 
 def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> float:
@@ -50,7 +72,7 @@ def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> fl
     errors: list[float] = []
     for seed in range(runs):
         chance = np.random.default_rng(seed)
-        learner = LinearTd(STATES, alpha, 1.0, lam, true_online=true_online)
+        learner = LinearTd(alpha, lam, true_online=true_online)
         for _ in range(EPISODES):
             learner.begin()
             with np.errstate(over="ignore", invalid="ignore"):  # large steps with long traces diverge

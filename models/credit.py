@@ -27,12 +27,9 @@ Group = Sequence[Sequence[Visit]]
 Values = list[list[float]]
 
 
-def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+def returns_to_go(episode: Sequence[Visit], gamma: float) -> list[float]:
     """Return G_t = r_t + γ·G_{t+1}."""
-    returns: list[float] = []
-    for reward in reversed(rewards):
-        returns.append(reward + gamma * (returns[-1] if returns else 0.0))
-    return returns[::-1]
+    return gae([visit.reward for visit in episode], [0.0] * (len(episode) + 1), gamma, 1.0).tolist()
 
 
 def state_values(group: Group, gamma: float = GAMMA) -> Values:
@@ -40,7 +37,7 @@ def state_values(group: Group, gamma: float = GAMMA) -> Values:
 
     What was seen only once has the mean of all episodes at that turn.
     """
-    returns = [returns_to_go([visit.reward for visit in episode], gamma) for episode in group]
+    returns = [returns_to_go(episode, gamma) for episode in group]
     by_key: dict[str, list[float]] = defaultdict(list)
     by_turn: dict[int, list[float]] = defaultdict(list)
     for episode, earned in zip(group, returns, strict=True):
@@ -68,7 +65,7 @@ def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[
             seen[visit.key] += 1
     advantages: Values = []
     for episode, whole, expected in zip(group, episode_advantages, values, strict=True):
-        returns = returns_to_go([visit.reward for visit in episode], gamma)
+        returns = returns_to_go(episode, gamma)
         steps = zip(episode, returns, expected, strict=True)
         advantages.append([whole + (earned - value if seen[visit.key] > 1 else 0.0) for visit, earned, value in steps])
     return advantages

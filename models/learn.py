@@ -13,7 +13,7 @@ from itertools import takewhile
 import torch
 from torch import Tensor
 
-from models.lessons.day_copy import Credit, DayCopy
+from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.td import gae, trace_weights
 
@@ -52,29 +52,22 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
     """
     if len(answers) < 2:
         raise ValueError("a pick needs two different answers or more: correct the answer instead")
-
+    literal = day.config.method == "literal"
     guessed: bool | None = None
 
     def credit(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[list[Tensor], float]:
         nonlocal guessed
-        preferences = torch.stack([_ratio(*pair) for pair in zip(now, champion, strict=True)])
-        guessed = _guess(preferences, chosen)
+        preferences = torch.stack([(a - b).sum() for a, b in zip(now, champion, strict=True)])
+        if float(preferences.max() - preferences.min()) >= ALIKE:
+            guessed = int(preferences.argmax()) == chosen
         shares = preferences.softmax(dim=0)
         left = max(1.0 - float(shares[chosen]), 1e-6)
-        factors = [1.0 if i == chosen else -float(share) / left for i, share in enumerate(shares)]
+        others = [-1.0 if literal else -float(share) / left for share in shares]
+        factors = [1.0 if number == chosen else other for number, other in enumerate(others)]
         start = 1.0 - 1.0 / len(answers)
         return [torch.full((len(a),), f) for a, f in zip(answers, factors, strict=True)], min(1.0, left / start)
 
-    plain = [torch.full((len(answer),), 1.0 if i == chosen else -1.0) for i, answer in enumerate(answers)]
-    if day.config.method == "literal":
-
-        def literal(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[list[Tensor], float]:
-            credit(now, champion)
-            return plain, 1.0
-
-        outcome = day.literal_step(prompt, answers, literal, RATE)
-    else:
-        outcome = day.step(prompt, answers, credit)
+    outcome = day.literal_step(prompt, answers, credit, RATE) if literal else day.step(prompt, answers, credit)
     return replace(outcome, guessed=guessed)
 
 
@@ -139,15 +132,12 @@ def _learn(
     """Take a step of this size on fixed weights, unless the copy has come far in their direction already."""
     if day.config.method == "literal":
         return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)
-    return day.step(prompt, answers, _bounded(weights, size))
 
-
-def _bounded(weights: Sequence[Tensor], size: float) -> Credit:
     def credit(now: Sequence[Tensor], champion: Sequence[Tensor]) -> tuple[Sequence[Tensor], float]:
         come = sum(float((w.to(a) * (a - b)).sum()) for w, a, b in zip(weights, now, champion, strict=True))
         return weights, size * min(1.0, 2.0 / (1.0 + math.exp(min(come, 700.0))))
 
-    return credit
+    return day.step(prompt, answers, credit)
 
 
 def _fading(day: DayCopy, length: int) -> Tensor:
@@ -159,14 +149,3 @@ def _fading(day: DayCopy, length: int) -> Tensor:
 
 def _from(first: int, length: int) -> Tensor:
     return (torch.arange(length) >= first).float()
-
-
-def _guess(preferences: Tensor, chosen: int) -> bool | None:
-    """Return whether the chosen answer is the preferred one; None as long as all are preferred alike."""
-    if float(preferences.max() - preferences.min()) < ALIKE:
-        return None
-    return int(preferences.argmax()) == chosen
-
-
-def _ratio(now: Tensor, champion: Tensor) -> Tensor:
-    return (now - champion).sum()

@@ -1,30 +1,38 @@
 """The sampler: vLLM inside this process, on the CPU or on a GPU."""
 
 import json
-import logging
 import random
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+from uuid import uuid4
 
 import torch
 from vllm import LLM, SamplingParams
 from vllm.lora.request import LoRARequest
+from vllm.sampling_params import RequestOutputKind
 
 from conf.schema import EngineConfig
 from conf.storage.home import NightError
 from models.engine import cpu_lora, token_ranks, weight_sync
 from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, kv_cache_bytes
-from models.engine.streaming import Piece, stream
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype
 from models.rollout import Rollout
 
-log = logging.getLogger("nightschool")
-
 ATTEMPTS = 3  # for completions that end for another reason than `stop` or `length`
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What an answer got in one step of the engine. `finish`: at its end, `stop` (by itself) or `length`."""
+
+    answer: int
+    text: str
+    finish: str | None
 
 
 class Sampler:
@@ -111,7 +119,8 @@ class Sampler:
                 )
                 for i in missing
             ]
-            for index, output in zip(missing, self._generate(requests, params), strict=True):
+            outputs = self.llm.generate(requests, params, use_tqdm=False, lora_request=self._adapter)
+            for index, output in zip(missing, outputs, strict=True):
                 for completion in output.outputs:
                     if completion.finish_reason in ("stop", "length"):
                         sampled[index].append(self._rollout(index, len(sampled[index]), prompts[index], completion))
@@ -132,9 +141,22 @@ class Sampler:
         temperature 1. To close the iterator ends the answers. Raises NightError if the prompt leaves no room.
         """
         _check_room([prompt], self.config.max_model_len)
-        yield from stream(
-            self.llm.llm_engine, prompt, [self._adapter if each else None for each in adapted], max_tokens
-        )
+        engine: Any = self.llm.llm_engine
+        params = SamplingParams(temperature=1.0, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA)
+        answers = {uuid4().hex: number for number in range(len(adapted))}
+        try:
+            for request, number in answers.items():
+                adapter = self._adapter if adapted[number] else None
+                engine.add_request(request, {"prompt_token_ids": prompt}, params, lora_request=adapter)
+            while engine.has_unfinished_requests():
+                yield [
+                    Piece(answers[output.request_id], part.text, part.finish_reason)
+                    for output in engine.step()
+                    for part in output.outputs
+                ]
+        finally:
+            if engine.has_unfinished_requests():
+                engine.abort_request(list(answers))
 
     def logprobs(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return the log-probability of each token of each text (token ids) but its first, as many as fit the context.
@@ -143,7 +165,8 @@ class Sampler:
         """
         fitting = [list(text[: self.config.max_model_len - 1]) for text in texts]
         params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
-        outputs = self._generate([{"prompt_token_ids": text} for text in fitting], params)
+        requests: Any = [{"prompt_token_ids": text} for text in fitting]
+        outputs: Any = self.llm.generate(requests, params, use_tqdm=False, lora_request=self._adapter)
         return [
             [step[token].logprob for step, token in zip(output.prompt_logprobs[1:], text[1:], strict=True)]
             for output, text in zip(outputs, fitting, strict=True)
@@ -152,7 +175,7 @@ class Sampler:
     def use(self, checkpoint: Path) -> None:
         """Wake up, and load a checkpoint, as `load_weights` does, unless the engine holds it and did not sleep.
 
-        What slept is proven again: vLLM has corrupted adapters in its sleep (its issue 53888). The weights wake up
+        What slept is loaded again: vLLM has corrupted adapters in its sleep (its issue 53888). The weights wake up
         first, and the key/value cache once they are loaded: both at once may not fit beside what loading takes.
         """
         if self._asleep:
@@ -174,7 +197,7 @@ class Sampler:
         self._loaded = self._base = None
         if probe and base == checkpoint and (wrong := wrong_precisions(checkpoint)):
             _fail(checkpoint, f"its file has the wrong precision: {_listed(wrong)}")
-        if base != previous_base or (self._asleep and self._changed_asleep(base)):
+        if base != previous_base or self._asleep:
             self._load_base(base)
         self.use_adapter(checkpoint if base != checkpoint else None)
         if self._asleep:
@@ -184,12 +207,6 @@ class Sampler:
         if probe:
             self._check_probe(checkpoint, probe, before, previous)
         self._base, self._loaded = base, checkpoint
-
-    def _changed_asleep(self, base: Path) -> bool:
-        ((wrong, _),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
-        if wrong:
-            log.warning("vLLM woke up with other values for %s: the weights are loaded again", _listed(wrong))
-        return bool(wrong)
 
     def _load_base(self, base: Path) -> None:
         try:
@@ -234,9 +251,6 @@ class Sampler:
         if self._cuda:
             self.llm.sleep(level=1)
             self._asleep = True
-
-    def _generate(self, requests: Any, params: Any) -> list[Any]:
-        return self.llm.generate(requests, params, use_tqdm=False, lora_request=self._adapter)
 
     def _rollout(self, group: int, sample: int, prompt: list[int], completion: Any) -> Rollout:
         token_ids = list(completion.token_ids)

@@ -5,8 +5,8 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -24,10 +24,9 @@ from models.lessons.preference_data import EpisodeExample, Example
 from models.optim.lanes import Lanes, add
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
-from models.optim.step_metrics import round_means
 from models.optim.trainer_state import TrainerState, read_state, write_state
 from models.packing.batches import logprobs_by_row, padded_rows, rollout_logprobs
-from models.packing.grpo_round import GrpoRound, MicrobatchLoss
+from models.packing.grpo_round import GrpoRound, MicrobatchLoss, round_means
 from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
@@ -60,7 +59,7 @@ class Trainer:
                 lora.attach(self.model, config.lora)
             if goes_on:
                 lora.load_adapter(self.model, checkpoint)
-        self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `_with_dropout`
+        self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `lora.dropout`
         self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
         self.reference_is_base = config.lora is not None and reference in (None, checkpoint) and not goes_on
@@ -169,7 +168,7 @@ class Trainer:
         """
         self.weights.discard()  # gradients of a step that an error interrupted
         batches, lanes = split(groups, self.tokens_per_pass), list[dict[str, float]]()
-        with self._with_dropout(dropout):
+        with self.random.drawing(), lora.dropout(self.model, on=dropout):
             for lane in self.lanes.own:
                 lanes.append(self._backward(batches[lane :: self.lanes.count], loss))
                 self.lanes.close(lane, self.weights.gradients)
@@ -258,17 +257,6 @@ class Trainer:
                 f"the gradients were not finite in {NON_FINITE_LIMIT} steps in a row, after step {self.step}: "
                 "lower optimizer.learning_rate, or look at the rollouts of this round"
             )
-
-    @contextmanager
-    def _with_dropout(self, dropout: bool) -> Iterator[None]:
-        """Switch the adapters' dropout on for training passes, with masks from the trainer's own random numbers."""
-        active = dropout and self.dropout
-        with self.random.drawing() if active else nullcontext():
-            lora.dropout(self.model, on=active)
-            try:
-                yield
-            finally:
-                lora.dropout(self.model, on=False)
 
     @torch.no_grad()
     def _reference_rows(self, packed: Pack) -> Tensor | None:

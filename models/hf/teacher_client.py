@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from conf.sections.lessons import EndpointConfig
 from conf.storage.durable import make_folder, read_json, write_atomically
@@ -30,7 +30,7 @@ LOCAL = "http://local/v1"  # of a server behind a socket file; the host is not l
 
 
 class NoAnswerError(Exception):
-    """The teacher gave no answer; says why, without the server's own words."""
+    """The teacher gave no answer; says why, without the server's own words. Where `fatal`, it is asked no more."""
 
     def __init__(self, reason: str, *, fatal: bool = False) -> None:
         super().__init__(reason)
@@ -39,27 +39,15 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A conversation to answer for the `number`th time (from 0)."""
+    """A conversation, by role and content of its turns, to answer for the `number`th time (from 0)."""
 
-    messages: tuple[tuple[str, str], ...]  # role and content
+    messages: Sequence[dict[str, str]]
     number: int = 0
 
     @property
     def temperature(self) -> float:
         """0 for the first answer, the teacher's best; the others are sampled."""
         return TEMPERATURE if self.number else 0.0
-
-    @property
-    def turns(self) -> list[dict[str, str]]:
-        """The conversation as the protocol has it."""
-        return [{"role": role, "content": content} for role, content in self.messages]
-
-
-class Usage(NamedTuple):
-    """The tokens of prompts and of answers."""
-
-    prompt: int = 0
-    answer: int = 0
 
 
 @dataclass
@@ -90,7 +78,7 @@ def ask(
     calls together, also after a kill. Requests under way when a limit is reached are still answered and counted.
     `socket`: the socket file of a server that listens at no address. `key`: the environment variable of its key.
     """
-    return asyncio.run(_Client(questions, config, cache, night).run(until, socket, os.environ.get(key) or "none"))
+    return asyncio.run(_Client(config, cache, night).ask(questions, until, socket, os.environ.get(key) or "none"))
 
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
@@ -100,21 +88,21 @@ def answered_before(question: Question, config: EndpointConfig, cache: Path, nig
 
 
 class _Client:
-    def __init__(self, questions: Sequence[Question], config: EndpointConfig, cache: Path, night: str) -> None:
-        self.questions, self.config, self.cache, self.night = questions, config, cache, night
-        self.usage_file = cache / f"{night}.spent"
-        self.spent = Usage(*(read_json(self.usage_file) or ()))  # by earlier calls
-        self.replies = Replies([None] * len(questions))
+    def __init__(self, config: EndpointConfig, cache: Path, night: str) -> None:
+        self.config, self.cache, self.night = config, cache, night
+        self.spent_file = cache / f"{night}.spent"
+        self.spent: list[int] = read_json(self.spent_file, [0, 0])  # tokens of prompts and of answers, by all calls
+        self.replies = Replies([])
         self.failures = 0  # in a row
 
-    async def run(self, until: float, socket: Path | None, key: str) -> Replies:
+    async def ask(self, questions: Sequence[Question], until: float, socket: Path | None, key: str) -> Replies:
         """Ask. The library wants a `key`, also for a server that needs none."""
         import httpx
         from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
 
-        config, replies, before = self.config, self.replies, self.spent
+        self.replies = replies = Replies([None] * len(questions))
+        config, before, slots = self.config, sum(self.spent), asyncio.Semaphore(CONCURRENT_REQUESTS)
         minutes, left = 60 * config.budget_minutes, until - time.time()
-        slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
         make_folder(self.cache)
         # openai takes such a client, though its types name httpx2's
         through_socket: Any = socket and httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(socket)))
@@ -123,55 +111,48 @@ class _Client:
         ) as client:
             try:
                 async with asyncio.timeout(min(minutes, left)):
-                    await asyncio.gather(*(self._answer(n, client, slots) for n in range(len(self.questions))))
+                    await asyncio.gather(*(self._answer(*each, client, slots) for each in enumerate(questions)))
             except TimeoutError:
                 over = f"its {config.budget_minutes:g} minutes (budget_minutes) are over"
                 replies.stopped = over if minutes <= left else "the night has no more time for it"
-        replies.tokens = sum(self.spent) - sum(before)
+        replies.tokens = sum(self.spent) - before
         return replies
 
-    async def _answer(self, index: int, client: Any, slots: asyncio.Semaphore) -> None:
-        question = self.questions[index]
-        file = _answer_file(question, self.config, self.cache)
+    async def _answer(self, index: int, question: Question, client: Any, slots: asyncio.Semaphore) -> None:
+        replies, file = self.replies, _answer_file(question, self.config, self.cache)
         async with slots:
             if (known := read_json(file)) is not None:
-                self.replies.cached += 1
-                self.replies.answers[index] = known["answer"]
+                replies.cached += 1
+                replies.answers[index] = known["answer"]
                 return
-            self.replies.stopped = self.replies.stopped or self._limit_reached()
-            if self.replies.stopped is not None:
+            if replies.stopped is None and sum(self.spent) >= self.config.budget_tokens:
+                replies.stopped = f"the night's budget of {self.config.budget_tokens} tokens (budget_tokens) is spent"
+            if replies.stopped is not None:
                 return
-            self.replies.asked += 1
+            replies.asked += 1
             try:
-                reply = await self._request(client, question)
-                self._count(reply, question)
-                answer = _text(reply)
+                answer = await self._request(question, client)
             except NoAnswerError as error:
-                self.replies.failed[str(error)] += 1
+                replies.failed[str(error)] += 1
                 self.failures += 1
                 if error.fatal or self.failures >= MAX_FAILURES:
-                    self.replies.stopped = self.replies.stopped or str(error)
+                    replies.stopped = replies.stopped or str(error)
                 return
             self.failures = 0
-            self.replies.answers[index] = answer
-            kept = {"question": question.turns, "answer": answer, "night": self.night}
+            replies.answers[index] = answer
+            kept = {"question": question.messages, "answer": answer, "night": self.night}
             write_atomically(file, json.dumps(kept))
 
-    def _limit_reached(self) -> str | None:
-        if sum(self.spent) >= self.config.budget_tokens:
-            return f"the night's budget of {self.config.budget_tokens} tokens (budget_tokens) is spent"
-        return None
-
-    async def _request(self, client: Any, question: Question) -> Any:
-        """Return the server's reply. Raises NoAnswerError, whatever happened."""
+    async def _request(self, question: Question, client: Any) -> str:
+        """Return the server's answer. Raises NoAnswerError, whatever happened."""
         import openai
 
         # the library's timeout is for each read: a server that sends a byte now and then would never reach it
         try:
             async with asyncio.timeout(TIMEOUT * (1 + RETRIES)):
-                return await client.chat.completions.create(
+                reply = await client.chat.completions.create(
                     model=self.config.model,
-                    messages=question.turns,
+                    messages=question.messages,
                     temperature=question.temperature,
                     max_tokens=self.config.max_tokens,
                 )
@@ -183,28 +164,26 @@ class _Client:
             raise NoAnswerError(f"HTTP {error.status_code}", fatal=error.status_code in FATAL) from None
         except Exception as error:  # whatever a server that does not speak the protocol makes the library raise
             raise NoAnswerError(f"no chat completion ({type(error).__name__})") from None
+        self._count(reply, question)
+        try:
+            text = reply.choices[0].message.content
+        except (AttributeError, IndexError, TypeError):
+            raise NoAnswerError("no chat completion") from None
+        if not isinstance(text, str) or not text.strip():
+            raise NoAnswerError("an empty answer")
+        return text.encode("utf-8", "replace").decode()
 
     def _count(self, reply: Any, question: Question) -> None:
         """Add what the reply says it used to the night's tokens; where it does not say, as many as it can be."""
         usage = getattr(reply, "usage", None)
-        prompt, answer = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
-        if not (isinstance(prompt, int) and isinstance(answer, int) and prompt >= 0 and answer >= 0):
-            prompt = sum(len(content.encode("utf-8", "replace")) for _, content in question.messages)
-            answer = self.config.max_tokens
-        self.spent = Usage(self.spent.prompt + prompt, self.spent.answer + answer)
-        write_atomically(self.usage_file, json.dumps(self.spent))
-
-
-def _text(reply: Any) -> str:
-    try:
-        text = reply.choices[0].message.content
-    except (AttributeError, IndexError, TypeError):
-        raise NoAnswerError("no chat completion") from None
-    if not isinstance(text, str) or not text.strip():
-        raise NoAnswerError("an empty answer")
-    return text.encode("utf-8", "replace").decode()
+        used: list[Any] = [getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion")]
+        if not all(isinstance(tokens, int) and tokens >= 0 for tokens in used):
+            written = "".join(turn["content"] for turn in question.messages)
+            used = [len(written.encode("utf-8", "replace")), self.config.max_tokens]
+        self.spent = [before + new for before, new in zip(self.spent, used, strict=True)]
+        write_atomically(self.spent_file, json.dumps(self.spent))
 
 
 def _answer_file(question: Question, config: EndpointConfig, cache: Path) -> Path:
-    parts = [config.model, question.turns, question.temperature, config.max_tokens, question.number]
+    parts = [config.model, question.messages, question.temperature, config.max_tokens, question.number]
     return cache / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"

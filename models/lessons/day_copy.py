@@ -61,10 +61,7 @@ class DayCopy:
             torch.manual_seed(SEED)
             lora.attach(self.model, DAY_ADAPTER)
         self.model.eval()
-        self.adapter: Adapter = {}
-        for name, parameter in self.model.named_parameters():
-            if parameter.requires_grad:
-                self.adapter[name] = parameter
+        self.adapter: Adapter = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self._view: _View | None = None
         self._anchors = list(anchors)
         with torch.no_grad(), lora.disabled(self.model):
@@ -98,11 +95,9 @@ class DayCopy:
 
         It takes a second or so, for which a lesson need not wait then. What a lesson does is the same without it.
         """
-        if self._view is None or not self._is_of(prompt, answers):
-            self._view = self._look(prompt, answers)
-            return True
-        view = self._view
-        if (missing := next((i for i in range(len(view.answers)) if i not in view.gradients), None)) is not None:
+        known, view = self._view, self._viewed(prompt, answers)
+        missing = next((number for number in range(len(answers)) if number not in view.gradients), None)
+        if view is known and missing is not None:
             view.gradients[missing] = self._gradient(view, missing, None)
         return len(view.gradients) < len(view.answers)
 
@@ -126,23 +121,18 @@ class DayCopy:
             factor = intended / change if change > 0 else 1 / FARTHEST
             length *= min(max(factor, 1 / FARTHEST), FARTHEST)
             change, new = self._try(before, gradient, length, view, weights)
-        kl, day_kl, halvings = _kl(view.now, new), self.day_kl(), 0
-        while kl > self.config.kl_per_lesson or day_kl > self.config.kl_of_day:
-            if halvings == HALVINGS:
-                self.restore(before)
-                return LessonOutcome(
-                    False,
-                    0.0,
-                    kl,
-                    why=TOO_MUCH,
-                    day_kl=self.day_kl(),
-                    intended_nats=intended,
-                    halvings=halvings,
-                )
-            length, halvings = length / 2, halvings + 1
-            change, new = self._try(before, gradient, length, view, weights)
-            kl, day_kl = _kl(view.now, new), self.day_kl()
-        return LessonOutcome(True, change, kl, day_kl=day_kl, intended_nats=intended, halvings=halvings)
+        kl, day_kl = _kl(view.now, new), self.day_kl()
+        for halvings in range(HALVINGS + 1):
+            if kl <= self.config.kl_per_lesson and day_kl <= self.config.kl_of_day:
+                return LessonOutcome(True, change, kl, day_kl=day_kl, intended_nats=intended, halvings=halvings)
+            if halvings < HALVINGS:
+                length /= 2
+                change, new = self._try(before, gradient, length, view, weights)
+                kl, day_kl = _kl(view.now, new), self.day_kl()
+        self.restore(before)
+        return LessonOutcome(
+            False, 0.0, kl, why=TOO_MUCH, day_kl=self.day_kl(), intended_nats=intended, halvings=HALVINGS
+        )
 
     def literal_step(
         self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit, rate: float
@@ -154,22 +144,15 @@ class DayCopy:
         intended = rate * _squared(gradient)
         return LessonOutcome(True, change, _kl(view.now, new), day_kl=self.day_kl(), intended_nats=intended)
 
-    def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
-        """Return what was prepared of these answers, or prepare it."""
-        view = self._view if self._is_of(prompt, answers) else None
-        self._view = None  # the adapter moves
-        return view or self._look(prompt, answers)
-
-    def _is_of(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
-        view = self._view
-        return view is not None and (view.prompt, view.answers) == ([*prompt], [[*answer] for answer in answers])
-
     @torch.no_grad()
-    def _look(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
-        with lora.disabled(self.model):
-            champion = _tokens(self._distributions(prompt, answers), answers)
-        now = self._distributions(prompt, answers)
-        return _View([*prompt], [[*answer] for answer in answers], now, champion)
+    def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
+        """Return what these answers are before a lesson, as it was prepared, or compute it."""
+        wanted = [*prompt], [[*answer] for answer in answers]
+        if self._view is None or (self._view.prompt, self._view.answers) != wanted:
+            with lora.disabled(self.model):
+                champion = _tokens(self._distributions(prompt, answers), answers)
+            self._view = _View(*wanted, self._distributions(prompt, answers), champion)
+        return self._view
 
     def _credited(self, view: _View, credit: Credit) -> tuple[Sequence[Tensor], float, Adapter]:
         """Return the credit's weights and share, and the gradient of Σ weight × log-probability."""
@@ -200,6 +183,7 @@ class DayCopy:
         self, before: Adapter, gradient: Adapter, length: float, view: _View, weights: Sequence[Tensor]
     ) -> tuple[float, Distributions]:
         """Set the adapter to `before` + length × gradient. Return the change, and the distributions after it."""
+        self._view = None
         for name, parameter in self.adapter.items():
             parameter.copy_(before[name] + length * gradient[name])
         new = self._distributions(view.prompt, view.answers)
@@ -233,11 +217,9 @@ class DayCopy:
         ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows], device=self.device)
         kept = longest - min(len(prompt) for prompt, _ in examples) + 1
         logits = self.model(input_ids=ids, use_cache=False, logits_to_keep=kept).logits
-        found = []
-        for row, (prompt, answer) in zip(logits, examples, strict=True):
-            start = len(prompt) - 1 - (longest - kept)
-            found.append(row[start : start + len(answer)].float().log_softmax(dim=-1))
-        return found
+        starts = [len(prompt) - 1 - (longest - kept) for prompt, _ in examples]
+        rows = [row[at : at + len(answer)] for row, at, (_, answer) in zip(logits, starts, examples, strict=True)]
+        return [row.float().log_softmax(dim=-1) for row in rows]
 
 
 def _tokens(distributions: Distributions, answers: Sequence[Sequence[int]]) -> list[Tensor]:

@@ -4,13 +4,15 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.storage.durable import read_json, write_atomically
 
+T = TypeVar("T")
 TIMED = 2  # steps before the number is fixed; a lesson has at least so many
 POLL = 0.05  # seconds
 MOST_STEPS = 48  # a night, of one of the owner's channels: what has no room tonight is taught tomorrow
@@ -76,16 +78,19 @@ def read_steps(file: Path) -> FixedSteps | None:
     return noted and FixedSteps(**noted)
 
 
-def paced(steps: Iterator[dict[str, float]], planned: int, pace: Pace | None) -> Iterator[dict[str, float]]:
-    """Yield the metrics of as many of the `planned` steps as a lesson's pace allows."""
-    most, began = planned, time.perf_counter()
-    for number, metrics in enumerate(steps, 1):
-        yield metrics
+def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]:
+    """Yield as many of the planned `steps` as the pace allows: the number (from 0), how many there will be, the step.
+
+    How many is known from the third one on; until then it is the planned number.
+    """
+    most, began = len(steps), time.perf_counter()
+    for number, step in enumerate(steps):
         before, began = began, time.perf_counter()
         if number == TIMED and pace is not None:
-            most = fix_steps(pace, planned, began - before).steps
+            most = fix_steps(pace, len(steps), began - before).steps
         if number == most:
             return
+        yield number, most, step
 
 
 def plan_steps(examples: int, config: DistillConfig | LessonConfig, seed: int) -> list[list[int]]:

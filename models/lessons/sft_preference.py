@@ -3,7 +3,6 @@
 Each function yields a step's metrics as soon as the step is taken.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
-from models.lessons.pace import TIMED, Pace, fix_steps, plan_steps
+from models.lessons.pace import Pace, paced, plan_steps
 from models.lessons.preference_data import EpisodeExample, Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
@@ -44,26 +43,23 @@ def distill(
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
-    plan = plan_steps(len(examples), config, seed)
-    steps, began = len(plan), time.perf_counter()
-    for step, batch in enumerate(plan):
-        before, began = began, time.perf_counter()
-        if step == TIMED and pace is not None:
-            steps = fix_steps(pace, len(plan), began - before).steps
-        if step == steps:
-            return
+    for step, steps, batch in paced(batches(examples, config, seed), pace):
         if config.schedule == "linear":
             trainer.weights.rate_factor = 1 - step / steps
-        yield {"step": step + 1.0} | trainer.imitate([examples[number] for number in batch])
+        yield {"step": step + 1.0} | trainer.imitate(batch)
 
 
-def imitation(trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int) -> Iterator[Metrics]:
+def imitation(
+    trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int, pace: Pace | None = None
+) -> Iterator[Metrics]:
     """Take supervised steps: cross-entropy in the mean over a step's answer tokens."""
-    for number, batch in enumerate(batches(examples, config, seed), 1):
-        yield {"step": float(number)} | trainer.imitate(batch)
+    for step, _, batch in paced(batches(examples, config, seed), pace):
+        yield {"step": step + 1.0} | trainer.imitate(batch)
 
 
-def kto(trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfig, seed: int) -> Iterator[Metrics]:
+def kto(
+    trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfig, seed: int, pace: Pace | None = None
+) -> Iterator[Metrics]:
     """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
     The KL term is estimated within the step, from each prompt with the answer of the example before it. A step of one
@@ -76,7 +72,7 @@ def kto(trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfi
         pairs = [(example.prompt, [other.answer]) for example, other in zip(batch, previous, strict=False)]
         mismatched = answer_groups(pairs)
         steps.append((batch, rated, mismatched, answer_logprobs(trainer, rated), answer_logprobs(trainer, mismatched)))
-    for number, (batch, rated, mismatched, reference, mismatched_reference) in enumerate(steps, 1):
+    for step, _, (batch, rated, mismatched, reference, mismatched_reference) in paced(steps, pace):
         loss = partial(
             kto_loss,
             reference=reference,
@@ -84,10 +80,12 @@ def kto(trainer: Trainer, examples: Sequence[RatedAnswer], config: FeedbackConfi
             kl=kto_kl(answer_logprobs(trainer, mismatched), mismatched_reference),
             beta=BETA,
         )
-        yield {"step": float(number)} | preference_step(trainer, rated, loss)
+        yield {"step": step + 1.0} | preference_step(trainer, rated, loss)
 
 
-def dpo(trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int) -> Iterator[Metrics]:
+def dpo(
+    trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int, pace: Pace | None = None
+) -> Iterator[Metrics]:
     """Take DPO steps (see `dpo_loss`): the chosen answer against each of the others."""
     steps = []
     for batch in batches(picks, config, seed):
@@ -99,9 +97,9 @@ def dpo(trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int)
             if index != pick.chosen
         ]
         steps.append((groups, pairs, answer_logprobs(trainer, groups)))
-    for number, (groups, pairs, reference) in enumerate(steps, 1):
+    for step, _, (groups, pairs, reference) in paced(steps, pace):
         loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, beta=BETA)
-        yield {"step": float(number)} | preference_step(trainer, groups, loss)
+        yield {"step": step + 1.0} | preference_step(trainer, groups, loss)
 
 
 def _dpo_of_pairs(
@@ -145,6 +143,6 @@ def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]
     return [Group(prompt, shown, [next(rows) for _ in shown]) for prompt, shown in answers]
 
 
-def batches(lines: Sequence[T], config: LessonConfig, seed: int) -> list[list[T]]:
+def batches(lines: Sequence[T], config: DistillConfig | LessonConfig, seed: int) -> list[list[T]]:
     """Return the lines of each step (see `plan_steps`)."""
     return [[lines[number] for number in step] for step in plan_steps(len(lines), config, seed)]

@@ -12,7 +12,7 @@ from conf.sections.lessons import DistillConfig
 from models.hf.checkpoint import learned
 from models.hf.loading import load_tokenizer
 from models.lessons.pace import Pace, came
-from rewards.data.benchmarks import configured, is_user_defined
+from rewards.data.benchmarks import configured
 from tasks.distillation.demonstrations import example_maker
 from tasks.distillation.known import Answering, mark_known
 from tasks.distillation.trace_filter import LEARNED, Fate, Trace, draw_lessons, filter_traces, read_traces, write_fates
@@ -68,7 +68,7 @@ def distill(
         except TemplateError:
             return "refused"
 
-    user_benchmarks = [configured(entry) for entry in benchmarks if is_user_defined(entry)]
+    user_benchmarks = [configured(entry) for entry in benchmarks if ":" in entry.name]
     filtered = filter_traces(read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, user_benchmarks)
     own = read_rollouts(rehearsed.folder / "rollouts.parquet") if rehearsed else []
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)

@@ -10,6 +10,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import LEARNED, Trace, benchmark_of
 from tasks.evaluation.answering import answer_questions
+from tasks.rollouts.episodes import Player
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
@@ -50,16 +51,8 @@ def mark_known(
             for row, trace in enumerate(chosen)
         ]
         prompts = [prompt_tokens(tokenizer, trace.messages, student) for trace in chosen]
-        answers = answer_questions(
-            benchmark,
-            problems,
-            prompts,
-            checkpoint,
-            student,
-            answering.config,
-            answering.max_completion_tokens,
-            answering.engine,
-        )
+        player = Player(checkpoint, student, answering.config, answering.engine, answering.max_completion_tokens, 0.0)
+        answers = answer_questions(benchmark, problems, prompts, player)
         for row, answer in zip(asked, answers, strict=True):
             if answer["correct"]:
                 marked[row] = replace(traces[row], fate="known")

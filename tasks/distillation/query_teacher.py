@@ -72,7 +72,7 @@ def _select(
 
 
 def _questions(practised: PractisedProblem, config: TeacherConfig) -> list[Question]:
-    turns = tuple((turn["role"], turn["content"]) for turn in practised.messages)
+    turns = [{"role": turn["role"], "content": turn["content"]} for turn in practised.messages]
     return [Question(turns, number) for number in range(config.answers)]
 
 

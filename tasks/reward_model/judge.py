@@ -169,7 +169,7 @@ def judge_groups(
     """
     different = [list(dict.fromkeys(group.answers)) for group in groups]
     asked = [requests(group.question, answers) for group, answers in zip(groups, different, strict=True)]
-    questions = [Question((("user", request.text),)) for orders in asked for request in orders]
+    questions = [Question([{"role": "user", "content": request.text}]) for orders in asked for request in orders]
     replies = Replies([])
     if questions:
         replies = ask(questions, endpoint, cache, until, f"{night}-judge", local() if local else None, JUDGE_KEY)

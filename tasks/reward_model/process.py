@@ -81,7 +81,7 @@ def judge(
 
     The model stays loaded between calls. The same call returns the same rewards.
     """
-    rewards = _loaded(checkpoint, config).judge(groups)
+    rewards = _loaded(checkpoint, config).judge(groups)  # pyright: ignore[reportArgumentType] (frozen models have a hash)
     release_gpu_memory()
     return rewards
 

@@ -13,7 +13,7 @@ from conf.sections.training import ADAPTER_RATE_FACTOR
 from conf.storage.durable import room_for, size_of
 from models.hf.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
-from models.lessons.pace import Pace, came, paced, plan_steps
+from models.lessons.pace import Pace, came
 from models.rollout import Rollout
 from tasks.training import helpers
 
@@ -103,14 +103,14 @@ def _steps(
 ) -> Iterator[dict[str, float]]:
     from models.lessons import sft_preference
 
-    if isinstance(lesson, DistillConfig):
-        return sft_preference.distill(trainer, examples, lesson, seed, pace)
     learn: Callable[..., Iterator[dict[str, float]]] = sft_preference.imitation
-    if isinstance(lesson, FeedbackConfig):
+    if isinstance(lesson, DistillConfig):
+        learn = sft_preference.distill
+    elif isinstance(lesson, FeedbackConfig):
         learn = sft_preference.kto
     elif isinstance(lesson, PicksConfig) and lesson.method == "dpo":
         learn = sft_preference.dpo
-    return paced(learn(trainer, examples, lesson, seed), len(plan_steps(len(examples), lesson, seed)), pace)
+    return learn(trainer, examples, lesson, seed, pace)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
@@ -236,9 +236,8 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
 
     _let_go()  # its memory is needed
     draft = new_draft(checkpoints)
-    base = base_of(adapter)
-    with room_for(draft, size_of(base)):
-        merging.merge(base, adapter, draft, trust_remote_code)
+    with room_for(draft, size_of(base_of(adapter))):
+        merging.merge(adapter, draft, trust_remote_code)
         write_lineage(draft, adapter.name)
         write_learned(draft, learned(adapter))
         return keep(draft, checkpoints)

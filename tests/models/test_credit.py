@@ -13,7 +13,7 @@ GROUP = [[Visit("a", 0.0), Visit("b", 1.0)], [Visit("a", 0.0), Visit("c", 0.0)]]
 
 
 def test_returns_to_go_by_hand() -> None:
-    assert returns_to_go([1.0, 0.0, 2.0], 0.5) == [1.5, 1.0, 2.0]
+    assert returns_to_go([Visit("a", reward) for reward in (1.0, 0.0, 2.0)], 0.5) == [1.5, 1.0, 2.0]
     assert returns_to_go([], 0.9) == []
 
 

@@ -8,19 +8,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
-from benchmarks.random_walk import END, FEATURES, STATES, TRUTH, rms, walk
-from models.td import (
-    ActorCritic,
-    LinearTd,
-    gae,
-    gradient_bandit,
-    lambda_returns,
-    lstd,
-    softmax,
-    td_errors,
-    trace_weights,
-)
+from benchmarks.random_walk import TRUTH, rms
+from models.td import gae, lambda_returns, td_errors, trace_weights
 from tests.models.support.tiny import plain_model
 
 REWARDS, VALUES = [1.0, 0.0, 2.0], [0.5, 1.0, -1.0, 4.0]
@@ -106,57 +97,6 @@ def test_a_recursive_trace_is_one_weighted_backward_pass(folder: Path) -> None:
         assert torch.allclose(recursive, whole, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("lam", "alpha"), [(0.0, 0.3), (0.7, 0.2), (1.0, 0.1)])
-def test_true_online_td_is_the_online_lambda_return(lam: float, alpha: float) -> None:
-    """Against the algorithm that begins anew at each step with the returns known by then (12.4)."""
-    gamma, chance = 0.9, np.random.default_rng(0)
-    features, rewards = chance.normal(size=(9, 3)), chance.normal(size=8)
-    features[-1] = 0.0
-    reached = [np.zeros(3)]  # the weights after each step
-
-    def n_step(k: int, n: int) -> float:
-        ahead = gamma**n * float(reached[k + n - 1] @ features[k + n])
-        return sum(gamma**i * rewards[k + i] for i in range(n)) + ahead
-
-    def known_by(step: int, k: int) -> float:
-        left = step - k
-        mean = sum((1 - lam) * lam ** (n - 1) * n_step(k, n) for n in range(1, left))
-        return mean + lam ** (left - 1) * n_step(k, left)
-
-    learner = LinearTd(3, alpha, gamma, lam, true_online=True)
-    learner.begin()
-    for t in range(8):
-        learner.learn(features[t], rewards[t], features[t + 1])
-        weights = np.zeros(3)
-        for k in range(t + 1):
-            weights = weights + alpha * (known_by(t + 1, k) - float(weights @ features[k])) * features[k]
-        assert learner.weights == pytest.approx(weights, abs=1e-10)
-        reached.append(weights)
-
-
-def optimal_share(alpha: float, *, baseline: bool) -> float:
-    """Return the share of optimal actions in the last 100 of 1,000 steps of 1,000 gradient bandits with ten arms."""
-    chance = np.random.default_rng(0)
-    truth = chance.normal(4.0, 1.0, size=(1000, 10))
-    preferences, mean = np.zeros((1000, 10)), np.zeros(1000)
-    best, right = truth.argmax(axis=1), []
-    for step in range(1000):
-        drawn = (softmax(preferences).cumsum(axis=1) > chance.random((1000, 1))).argmax(axis=1)
-        rewards = truth[np.arange(1000), drawn] + chance.normal(size=1000)
-        mean += (rewards - mean) / (step + 1)
-        preferences = gradient_bandit(preferences, drawn, rewards - (mean if baseline else 0.0), alpha)
-        right.append(float((drawn == best).mean()))
-    return sum(right[-100:]) / 100
-
-
-def test_a_gradient_bandit_needs_its_baseline() -> None:
-    """Figure 2.5: ten arms whose rewards are around 4."""
-    with_baseline, without = optimal_share(0.1, baseline=True), optimal_share(0.1, baseline=False)
-    assert 0.78 < with_baseline < 0.9
-    assert 0.4 < without < 0.6
-    assert optimal_share(0.4, baseline=False) < without
-
-
 def test_the_random_walk_has_the_books_errors() -> None:
     """Figures 12.6 and 12.8: in the middle between one-step and Monte Carlo it is best, and true online is better."""
     start = float(np.sqrt(np.mean(TRUTH**2)))
@@ -168,19 +108,6 @@ def test_the_random_walk_has_the_books_errors() -> None:
     assert rms(0.3, 0.8, 60, true_online=True) < errors[2]
 
 
-def test_least_squares_finds_the_walks_values() -> None:
-    chance = np.random.default_rng(0)
-    seen = []
-    for _ in range(400):
-        steps = list(walk(chance))
-        features = np.array([FEATURES[state] for state, _, _ in steps] + [END])
-        seen.append((features, np.array([reward for _, reward, _ in steps])))
-    for lam in (0.0, 0.8):
-        assert float(np.abs(lstd(seen, 1.0, lam, 1e-3) - TRUTH).max()) < 0.2
-    assert float(np.abs(lstd(seen, 1.0, 0.8, 1e9)).max()) < 1e-3  # a ridge pulls to 0
-    assert lstd(seen, 1.0, 0.8, 1e-3).shape == (STATES,)
-
-
 SIDE = 6  # of the gridworld
 
 
@@ -189,22 +116,26 @@ def episodes_needed(lam: float, seed: int, most: int = 400) -> int | None:
 
     None if it needs more than `most`.
     """
-    chance, states = np.random.default_rng(seed), np.eye(SIDE * SIDE)
-    critic = LinearTd(SIDE * SIDE, 0.1, 0.97, lam)
-    agent, short = ActorCritic(SIDE * SIDE, 4, critic, 0.3, 0.97, lam), 0
+    chance, short = np.random.default_rng(seed), 0
+    values, preferences = np.zeros(SIDE * SIDE), np.zeros((SIDE * SIDE, 4))
     for episode in range(1, most + 1):
-        agent.begin()
-        row, column, steps = 0, 0, 0
-        while (row, column) != (SIDE - 1, SIDE - 1) and steps < 400:
-            x = states[row * SIDE + column]
-            action = agent.act(x, chance)
+        row, column = 0, 0
+        visits: list[tuple[int, int]] = []
+        while (row, column) != (SIDE - 1, SIDE - 1) and len(visits) < 400:
+            state = row * SIDE + column
+            action = int(chance.choice(4, p=softmax(preferences[state])))
+            visits.append((state, action))
             down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[action]
             row, column = min(max(row + down, 0), SIDE - 1), min(max(column + right, 0), SIDE - 1)
-            at_goal = (row, column) == (SIDE - 1, SIDE - 1)
-            following = np.zeros(SIDE * SIDE) if at_goal else states[row * SIDE + column]
-            agent.learn(x, action, float(at_goal), following)
-            steps += 1
-        short = short + 1 if steps <= 20 else 0
+        at_goal = (row, column) == (SIDE - 1, SIDE - 1)
+        rewards = [0.0] * (len(visits) - 1) + [float(at_goal)]
+        expected = [*(values[state] for state, _ in visits), 0.0 if at_goal else values[row * SIDE + column]]
+        credit = gae(rewards, expected, 0.97, lam).tolist()
+        returns = lambda_returns(rewards, expected, 0.97, lam).tolist()
+        for (state, action), advantage, earned in zip(visits, credit, returns, strict=True):
+            preferences[state] += 0.3 * advantage * (np.eye(4)[action] - softmax(preferences[state]))
+            values[state] += 0.1 * (earned - values[state])
+        short = short + 1 if len(visits) <= 20 else 0
         if short == 5:
             return episode
     return None

@@ -27,7 +27,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_it_answers_and_the_greedy_answers_are_the_same_again(url: str, tmp_path: Path) -> None:
     prompts = [Arithmetic().prompt(problem) for problem in Arithmetic(levels=["1"]).draw("teacher", 3)]
-    asked = [Question((("user", prompt),), number) for prompt in prompts for number in range(2)]
+    asked = [Question([{"role": "user", "content": prompt}], number) for prompt in prompts for number in range(2)]
     config = EndpointConfig(base_url=url, model=NAME, max_tokens=32)
     first, again = (ask(asked, config, tmp_path / name) for name in ("first", "again"))
     assert (first.asked, first.failed, first.stopped) == (6, {}, None)

@@ -24,8 +24,12 @@ def config(url: str, **changes: Any) -> EndpointConfig:
     return EndpointConfig(base_url=url, model="m", **changes)
 
 
+def question(text: str, number: int = 0) -> Question:
+    return Question([{"role": "user", "content": text}], number)
+
+
 def questions(count: int) -> list[Question]:
-    return [Question((("user", f"What is {number} + 1?"),)) for number in range(count)]
+    return [question(f"What is {number} + 1?") for number in range(count)]
 
 
 def echo(request: dict[str, Any]) -> Reply:
@@ -45,7 +49,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_answers_come_in_the_order_of_the_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTSCHOOL_TEACHER_KEY", KEY)
-    asked = [*questions(6), Question((("user", "What is 0 + 1?"),), number=1)]
+    asked = [*questions(6), question("What is 0 + 1?", number=1)]
     with chat_server(echo) as server:
         found = ask(asked, config(server.url, max_tokens=77), tmp_path)
     assert found.answers == [f"to What is {number} + 1?" for number in (0, 1, 2, 3, 4, 5, 0)]

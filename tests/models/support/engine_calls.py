@@ -36,7 +36,7 @@ def sample(prompts: Sequence[list[int]], size: int, seed: int = 1) -> list[list[
 def cached(prompts: Sequence[list[int]]) -> list[int]:
     """How many tokens of each prompt were not read, because another's beginning was in the cache, or is being read."""
     _held[0].llm.reset_prefix_cache()
-    outputs = _held[0]._generate([{"prompt_token_ids": prompt} for prompt in prompts], None)
+    outputs = _held[0].llm.generate([{"prompt_token_ids": prompt} for prompt in prompts], use_tqdm=False)
     return [output.num_cached_tokens for output in outputs]
 
 

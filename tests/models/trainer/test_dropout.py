@@ -77,8 +77,7 @@ def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder:
     packed = pack(batch, twin.device)
     own = [rollouts[row] for row in packed.rows]
     old = padded_rows(twin.token_logprobs(twin.model, packed)[0].detach(), packed)
-    lora.dropout(twin.model, on=True)
-    with twin.random.drawing():
+    with twin.random.drawing(), lora.dropout(twin.model, on=True):
         policy = padded_rows(twin.token_logprobs(twin.model, packed)[0], packed)
     tokens = sum(map(sum, LENGTHS))
     loss, _ = grpo_loss(

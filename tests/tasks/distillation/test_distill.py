@@ -23,7 +23,7 @@ from tasks.journal.tables import TRACES
 from tasks.stage import Artifact
 from tasks.tables import write_rollouts
 from tasks.training import trainer_process
-from tasks.workers import engine_process
+from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
 
@@ -46,26 +46,6 @@ class RecordingTrainer:
         if pace is not None:
             steps = fix_steps(pace, steps, 1.0).steps
         return checkpoints / "taught", [{"step": step + 1.0, "loss": 2.0 - step} for step in range(steps)]
-
-
-class AnsweringEngine:
-    """Gives fixed answers, by question."""
-
-    def __init__(self, student: Path, answers: dict[str, str]) -> None:
-        self.tokenizer: Any = load_tokenizer(student)
-        self.answers = answers
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is engine_process.sleep:
-            return None
-        checkpoint, _, prompts, size = arguments
-        assert (size, options["temperature"]) == (1, 0.0)
-        asked = [self.tokenizer.decode(prompt).removeprefix("User: ").split("\n")[0] for prompt in prompts]
-        groups = [
-            [Rollout("", n, 0, prompts[n], [1], [0.0], [True], "stop", self.answers[question], checkpoint.name)]
-            for n, question in enumerate(asked)
-        ]
-        return groups, {}
 
 
 def run(
@@ -106,7 +86,7 @@ def run(
         checkpoints=folder / "checkpoints",
         trainer=trainer,  # pyright: ignore
         rehearsed=rehearsed,
-        answering=answers and Answering(EngineConfig(), 48, AnsweringEngine(student, answers)),  # pyright: ignore
+        answering=answers and Answering(EngineConfig(), 48, TableEngine(student, answers)),  # pyright: ignore
         pace=pace,
     )
     written = Artifact(folder=folder / "distill", digest="")

@@ -129,26 +129,6 @@ def test_no_exam_problem_is_ever_drawn(tmp_path: Path, student: Path) -> None:
     assert not set(excluded) & set(again.problem_id)
 
 
-def drawn_kinds(tmp_path: Path, student: Path, solve_rates: Artifact, exploration: float) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for number in range(20):
-        folder = tmp_path / f"{exploration}-{number}"
-        table = select(folder, student, solve_rates=solve_rates, exploration=exploration, seed=f"round {number}")
-        counts.update(table.kind)
-    return counts
-
-
-def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Path) -> None:
-    solve_rates = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
-    with_share = drawn_kinds(tmp_path, student, solve_rates, 0.3)
-    expected = 800 * 0.3 / len(KINDS)  # 18 of 800
-    for kind in ("arithmetic/2/gain-lose", "arithmetic/1/plus"):
-        assert 0.4 * expected < with_share[kind] < 2 * expected
-    without = drawn_kinds(tmp_path, student, solve_rates, 0.0)
-    assert without["arithmetic/2/gain-lose"] == without["arithmetic/1/plus"] == 0
-    assert sum(without.values()) == 800
-
-
 @pytest.mark.parametrize("choice", ["signal", "even"])
 def test_another_choice_draws_by_the_estimates_of_its_arms(tmp_path: Path, student: Path, choice: Choice) -> None:
     """All signal so far came from one of thirteen kinds; `even` does not care."""

@@ -103,13 +103,6 @@ def test_a_round_with_a_refill(tmp_path: Path) -> None:
     assert found["verdicts/arithmetic/timeout"] == found["verdicts/gsm8k/wrong"] == 0
 
 
-def test_without_solve_rates_in_one_pass_no_signal_is_predicted(tmp_path: Path) -> None:
-    selections = [{"drawn": 1}, {"drawn": 1, "expected_signal_share": 0.8}]
-    found = round_metrics(passes(tmp_path, [[[1.0, 0.0]], [[1.0, 1.0]]], selections), TRAINED)
-    assert "expected_signal_share" not in found
-    assert (found["refills"], found["replaced_groups"]) == (1, 1)
-
-
 def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:
     """The grader failed on everything, and the gradient was not finite."""
     trained = TRAINED | {"grad_norm": float("inf")}
