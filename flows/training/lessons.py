@@ -16,13 +16,13 @@ from models.lessons.pace import Pace, read_steps
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
-from tasks.distillation.known import Answering
 from tasks.distillation.query_teacher import ask_teacher
 from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.self_distill import own_answers
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
+from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
 from tasks.training.feedback import corrections, feedback, picks, words
@@ -66,7 +66,9 @@ class Lessons:
             rehearsed = self._rehearsed(step, traces, checkpoint)
         if self.trained:
             lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
-            answering = Answering(config.sampler, config.grpo.max_completion_tokens, night.engine)
+            answering = Player(
+                checkpoint, config.student, config.sampler, night.engine, config.grpo.max_completion_tokens, 0.0
+            )
         return self._learn(
             distill,
             step.path,

@@ -14,8 +14,9 @@ from models.hf.loading import load_tokenizer
 from models.lessons.pace import Pace, came
 from rewards.data.benchmarks import configured
 from tasks.distillation.demonstrations import example_maker
-from tasks.distillation.known import Answering, mark_known
+from tasks.distillation.known import mark_known
 from tasks.distillation.trace_filter import LEARNED, Fate, Trace, draw_lessons, filter_traces, read_traces, write_fates
+from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact, stage
 from tasks.tables import read_rollouts
 from tasks.training import trainer_process
@@ -42,7 +43,7 @@ def distill(
     checkpoints: Path,
     trainer: Worker,
     rehearsed: Artifact | None = None,
-    answering: Answering | None = None,
+    answering: Player | None = None,
     pace: Pace | None = None,
 ) -> None:
     """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
@@ -73,7 +74,7 @@ def distill(
     own = read_rollouts(rehearsed.folder / "rollouts.parquet") if rehearsed else []
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
-        filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
+        filtered = mark_known(filtered, answering, sandbox, user_benchmarks)
     chosen = [index for index, trace in enumerate(filtered) if trace.fate in LEARNED]
     examples = [example(filtered[index]) for index in chosen]
     curve: list[dict[str, float]] = []

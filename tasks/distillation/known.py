@@ -2,37 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from conf.schema import EngineConfig, SandboxConfig, StudentConfig
+from conf.schema import SandboxConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import LEARNED, Trace, benchmark_of
 from tasks.evaluation.answering import answer_questions
 from tasks.rollouts.episodes import Player
 from tasks.workers import engine_process
-from tasks.workers.worker import Worker
-
-
-@dataclass(frozen=True)
-class Answering:
-    """How a student answers: with which engine, and with at most how many tokens."""
-
-    config: EngineConfig
-    max_completion_tokens: int
-    engine: Worker
 
 
 def mark_known(
-    traces: Sequence[Trace],
-    checkpoint: Path,
-    student: StudentConfig,
-    sandbox: SandboxConfig,
-    user_benchmarks: Sequence[Benchmark],
-    answering: Answering,
+    traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
 ) -> list[Trace]:
-    """Return the traces; those to be learned whose problem the checkpoint solves, greedily, get the fate `known`.
+    """Return the traces; those to be learned whose problem the player solves get the fate `known`.
 
     One without a truth, or of a benchmark that the night does not have, never does. The engine sleeps afterwards.
     """
@@ -41,7 +25,7 @@ def mark_known(
         if trace.fate in LEARNED and trace.truth is not None:
             rows[trace.benchmark].append(row)
     marked = list(traces)
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
     for name, asked in rows.items():
         if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
             continue
@@ -50,12 +34,11 @@ def mark_known(
             Problem(str(row), benchmark.name, trace.messages[-1]["content"], trace.truth or "")
             for row, trace in enumerate(chosen)
         ]
-        prompts = [prompt_tokens(tokenizer, trace.messages, student) for trace in chosen]
-        player = Player(checkpoint, student, answering.config, answering.engine, answering.max_completion_tokens, 0.0)
+        prompts = [prompt_tokens(tokenizer, trace.messages, player.student) for trace in chosen]
         answers = answer_questions(benchmark, problems, prompts, player)
         for row, answer in zip(asked, answers, strict=True):
             if answer["correct"]:
                 marked[row] = replace(traces[row], fate="known")
     if rows:
-        answering.engine.call(engine_process.sleep)
+        player.engine.call(engine_process.sleep)
     return marked

@@ -17,9 +17,9 @@ from models.lessons.preference_data import opening
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
-from tasks.distillation.known import Answering
 from tasks.distillation.trace_filter import FATES, Trace
 from tasks.journal.tables import TRACES
+from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact
 from tasks.tables import write_rollouts
 from tasks.training import trainer_process
@@ -86,7 +86,7 @@ def run(
         checkpoints=folder / "checkpoints",
         trainer=trainer,  # pyright: ignore
         rehearsed=rehearsed,
-        answering=answers and Answering(EngineConfig(), 48, TableEngine(student, answers)),  # pyright: ignore
+        answering=answers and Player(student, StudentConfig(), EngineConfig(), TableEngine(student, answers), 48, 0.0),  # pyright: ignore
         pace=pace,
     )
     written = Artifact(folder=folder / "distill", digest="")
