@@ -1,19 +1,18 @@
-"""Is a turn's credit what the turn was worth? Each kind of credit beside Monte-Carlo continuations.
+"""Is a turn's credit what the turn was worth? Each kind of credit compared with Monte-Carlo continuations.
 
     python -m benchmarks.credit --checkpoint FOLDER [--states 200] [--continuations 16] [--json]
 
-The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns the episode is
-continued from the state before the turn and from the state after it, several times each, with the policy itself: the
-difference of the mean returns, with the turn's reward, is what the turn was worth, give or take luck. Prints Spearman's
-rank correlation with the advantages that `episode`, `gigpo` and `td` give the same turns, and as a bound the
-correlation of two halves of the continuations with each other.
+The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns, it continues the
+episode several times from the state before the turn and from the state after it. The turn's reward plus the difference
+of the mean returns estimates what the turn was worth. Prints Spearman's rank correlation with the advantages that
+`episode`, `gigpo` and `td` give the same turns and, as a bound, the correlation between two halves of the
+continuations.
 """
 
 import argparse
 import copy
 import json
 import random
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,25 +21,21 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
+from benchmarks.machine.child import engine
+from benchmarks.outputs.page import markdown
+from benchmarks.turns import begun
 from conf.load import load_night
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages
 from models.credit import GAMMA, Visit, state_values, turn_advantages
-from models.engine.environment import engine_environment
-from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
-from tasks.rollouts.episodes import Episode, Game, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
-from tasks.workers.worker import Worker
 
 GROUP = 8
-KINDS = {
-    "episode": GrpoConfig(credit="episode"),
-    "gigpo": GrpoConfig(credit="gigpo"),
-    "td": GrpoConfig(credit="td"),
-}
+KINDS = {"episode": GrpoConfig(credit="episode"), "gigpo": GrpoConfig(credit="gigpo"), "td": GrpoConfig(credit="td")}
 
 
 class Sampled(NamedTuple):
@@ -62,23 +57,17 @@ def main() -> None:
     options = parser.parse_args()
     config = load_night(Path("conf/ants.yaml"))
     checkpoint: Path = options.checkpoint.resolve()
-    with tempfile.TemporaryDirectory() as logs, game(Episodes(Ants(), bounded=True)) as opened:
-        engine = Worker("engine", engine_environment(), Path(logs) / "engine.log")
-        player = Player(checkpoint, config.student, config.sampler, engine, config.grpo.max_completion_tokens, 1.0)
-        try:
-            sampled = audited(opened, player, options.groups, options.states)
-            worth = continuations(sampled, opened, player, options.continuations)
-        finally:
-            engine.close()
+    with Game(Episodes(Ants(), bounded=True)) as opened, engine() as worker:
+        player = Player(checkpoint, config.student, config.sampler, worker, config.grpo.max_completion_tokens, 1.0)
+        sampled = audited(opened, player, options.groups, options.states)
+        worth = continuations(sampled, opened, player, options.continuations)
     half = worth.shape[1] // 2
     halves = rank_correlation(worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1))
     found = {"states": len(sampled), "two halves of the continuations": halves}
     for number, kind in enumerate(KINDS):
-        given = [one.advantages[number] for one in sampled]
-        found[kind] = rank_correlation(given, worth.mean(axis=1))
-    print(
-        json.dumps(found) if options.json else "\n".join(f"| {name} | {value:.3f} |" for name, value in found.items())
-    )
+        found[kind] = rank_correlation([one.advantages[number] for one in sampled], worth.mean(axis=1))
+    rows = ([name, f"{value:.3f}"] for name, value in found.items())
+    print(json.dumps(found) if options.json else markdown("credit | Spearman's ρ", rows))
 
 
 def rank_correlation(first: Any, second: Any) -> float:
@@ -89,17 +78,13 @@ def rank_correlation(first: Any, second: Any) -> float:
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:
     """Play groups of episodes; return turns drawn from them, each with its advantages."""
-    tokenizer, ants = load_tokenizer(player.checkpoint), Ants()
-    episodes: list[Episode] = []
-    for number, problem in enumerate(ants.problems("train")[:groups]):
-        prompt = prompt_tokens(tokenizer, [{"role": "user", "content": ants.reset(problem)[1]}], player.student)
-        episodes += [Episode(problem, number, sample, prompt) for sample in range(GROUP)]
+    episodes = begun(Ants(), player.checkpoint, player.student, groups, GROUP)
     opened.begin(episodes)
     play(episodes, opened, player, "audit", None)
     found: list[Sampled] = []
     for start in range(0, len(episodes), GROUP):
         members = episodes[start : start + GROUP]
-        played = [replay(ants, one.problem, one.texts) for one in members]
+        played = [replay(Ants(), one.problem, one.texts) for one in members]
         visits = [[Visit(turn.observation, turn.reward) for turn in turns] for turns in played]
         returns = torch.tensor([[sum(turn.reward for turn in turns) for turns in played]])
         whole = group_advantages(returns)[0]
@@ -121,7 +106,7 @@ def continuations(sampled: Sequence[Sampled], opened: Game, player: Player, coun
 
 
 def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode, int]:
-    """Return a copy of an episode as it was before its turn, or (`done`) after it, and how many turns it had then."""
+    """Return a copy of an episode as it was before its turn, or after it (`done` is 1), and its turns until then."""
     turns, kept = played[id(one.episode)], one.turn + done
     first = spans(one.episode.rollout())[kept][0]
     again = copy.deepcopy(one.episode)

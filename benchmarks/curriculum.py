@@ -2,23 +2,24 @@
 
     python -m benchmarks.curriculum [--seeds 1 2 3 4 5] [--variants even signal …]
 
-Every night begins with the student that the starter night's lessons made, which knows levels 1 and 2, and takes 6
-rounds of 16 problems; levels 3 to 5 are nearly never solved at first. The variants are the values of `grpo.choice`. The
-exam has 400 problems of all levels. Finished nights are not run again. Prints the gain for each seed, the mean gain for
-a million sampled tokens, and the difference to `even` over the pairs of nights (same seed) with Student's 95 %
-interval. Then the signal (the mean absolute advantage) of the groups that each choice drew, and its regret to drawing
-the best level only (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), as the nights of `even` saw that level.
+Every night starts with the student after the starter night's lessons, which knows levels 1 and 2 and hardly ever solves
+levels 3 to 5, and takes 6 rounds of 16 problems. The variants are the values of `grpo.choice`. The exam has 400
+problems of all levels. Finished nights are not run again. Prints the gain of each seed, the mean gain per million
+sampled tokens, and the difference from `even` over pairs of nights (same seed) with Student's 95 % interval; then the
+signal (the mean absolute advantage) of the groups that each choice drew, and its regret against drawing only the best
+level (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), judged by the nights of `even`.
 """
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
-from tasks.rollouts.curriculum import ARMS_FILE
-from tasks.tables import ARMS, read_table
+from benchmarks.outputs.page import joined, markdown
+from tasks.rollouts.curriculum import ARMS
 
 EVEN = "even"
 CHOICES = (EVEN, "solve_rate", "signal")
@@ -33,37 +34,34 @@ def main() -> None:
     options = parser.parse_args()
     stages = f"stages=[{{grpo: {ROUNDS}}}]"
     found = short_nights({choice: (stages, f"grpo.choice={choice}") for choice in options.variants}, options.seeds)
-    print("\n".join([table(found, "problems", EVEN), *regret(found)]))
+    print(table(found, EVEN), regret(found), sep="\n\n")
 
 
-def regret(found: Mapping[str, Sequence[Run]]) -> list[str]:
-    """Return a table of each choice's signal for a group that it drew, and of what it is short of the best level.
+def regret(found: Mapping[str, Sequence[Run]]) -> str:
+    """Return a table of each choice's mean signal of a group, and how far that is below the best level's.
 
-    Returns no lines where no night drew evenly: only those show the signal of every level.
+    Empty without nights that drew evenly: only those show the signal of every level.
     """
     if EVEN not in found:
-        return []
+        return ""
     arms = {choice: pd.concat([arms_of(run.folder) for run in runs]) for choice, runs in found.items()}
     levels = {level: signal_of(arms[EVEN][arms[EVEN]["level"] == level]) for level in LEVELS}
     best = max(levels, key=lambda level: levels[level])
-    lines = [
-        "",
-        f"Signal of a group by level: {', '.join(f'{level}: {signal:.3f}' for level, signal in levels.items())}.",
-        "",
-        f"| problems | share of each level drawn | signal of a group | regret to level {best} |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     for choice, drawn in arms.items():
         signal = signal_of(drawn)
-        lines.append(f"| {choice} | {shares_of(drawn)} | {signal:.3f} | {levels[best] - signal:.3f} |")
-    return lines
+        rows.append([choice, shares_of(drawn), f"{signal:.3f}", f"{levels[best] - signal:.3f}"])
+    by_level = ", ".join(f"{level}: {signal:.3f}" for level, signal in levels.items())
+    shares = markdown(f"problems | share of each level drawn | signal of a group | regret to level {best}", rows)
+    return f"Signal of a group by level: {by_level}.\n\n{shares}"
 
 
 def arms_of(night: Path) -> pd.DataFrame:
-    """Return the rows of ARMS of a night's rounds, of what was drawn and graded, with their levels."""
-    arms = pd.concat([read_table(file, ARMS) for file in sorted(night.glob(f"round-*/score/{ARMS_FILE}"))])
+    """Return the arms of a night's rounds, of what was drawn and graded, with their levels."""
+    rounds = [json.loads(file.read_text()) for file in sorted(night.glob(f"round-*/score/{ARMS}"))]
+    arms = pd.concat([pd.DataFrame.from_dict(one, orient="index") for one in rounds])
     arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
-    return arms.assign(level=arms["arm"].str.split("/").str[1])
+    return arms.assign(level=arms.index.str.split("/").str[1])
 
 
 def signal_of(arms: pd.DataFrame) -> float:
@@ -74,7 +72,7 @@ def signal_of(arms: pd.DataFrame) -> float:
 def shares_of(arms: pd.DataFrame) -> str:
     """Return the share of each level in what was drawn."""
     drawn = arms.groupby("level")["drawn"].sum() / arms["drawn"].sum()
-    return ", ".join(f"{drawn.get(level, 0.0):.2f}" for level in LEVELS)
+    return joined((drawn.get(level, 0.0) for level in LEVELS), ".2f")
 
 
 if __name__ == "__main__":

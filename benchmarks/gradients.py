@@ -2,11 +2,11 @@
 
     python -m benchmarks.gradients --students FOLDER … [--batches 12] [--json]
 
-On two cores a run of five minutes moves the exam by 0.05, give or take 0.05: it cannot tell such choices apart. Their
-gradients can. A student answers batches of 32 × 8; each choice makes a gradient of each batch. Its direction, divided
-by Adam's denominator, is compared with that of the mean gradient of all 8 completions over the other batches: the
-cosine is the share of a step that leads where the rounds are going. *Speed* is the cosine a second of sampling and
-update, and the interval is the bootstrap's over batches, each paired with the same batch's "all 8".
+On two cores a run of five minutes moves the exam by 0.05 ± 0.05, which cannot tell such choices apart; gradients can. A
+student answers batches of 32 × 8, and each choice makes a gradient of each batch. Its direction, divided by Adam's
+denominator, is compared with the mean gradient of all 8 completions over the other batches: the cosine is the share of
+a step that goes where the rounds are going. *Speed* is the cosine per second of sampling and update. The interval is
+the bootstrap's over batches, each paired with the same batch's "all 8".
 """
 
 import argparse
@@ -15,16 +15,19 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.machine.child import engine
+from benchmarks.outputs.page import markdown
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from flows import environment
-from models.engine.environment import engine_environment, trainer_environment
+from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt
@@ -52,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=Path, nargs="+", required=True, help="checkpoints after a lesson")
     parser.add_argument("--batches", type=int, default=12)
-    parser.add_argument("--json", action="store_true", help="one line for each student")
+    parser.add_argument("--json", action="store_true", help="print one line per student")
     options = parser.parse_args()
     environment.prepare()
     found = []
@@ -65,20 +68,14 @@ def main() -> None:
 def compare(student: Path, batches: int) -> dict[str, Any]:
     """Return a student's cosines by choice, and the seconds of a round."""
     config = load_night(STARTER)
-    engine = Worker("engine", engine_environment())
-    try:
-        sampled, seconds = sample(student, config, engine, batches)
-    finally:
-        engine.close()
-    trainer = Worker("trainer", trainer_environment())
-    try:
+    with engine() as worker:
+        sampled, seconds = sample(student, config, worker, batches)
+    with closing(Worker("trainer", trainer_environment())) as trainer:
         cosines, updates = trainer.call(differentiate, student, config, sampled)
-    finally:
-        trainer.close()
     return {"student": student.name, "sampling": seconds, "updates": updates, "cosines": cosines}
 
 
-def sample(student: Path, config: NightConfig, engine: Worker, batches: int) -> tuple[list[Batch], float]:
+def sample(student: Path, config: NightConfig, worker: Worker, batches: int) -> tuple[list[Batch], float]:
     """Return graded batches of training problems, and the seconds of sampling one."""
     from tasks.evaluation.answering import render_prompts  # Prefect reads the environment when it is imported
 
@@ -88,7 +85,7 @@ def sample(student: Path, config: NightConfig, engine: Worker, batches: int) -> 
     found, seconds = [], []
     for number, start in enumerate(range(0, PROMPTS * batches, PROMPTS)):
         asked = problems[start : start + PROMPTS]
-        groups, figures = engine.call(
+        groups, figures = worker.call(
             engine_process.sample,
             student,
             config.sampler,
@@ -111,7 +108,7 @@ def sample(student: Path, config: NightConfig, engine: Worker, batches: int) -> 
 def differentiate(
     student: Path, config: NightConfig, batches: Sequence[Batch]
 ) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """In the trainer's process: return each choice's cosines, one a batch, and the median seconds of its update."""
+    """Return each choice's cosines, one per batch, and its median seconds of update. Runs in the trainer's process."""
     import torch
 
     from models.trainer import Trainer
@@ -145,7 +142,7 @@ def differentiate(
 
 
 def chosen(choice: str, batch: Batch, following: Batch) -> tuple[list[Rollout], list[float]]:
-    """Return what a choice trains on, with the advantages. Twice the prompts need the following batch's, too."""
+    """Return what a choice trains on, with the advantages. Only twice the prompts need the following batch."""
     import torch
 
     from models.advantages import group_advantages, most_varied
@@ -175,11 +172,11 @@ def seconds_of(choice: str, one: Mapping[str, Any]) -> float:
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each choice's cosine, and its cosine and speed over those of all 8."""
+    """Return a Markdown table: each choice's cosine, and its cosine and speed relative to all 8."""
     pairs = [(one, number) for one in found for number in range(len(one["cosines"][ALL]))]
     chance = random.Random(1)
     draws = [[chance.choice(pairs) for _ in pairs] for _ in range(RESAMPLES)]
-    lines = ["| trained on | seconds a round | cosine | ÷ all 8 | speed ÷ all 8, 95 % |", "|---|---|---|---|---|"]
+    rows = []
     for choice in CHOICES:
         cosine = float(np.mean([one["cosines"][choice][number] for one, number in pairs]))
         took = float(np.mean([seconds_of(choice, one) for one in found]))
@@ -187,8 +184,8 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
         ratio = _ratio(choice, pairs)
         low, high = np.quantile([_ratio(choice, drawn) / times for drawn in draws], (0.025, 0.975))
         speed = f"{ratio / times:.2f} [{low:.2f}, {high:.2f}]"
-        lines.append(f"| {choice} | {took:.1f} | {cosine:.3f} | {ratio:.2f} | {speed} |")
-    return "\n".join(lines)
+        rows.append([choice, f"{took:.1f}", f"{cosine:.3f}", f"{ratio:.2f}", speed])
+    return markdown("trained on | seconds a round | cosine | ÷ all 8 | speed ÷ all 8, 95 %", rows)
 
 
 def _ratio(choice: str, pairs: Sequence[tuple[Mapping[str, Any], int]]) -> float:

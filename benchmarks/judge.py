@@ -1,12 +1,12 @@
-"""How good is a judge? Its rankings of answers of which the best is known.
+"""How good is a judge? It ranks answers of which the best is known.
 
     python -m benchmarks.judge [--base-url URL --model NAME | --checkpoint FOLDER] [--seeds 1 2 3 4 5] [--picks 60]
 
 Ranks the five answers of picks with a known taste, in three orders each, as a night does: `correct`, where one of five
 worked solutions is right (a group with a verifier), and `short`, where the shortest was picked. Prints how often it
 ranks the picked answer first (ties count a share; chance is 0.2), the share of pairs of the picked and another answer
-that it has in order, both with what it does not judge as a guess, how often another order changes its best answer, and
-whether it would serve. The default is the starter.
+that it has in order, how often another order changes its best answer, and whether it would serve. What it does not
+judge counts as a guess. The default is the starter.
 """
 
 import argparse
@@ -20,11 +20,13 @@ from typing import Any, get_args
 from benchmarks.inputs.starter import starter
 from benchmarks.inputs.tastes import ANSWERS, Taste, picks
 from benchmarks.local_teacher import NAME, served
+from benchmarks.outputs.page import markdown
 from conf.sections.lessons import EndpointConfig
 from flows.web.address import free_port
 from models.lessons.ranking import exact_interval, hit
-from tasks.reward_model.ask import Group, judge_groups
+from tasks.reward_model.judge import Group, judge_groups
 
+COLUMNS = "answers | ranked first | pairs in order | unjudged | another best in another order | would serve"
 TASTES: tuple[Taste, ...] = ("correct", "short")
 MINUTES = 30  # for the picks of one seed
 
@@ -38,7 +40,7 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", choices=get_args(Taste), default=TASTES)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--picks", type=int, default=60)
-    parser.add_argument("--max-tokens", type=int, default=96, help="of a reply")
+    parser.add_argument("--max-tokens", type=int, default=96, help="of a reply, at most")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -51,20 +53,17 @@ def main() -> None:
             budget_tokens=10_000_000,
             budget_minutes=MINUTES,
         )
-        print("| answers | ranked first | pairs in order | unjudged | another best in another order | would serve |")
-        print("|---|---|---|---|---|---|")
+        rows = []
         for taste in options.tastes:
             found = [measure(taste, seed, options.picks, endpoint, folder / "replies") for seed in options.seeds]
-            print(line(taste, found), flush=True)
+            rows.append(row(taste, found))
+    print(markdown(COLUMNS, rows))
 
 
 def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache: Path) -> dict[str, Any]:
     """Return how a judge ranks a seed's picks."""
     drawn = picks(taste, count, f"judge {seed}")
-    groups = [
-        Group(pick.messages[0]["content"], pick.responses, range(ANSWERS), number, f"pick/{number}")
-        for number, pick in enumerate(drawn)
-    ]
+    groups = [Group(pick.messages[0]["content"], pick.responses) for pick in drawn]
     judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)
     first, pairs = [], []
     for pick, scores in zip(drawn, judged.scores, strict=True):
@@ -81,12 +80,12 @@ def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache
     }
 
 
-def line(taste: Taste, found: list[dict[str, Any]]) -> str:
+def row(taste: Taste, found: list[dict[str, Any]]) -> list[str]:
     """Return a row of the table: the means over the seeds."""
     means = [statistics.mean(one[name] for one in found) for name in ("first", "pairs", "unjudged")]
     flips = [one["flips"] for one in found if one["flips"] is not None]
-    shares = [*(f"{mean:.3f}" for mean in means), f"{statistics.mean(flips):.3f}" if flips else "-"]
-    return f"| {taste} | {' | '.join(shares)} | {sum(one['serves'] for one in found)} of {len(found)} |"
+    shares = [*(f"{mean:.3f}" for mean in means), f"{statistics.mean(flips):.3f}" if flips else "–"]
+    return [taste, *shares, f"{sum(one['serves'] for one in found)} of {len(found)}"]
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Reward against learning time on the starter's Arithmetic: the night, the night without its choices, and TRL.
+"""Reward against learning time on the starter's Arithmetic: variants of the night, and TRL.
 
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
-All begin with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
-a fixed part of the exam (levels 1 and 2, which training never draws). It is measured afterwards, at the quarters of the
-time, as is that of the mean of the last four checkpoints' weights; neither this nor the start of engine and trainer
-counts as learning time. Each finished run is a file under --out and is not run again. Prints a line of JSON for each
-run, then a Markdown table.
+All start with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
+a fixed part of the exam (levels 1 and 2, which training never draws), measured afterwards at each quarter of the time.
+Neither this nor the start of engine and trainer counts as learning time. Each finished run is a file under --out and is
+not run again. Prints a line of JSON for each run, then a Markdown table.
 """
 
 import argparse
@@ -14,13 +13,15 @@ import itertools
 import json
 import statistics
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, averaged, distilled, learn
+from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, distilled, learn
+from benchmarks.outputs.page import joined, markdown, picture
 from conf.storage.durable import write_atomically
 from flows import environment
 
@@ -42,13 +43,13 @@ def main() -> None:
     environment.prepare()
     starter(options.student)
     make(options.out)
-    runs: list[dict[str, Any]] = []
+    runs: dict[str, list[dict[str, Any]]] = defaultdict(list)  # by variant
     for seed, variant in itertools.product(options.seeds, options.variants):
-        runs.append(run(variant, seed, options))
-        print(json.dumps(runs[-1]), flush=True)
+        runs[variant].append(run(variant, seed, options))
+        print(json.dumps(runs[variant][-1]), flush=True)
     if options.plot is not None:
-        picture(runs, options.minutes).savefig(options.plot, dpi=110)
-    print(table(runs, options.minutes))
+        draw(runs, options.minutes * 60, options.plot)
+    print(table(runs, options.minutes * 60))
 
 
 def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -61,13 +62,11 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
         student = distilled(options.student, seed, folder)
         with tempfile.TemporaryDirectory(dir=options.out) as work:
             points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
-            mean = averaged(points, Path(work).resolve() / "mean")
             asked = at_quarters(points)
-            *solved, average = accuracies([*(checkpoint for _, checkpoint in asked), mean], options.problems)
+            solved = accuracies([checkpoint for _, checkpoint in asked], options.problems)
         curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]
-        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve, "average": average}
-        result["steps"] = len(points) - 1
-        write_atomically(file, json.dumps(result))
+        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve}
+        write_atomically(file, json.dumps(result | {"steps": len(points) - 1}))
     return json.loads(file.read_text())
 
 
@@ -86,49 +85,28 @@ def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
     return curve[-1][1]
 
 
-def table(runs: Sequence[Mapping[str, Any]], minutes: float) -> str:
+def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float) -> str:
     """Return a Markdown table of the mean accuracy of each variant over time, and of each seed at the end."""
-    times = [minutes * 60 * quarter / 4 for quarter in range(5)]
-    lines = [
-        f"| variant | {' | '.join(f'{seconds:.0f} s' for seconds in times)} | each seed at the end "
-        "| mean of the last four | steps |",
-        f"|---|{'---|' * len(times)}---|---|---|",
-    ]
-    for variant, curves in by_variant(runs).items():
-        means = " | ".join(f"{statistics.mean(at(curve, seconds) for curve in curves):.3f}" for seconds in times)
-        ends = ", ".join(f"{at(curve, times[-1]):.3f}" for curve in curves)
-        steps = statistics.mean(one["steps"] for one in runs if one["variant"] == variant)
-        averages = ", ".join(f"{one['average']:.3f}" for one in runs if one["variant"] == variant)
-        lines.append(f"| {variant} | {means} | {ends} | {averages} | {steps:.1f} |")
-    return "\n".join(lines)
+    times, rows = [seconds * quarter / 4 for quarter in range(5)], []
+    for variant, found in runs.items():
+        means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
+        ends = joined(at(one["curve"], seconds) for one in found)
+        rows.append([variant, *means, ends, f"{statistics.mean(one['steps'] for one in found):.1f}"])
+    passed = " | ".join(f"{time:.0f} s" for time in times)
+    return markdown(f"variant | {passed} | each seed at the end | steps", rows)
 
 
-def picture(runs: Sequence[Mapping[str, Any]], minutes: float) -> Any:
+def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float, file: Path) -> None:
     """Plot the mean of each variant's seeds, with the seeds as thin lines."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
-    axes = figure.subplots()
-    grid = [minutes * 60 * step / 60 for step in range(61)]
-    for place, (variant, curves) in enumerate(by_variant(runs).items()):
-        colour = f"C{place}"
-        for curve in curves:
-            axes.plot([seconds for seconds, _ in curve], [share for _, share in curve], color=colour, alpha=0.25, lw=1)
-        mean = [statistics.mean(at(curve, seconds) for curve in curves) for seconds in grid]
-        axes.plot(grid, mean, color=colour, lw=2, label=variant)
-    axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2", xlim=(0, minutes * 60))
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return figure
-
-
-def by_variant(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the curves of each variant's seeds."""
-    curves: dict[str, list[Any]] = {}
-    for one in runs:
-        curves.setdefault(one["variant"], []).append(one["curve"])
-    return curves
+    grid = [seconds * step / 60 for step in range(61)]
+    with picture(file, 7.5, 4.5) as axes:
+        for place, (variant, found) in enumerate(runs.items()):
+            for one in found:
+                axes.plot(*zip(*one["curve"], strict=True), color=f"C{place}", alpha=0.25, lw=1)
+            mean = [statistics.mean(at(one["curve"], time) for one in found) for time in grid]
+            axes.plot(grid, mean, color=f"C{place}", lw=2, label=variant)
+        axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2", xlim=(0, seconds))
+        axes.set_ylim(bottom=0)
 
 
 if __name__ == "__main__":

@@ -2,28 +2,25 @@
 
     python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
 
-Serves the model under its name, on the loopback address only, until Ctrl-C. By default it is the starter model
-fine-tuned on worked solutions that the student has not seen (benchmarks/inputs/starter.py; made once, in a few
-minutes), under the name `studied-starter`.
+Serves the model under its name, on the loopback address only, until Ctrl-C. The default is `studied-starter`, the
+starter fine-tuned on worked solutions that the student has not seen; it is made once, in a few minutes.
 """
 
 import argparse
 import os
 import signal
 import socket
-import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import torch
 
 from benchmarks.inputs.starter import studied
+from flows.run.child import Child, end_child, start_child
 from models.engine.environment import SERVER, kv_cache_bytes, server_environment
-from tasks.workers.worker import die_with_parent
 
 NAME, PORT = "studied-starter", 8001
 TOKENS = 2048  # of a question and its answer
@@ -33,7 +30,7 @@ LIMIT = 600  # seconds until it serves
 def main() -> None:
     """Replace this process by the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="what to serve")
+    parser.add_argument("--model", help="a folder or an id of the hub")
     parser.add_argument("--port", type=int, default=PORT)
     options = parser.parse_args()
     name = options.model or NAME
@@ -48,23 +45,13 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
     Raises RuntimeError where the server does not start or the port is taken.
     """
     _require_free(port)
-    parent = os.getpid()
-    with log.open("wb") as written:
-        server = subprocess.Popen(
-            command(str(model), port, NAME),
-            env=server_environment(),
-            stdout=written,
-            stderr=written,
-            start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),  # it ends its engine
-        )
+    # SIGTERM, because killed it would leave its engine behind as an orphan
+    server = start_child(command(str(model), port, NAME), server_environment(), log, signal.SIGTERM)
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
-        with suppress(ProcessLookupError):  # it has died
-            os.killpg(server.pid, signal.SIGKILL)  # with its engine, which is another process
-        server.wait()
+        end_child(server)
 
 
 def command(model: str, port: int, name: str) -> list[str]:
@@ -81,14 +68,13 @@ def _require_free(port: int) -> None:
         raise RuntimeError(f"port {port} is taken ({error.strerror}): stop the server there") from error
 
 
-def _wait_for(health: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
+def _wait_for(health: str, server: Child, log: Path) -> None:
     end = time.monotonic() + LIMIT
     while time.monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(health, timeout=5):
+        with suppress(httpx.TransportError):
+            if httpx.get(health).is_success:
                 return
-        except (urllib.error.URLError, OSError):
-            time.sleep(1)
+        time.sleep(1)
     raise RuntimeError(f"vllm serve did not start: {log.read_text(errors='replace')[-2000:]}")
 
 

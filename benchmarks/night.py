@@ -1,18 +1,15 @@
 """Where a night's rounds spend their time, compared with plain vLLM and with TRL's whole step.
 
-    python -m benchmarks.night [--json] [--rounds 7] [--trace FILE]
+    python -m benchmarks.night [--json] [--rounds 7]
     python -m benchmarks.night --fixed
 
 Runs two short real nights (flow, Prefect's server, MLflow, engine and trainer): one with the starter's rounds, one with
-*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). The first round, which starts engine and trainer, and
-the last, which writes its state while nothing is sampled, are not counted; of *medium* only rounds count in which every
-group was useful, because TRL updates on all of its groups. A round's time is wall-clock time until the next one begins.
+*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). A round's time is wall-clock time until the next one.
+The first round, which starts engine and trainer, and the last, which writes its state while nothing is sampled, don't
+count; nor do *medium* rounds with a useless group, because TRL updates on all of its groups.
 
 `overhead_share` is that of the starter's rounds; `sampling_ratio` is measured with nothing else running
-(benchmarks/nights/sampling.py). --trace writes the starter night's stages to a file for ui.perfetto.dev or
-chrome://tracing.
-
---fixed lists instead where a starter night's time goes apart from lessons, answers and updates (a few minutes).
+(benchmarks/nights/sampling.py). --fixed shows instead what a starter night costs apart from its work (a few minutes).
 """
 
 import argparse
@@ -37,6 +34,7 @@ from benchmarks.nights.timed import (
     run_night,
     seconds_within,
 )
+from benchmarks.outputs.page import markdown
 from models.engine.environment import trainer_environment
 
 WORK = SCHOOL / "benchmarks"
@@ -51,8 +49,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=7, help="per night; the first and the last are not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
-    parser.add_argument("--trace", type=Path, help="write the starter night's stages to this file, for a browser")
-    parser.add_argument("--fixed", action="store_true", help="list what a night costs besides its work")
+    parser.add_argument("--fixed", action="store_true", help="list what a night costs apart from its work")
     options = parser.parse_args()
     if options.fixed:
         with tempfile.TemporaryDirectory(dir=make(WORK)) as work:
@@ -61,7 +58,7 @@ def main() -> None:
     if options.rounds < 3:
         parser.error("--rounds: at least 3, the first and the last are not counted")
     starter(options.student)
-    found = measure(options.student, options.rounds, options.trace)
+    found = measure(options.student, options.rounds)
     print(json.dumps(found) if options.json else page(found))
 
 
@@ -71,16 +68,11 @@ def night_figures(student: Path, rounds: int = 7) -> dict[str, float]:
     return {name: found[name] for name in FIGURES}
 
 
-def measure(student: Path, rounds: int, trace: Path | None = None) -> dict[str, Any]:
+def measure(student: Path, rounds: int) -> dict[str, Any]:
     """Return the three figures and the measurements behind them."""
     with tempfile.TemporaryDirectory(dir=make(WORK)) as work:
         home, lengths = Path(work).resolve(), [*FEW_ROUNDS, f"grpo.rounds={rounds}"]
-        short = run_night(home / "starter", [f"student.source={student.resolve()}", *lengths])
-        starter = profile(short, rounds)
-        if trace is not None:
-            from benchmarks.nights.trace import write_trace
-
-            write_trace(short, trace)
+        starter = profile(run_night(home / "starter", [f"student.source={student.resolve()}", *lengths]), rounds)
         sampling = json_of("benchmarks.nights.sampling", environment={"NIGHTSCHOOL_HOME": str(home / "starter")})
         endless = medium.endless_student(student, home / "endless")
         conversations = medium.write_problems(endless, home / "problems")
@@ -126,33 +118,24 @@ def profile(folder: Path, rounds: int, useful: int = 0) -> dict[str, Any]:
 def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) -> dict[str, float]:
     """Return the seconds of TRL's whole step on the same conversations, by batch size."""
     found = {}
+    what = {"student": str(student), "conversations": conversations, "steps": TRL_STEPS}
+    what |= {"size": medium.GROUP, "max_tokens": medium.COMPLETION_TOKENS}
     for batch in TRL_BATCHES:
-        what = {
-            "student": str(student),
-            "conversations": conversations,
-            "size": medium.GROUP,
-            "max_tokens": medium.COMPLETION_TOKENS,
-            "batch": batch,
-            "steps": TRL_STEPS,
-        }
-        seconds = json_of("benchmarks.trl.step", json.dumps(what), environment=trainer_environment())
+        seconds = json_of("benchmarks.trl.step", json.dumps(what | {"batch": batch}), environment=trainer_environment())
         found[f"batch {batch}"] = statistics.median(seconds[1:])
     return found
 
 
 def page(found: Mapping[str, Any]) -> str:
     """Return the figures as text."""
-    lines = []
-    for name in ("starter", "medium"):
-        own = found[name]
-        lines.append(f"{name}: a round of {own['seconds']:.2f} s (median of {own['rounds']} rounds, ")
-        lines[-1] += f"{own['rounds_left_out']} left out), overhead {own['overhead_share']:.1%}"
-        lines += [
-            f"  {part:32}{seconds:8.2f} s{seconds / own['seconds']:8.1%}" for part, seconds in own["parts"].items()
-        ]
-        lines += [f"  {'state, beside the next round':32}{own['state_seconds']:8.2f} s", ""]
+    nights = [found["starter"], found["medium"]]
+    rows = [[part, *(f"{night['parts'][part]:.2f}" for night in nights)] for part in nights[0]["parts"]]
+    rows.append(["**whole round**", *(f"**{night['seconds']:.2f}**" for night in nights)])
+    rows.append(["state, beside the next round", *(f"{night['state_seconds']:.2f}" for night in nights)])
+    rows.append(["rounds counted, left out", *(f"{night['rounds']}, {night['rounds_left_out']}" for night in nights)])
     rates = ", ".join(f"{name} {rate:.0f}" for name, rate in found["sampling_tokens_per_second"].items())
     steps = ", ".join(f"{batch}: {seconds:.1f} s" for batch, seconds in found["trl_step_seconds"].items())
+    lines = [markdown("median seconds | starter | medium", rows), ""]
     lines += [f"tokens a second: {rates}", f"TRL's whole step, medium: {steps}", ""]
     return "\n".join([*lines, *(f"{name:16}{found[name]:8.3f}" for name in FIGURES)])
 

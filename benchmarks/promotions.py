@@ -1,4 +1,4 @@
-"""How often the sequential exam promotes a candidate that is no better, or better, and how many problems it asks.
+"""How often the sequential exam promotes candidates that are better, or not, and how many problems it asks.
 
 `python -m benchmarks.promotions` prints the tables of docs/exam-and-decision.md, in a minute and without a model. One
 night's chances are exact (`tasks.evaluation.sequential.outlook`); chains of nights, where each begins from the last

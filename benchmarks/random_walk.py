@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
+
+from benchmarks.outputs.page import picture
 
 STATES, EPISODES = 19, 10
 TRUTH = np.arange(-18, 20, 2) / 20
@@ -54,19 +55,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100)
     runs = parser.parse_args().runs
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    for axes, true_online in zip(figure.subplots(1, 2, sharey=True), (False, True), strict=True):
-        name = "true online" if true_online else "accumulating traces"
-        for lam in LAMBDAS:
-            errors = [rms(float(alpha), lam, runs, true_online=true_online) for alpha in ALPHAS]
-            best = int(np.nanargmin(errors))
-            print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
-            axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
-        axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    figure.axes[0].set_ylabel(f"RMS error over {STATES} states and {EPISODES} episodes")
-    figure.savefig(PICTURE, dpi=110)
+    with picture(PICTURE, 9, 4.2, columns=2, sharey=True) as panels:
+        for axes, true_online in zip(panels, (False, True), strict=True):
+            name = "true online" if true_online else "accumulating traces"
+            for lam in LAMBDAS:
+                errors = [rms(float(alpha), lam, runs, true_online=true_online) for alpha in ALPHAS]
+                best = int(np.nanargmin(errors))
+                print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
+                axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
+            axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
+        panels[0].set_ylabel(f"RMS error over {STATES} states and {EPISODES} episodes")
 
 
 def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> float:

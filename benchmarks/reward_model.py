@@ -1,4 +1,4 @@
-"""The accuracy of a reward model fitted to picks of a known taste, on fresh picks.
+"""How well does a reward model learn a known taste? Its accuracy on fresh picks.
 
     python -m benchmarks.reward_model --taste short --picks 200 [--noise 0.1] [--backbone FOLDER] [--epochs 2]
 

@@ -1,11 +1,11 @@
-"""What shards of prompts cost, and further machines: one round's sampling, cut and shared in several ways.
+"""What shards of prompts and further machines cost: one round's sampling, divided in several ways.
 
     python -m benchmarks.sampling [--shards 24 12 6] [--nodes 0 1 2] [--prompts 24] [--samples 16] [--json]
 
-The starter student answers arithmetic. First with all prompts in one call and in shards (`engine.shard_prompts`), on
-this machine alone; then in shards of the last size with more and more Ray nodes, which are started here. They share
-this machine's cores, so they show the overhead, not the gain; whether all come to the same completions is checked.
-Ways are measured in turn, after a first run of each. Prints completions' tokens a second, medians over the repeats.
+The starter student answers arithmetic: first on this machine alone, with shards of several sizes
+(`engine.shard_prompts`); then, with the last size, with more and more Ray nodes. These are started here and share this
+machine's cores, so they show the overhead, not the gain. A digest shows whether all give the same completions. Ways are
+measured in turn, after a first run of each. Prints sampled tokens a second, medians over the repeats.
 """
 
 import argparse
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.starter import starter
+from benchmarks.machine.child import engine
+from benchmarks.outputs.page import markdown
 from conf.schema import EngineConfig, StudentConfig
 from models.engine.environment import engine_environment
 from models.hf.checkpoint import digest_folder
@@ -48,58 +50,49 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Path(folder, digest_folder(student))
         checkpoint.symlink_to(student, target_is_directory=True)
-        engine = Worker("engine", engine_environment(), Path(folder, "engine.log"))
-        ways = {f"{shard} prompts at a time": (engine, shard) for shard in options.shards}
-        found = measured(ways, checkpoint, prompts, options.samples, options.repeats)
-        engine.end()
+        with engine() as alone:
+            ways = {f"{shard} prompts at a time": (alone, shard) for shard in options.shards}
+            found = measured(ways, checkpoint, prompts, options.samples, options.repeats)
         for count in options.nodes:
             with cluster(count, Path(folder)) as shared:
-                way = {
-                    f"{options.shards[-1]} at a time, {count} nodes beside this machine": (shared, options.shards[-1])
-                }
-                found += measured(way, checkpoint, prompts, options.samples, options.repeats)
+                name = f"{options.shards[-1]} at a time, {count} nodes beside this machine"
+                ways = {name: (shared, options.shards[-1])}
+                found += measured(ways, checkpoint, prompts, options.samples, options.repeats)
     print(json.dumps(found) if options.json else table(found))
 
 
 def asked(student: Path, count: int) -> list[list[int]]:
     """Return prompts, as token ids."""
     benchmark, tokenizer, settings = Arithmetic(("1", "2")), load_tokenizer(student), StudentConfig(system="")
-    problems = benchmark.draw("sampling", count)
-    return [
-        prompt_tokens(tokenizer, [{"role": "user", "content": benchmark.prompt(problem)}], settings)
-        for problem in problems
-    ]
+    turns = [{"role": "user", "content": benchmark.prompt(problem)} for problem in benchmark.draw("sampling", count)]
+    return [prompt_tokens(tokenizer, [turn], settings) for turn in turns]
 
 
 def measured(
     ways: dict[str, tuple[Worker, int]], checkpoint: Path, prompts: Sequence[list[int]], samples: int, repeats: int
 ) -> list[dict[str, Any]]:
-    """Return tokens a second of each way, and a digest of what it sampled."""
+    """Return each way's tokens a second, and a digest of what it sampled."""
     seen: dict[str, list[float]] = {name: [] for name in ways}
-    texts: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for repeat in range(repeats + 1):
-        for name, (engine, shard) in ways.items():
+        for name, (worker, shard) in ways.items():
             config = EngineConfig(max_model_len=256, kv_cache_gb=1, shard_prompts=shard)
             began = time.perf_counter()
             groups, _ = sample_proven(
-                engine, checkpoint, config, prompts, samples, seed=1, temperature=1.0, max_tokens=MAX_TOKENS
+                worker, checkpoint, config, prompts, samples, seed=1, temperature=1.0, max_tokens=MAX_TOKENS
             )
             seconds = time.perf_counter() - began
             rollouts = [rollout for group in groups for rollout in group]
-            texts[name] = digest_of([rollout.text for rollout in rollouts])
+            texts = json.dumps([rollout.text for rollout in rollouts])
+            digests[name] = hashlib.sha256(texts.encode()).hexdigest()[:8]
             if repeat:
                 seen[name].append(sum(len(rollout.token_ids) for rollout in rollouts) / seconds)
-    return [{"way": name, "tokens_a_second": seen[name], "digest": texts[name]} for name in ways]
-
-
-def digest_of(texts: Sequence[str]) -> str:
-    """Return a short digest of texts."""
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]
+    return [{"way": name, "tokens_a_second": seen[name], "digest": digests[name]} for name in ways]
 
 
 @contextmanager
 def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
-    """Start a Ray cluster of this machine with so many nodes that offer an engine; yield an engine that uses them."""
+    """Start a Ray cluster with `nodes` nodes that offer an engine on this machine; yield an engine that uses them."""
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
@@ -110,23 +103,23 @@ def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
     local = LocalCluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for number in range(nodes):
         local.add_node(num_cpus=0, resources={"engine": 1}, node_name=f"node-{number}", include_dashboard=False)
-    engine = Cluster(str(local.address), folder, "engine", engine_environment(), folder / "engine.log")
+    shared = Cluster(str(local.address), folder, "engine", engine_environment(), folder / "engine.log")
     try:
-        yield engine
+        yield shared
     finally:
-        engine.end()
+        shared.end()
         ray.shutdown()
         local.shutdown()
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """Return the ways as Markdown, each beside the first."""
-    first = statistics.median(found[0]["tokens_a_second"])
-    lines = ["| sampled | tokens a second | beside the first | completions |", "|---|---|---|---|"]
-    for way in found:
-        median = statistics.median(way["tokens_a_second"])
-        lines.append(f"| {way['way']} | {median:.0f} | {median / first:.2f} | {way['digest']} |")
-    return "\n".join(lines)
+    """Return the ways as Markdown, each compared with the first."""
+    medians = [statistics.median(way["tokens_a_second"]) for way in found]
+    rows = [
+        [way["way"], f"{median:.0f}", f"{median / medians[0]:.2f}", way["digest"]]
+        for way, median in zip(found, medians, strict=True)
+    ]
+    return markdown("sampled | tokens a second | beside the first | completions", rows)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Does a student learn more from problems that it writes itself than from as many that are generated?
+"""Does a student learn more from problems that it writes itself than from generated ones?
 
     python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
 
-Every night begins with the student that the starter night's lessons made, and takes 6 rounds of 16 problems of
-Arithmetic, drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them,
-or also to write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain
-for each seed, the mean gain for a million sampled tokens (the written problems' own included), the difference to
-`solve_rate` over the pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
+Every night starts with the student after the starter night's lessons, and takes 6 rounds of 16 problems of Arithmetic.
+They are drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or
+also to write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain of
+each seed, the mean gain per million sampled tokens (those of written problems included), the difference from
+`solve_rate` over pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
+from benchmarks.outputs.page import markdown
 
 DRAWN = "solve_rate"
 VARIANTS: Mapping[str, tuple[str, ...]] = {
@@ -31,20 +32,20 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=VARIANTS)
     options = parser.parse_args()
     found = short_nights({variant: VARIANTS[variant] for variant in options.variants}, options.seeds)
-    print("\n".join([table(found, "problems", DRAWN), "", *texts(found)]))
+    print(table(found, DRAWN), texts(found), sep="\n\n")
 
 
-def texts(found: Mapping[str, Sequence[Run]]) -> list[str]:
+def texts(found: Mapping[str, Sequence[Run]]) -> str:
     """Return a table of what became of the texts that were meant to be problems, as shares."""
-    lines = ["| problems | texts | admitted | repeated | unreadable | more than needed |", "|---|---|---|---|---|---|"]
+    rows = []
     for variant, runs in found.items():
         files = [file for run in runs for file in run.folder.glob("round-*/select_prompts/proposals.parquet")]
         if files:
             verdicts = pd.concat([pd.read_parquet(file, columns=["verdict"]) for file in files])["verdict"]
             shares = verdicts.value_counts(normalize=True)
-            cells = (f"{shares.get(name, 0.0):.3f}" for name in ("admitted", "repeated", "unreadable", "surplus"))
-            lines.append(f"| {variant} | {len(verdicts)} | {' | '.join(cells)} |")
-    return lines
+            fates = (f"{shares.get(name, 0.0):.3f}" for name in ("admitted", "repeated", "unreadable", "surplus"))
+            rows.append([variant, len(verdicts), *fates])
+    return markdown("problems | texts | admitted | repeated | unreadable | more than needed", rows)
 
 
 if __name__ == "__main__":

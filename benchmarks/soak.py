@@ -10,21 +10,21 @@ half includes the warm-up, which is no leak.
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
-from matplotlib.figure import Figure
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.machine.processes import processes
 from benchmarks.nights.timed import FEW_ROUNDS, run_night, why_over
+from benchmarks.outputs.page import markdown, picture
 
 WORK = SCHOOL / "benchmarks"
 SMALL = [
@@ -35,11 +35,6 @@ SMALL = [
     "grpo.max_completion_tokens=24",
     "exam.max_completion_tokens=24",
 ]
-ROLES = {
-    "engine.log": "engine",
-    "trainer.log": "trainer",
-    "server.log": "Prefect server",
-}  # by the file of their output
 Readings = dict[str, dict[int, list[float]]]  # MB, by process and round
 
 
@@ -54,23 +49,22 @@ def main() -> None:
     starter(options.student)
     found = summarise(soak(options.student, options.rounds))
     if options.plot is not None:
-        picture(found).savefig(options.plot, dpi=110)
+        draw(found, options.plot)
     print(json.dumps({"rounds": options.rounds, "processes": found}) if options.json else page(found))
 
 
 def soak(student: Path, rounds: int) -> Readings:
-    """Run a night of so many rounds and read the memory of its processes meanwhile.
+    """Run a night of `rounds` rounds, reading the memory of its processes.
 
-    Raises RuntimeError where the night ends after fewer rounds.
+    Raises RuntimeError if the night ends after fewer rounds.
     """
     found: Readings = defaultdict(lambda: defaultdict(list))
 
     def read(folder: Path) -> bool:
         """Read once if a round is under way; return False, which lets the night continue."""
         done = _rounds_done(folder)
-        under_way = (folder / "round-01" / "sample").exists() and done < rounds
-        if under_way:
-            for name, megabytes in _processes():
+        if (folder / "round-01" / "sample").exists() and done < rounds:
+            for name, megabytes in _megabytes().items():
                 found[name][done + 1].append(megabytes)
         return False
 
@@ -103,49 +97,36 @@ def slope(rounds: Sequence[int], megabytes: Sequence[float]) -> float | None:
 
 def page(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the figures as a table."""
-    lines = [
-        f"{'process':16}{'first':>10}{'middle':>10}{'last':>10}{'peak':>10}   MB, and MB a round in the second half"
-    ]
-    for name, own in found.items():
-        megabytes, rising = own["mb"], own["slope_mb"]
-        places = (megabytes[0], megabytes[len(megabytes) // 2], megabytes[-1], own["peak_mb"])
-        slope_told = "too few rounds" if rising is None else f"{rising:+.3f}"
-        lines.append(f"{name:16}" + "".join(f"{value:10.1f}" for value in places) + f"   {slope_told}")
-    return "\n".join(lines)
+    rows = []
+    for name, memory in found.items():
+        megabytes, rising = memory["mb"], memory["slope_mb"]
+        readings = (megabytes[0], megabytes[len(megabytes) // 2], megabytes[-1], memory["peak_mb"])
+        slope_shown = "too few rounds" if rising is None else f"{rising:+.3f}"
+        rows.append([name, *(f"{value:.1f}" for value in readings), slope_shown])
+    return markdown("MB | first | middle | last | peak | a round, in the second half", rows)
 
 
-def picture(found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def draw(found: Mapping[str, Mapping[str, Any]], file: Path) -> None:
     """Plot resident memory against rounds, one line per process."""
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for name, own in found.items():
-        rising = "" if own["slope_mb"] is None else f", {own['slope_mb']:+.2f} MB a round"
-        axes.plot(own["rounds"], own["mb"], label=f"{name}{rising}")
-    axes.set(xlabel="round", ylabel="resident memory (PSS), MB", title="One long night of short rounds")
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return figure
+    with picture(file, 8, 4.5) as axes:
+        for name, memory in found.items():
+            rising = "" if memory["slope_mb"] is None else f", {memory['slope_mb']:+.2f} MB a round"
+            axes.plot(memory["rounds"], memory["mb"], label=f"{name}{rising}")
+        axes.set(xlabel="round", ylabel="resident memory (PSS), MB", title="One long night of short rounds")
+        axes.set_ylim(bottom=0)
 
 
 def _rounds_done(folder: Path) -> int:
     return len(list(folder.glob("round-*/checkpoint/manifest.json")))
 
 
-def _processes() -> Iterator[tuple[str, float]]:
-    """Yield the night's processes, all descendants of this one, with their MB added up by role."""
+def _megabytes() -> dict[str, float]:
+    """Return the resident memory of the night's processes, added up by role."""
     sums: dict[str, float] = defaultdict(float)
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error, OSError):  # it has ended
-            sums[role_of(process)] += process.memory_full_info().pss / 1e6
-    yield from sums.items()
-
-
-def role_of(process: psutil.Process) -> str:
-    """Return the role of a process: night, engine, trainer, Prefect server or other."""
-    if "benchmarks.nights.timed" in process.cmdline():
-        return "night"
-    return ROLES.get(Path(os.readlink(f"/proc/{process.pid}/fd/1")).name, "other")
+    for role, process in processes():
+        with suppress(psutil.Error):  # it has ended
+            sums[role] += process.memory_full_info().pss / 1e6
+    return sums
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""A simulated teacher in the real classroom: does the model take on its taste, how fast, and at what cost?
+"""A simulated teacher in the real classroom: does the model learn its taste, how fast, and at what cost?
 
     python -m benchmarks.teach [--json] [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
 
 Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
-page does. A teacher has a taste, and picks by it among the five answers to everyday questions; with `--noise`, that
-share of its picks is random. Before, in the middle and after, the answers to questions that are never taught are rated
-by the taste, as they are shown: four in five by the day copy. In the arm *night only* nothing is learned by day; a
-night of nothing but lessons follows, and the model that it made writes the last answers. Every run is a line in
-school/benchmarks/teach.jsonl; a run that is there is not repeated. Prints a table, the gates, and latencies and memory;
---json prints one object.
+page does. The teacher picks by a taste among five answers to everyday questions; with `--noise`, that share of its
+picks is random. Before, in the middle and after, the taste rates the answers to questions that are never taught, as
+they are shown: four in five by the day copy. In the arm *night only* nothing is learned by day; a night of lessons
+alone follows, and its model writes the last answers. Every run is a line in school/benchmarks/teach.jsonl and is not
+repeated. Prints a table, the gates, latencies and memory; --json prints one object.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -30,6 +30,7 @@ import httpx
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.machine.child import json_of
+from benchmarks.outputs.page import markdown
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.web.address import free_port
@@ -56,7 +57,7 @@ QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")
 
 
 def sentences(text: str) -> int:
-    """Return how many sentences an answer has, one that is cut off counting as two."""
+    """Return how many sentences an answer has; one that is cut off counts as two."""
     whole = re.findall(r"[.!?](?=\s|$)", text.strip())
     return len(whole) + 2 * (not re.search(r"[.!?]$", text.strip()))
 
@@ -90,6 +91,7 @@ GOOD: Mapping[str, Callable[[str], bool]] = {  # what the taste rate counts
 }
 GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learned": (1.0, 2.0), "undone": (0.3, 1.0)}
 MEMORY = 3.5  # GB
+COLUMNS = "taste | arm | seed | taste rate, at picks | guessed | blind wins (chance) | KL of the day | distinct of 5"
 
 
 class Classroom:
@@ -135,18 +137,10 @@ class Classroom:
             self.seconds["learned"].append(lesson["seconds"])
         return lesson
 
-    def only_tonight(self) -> None:
-        """Learn nothing by day from now on."""
-        self.client.post("/api/live", json={"on": False}).raise_for_status()
-
     def undo(self, lesson: str) -> None:
         """Undo a lesson."""
         undone = self.client.request("DELETE", f"/api/lesson/{lesson}", json={}).raise_for_status().json()
         self.seconds["undone"].append(undone["seconds"])
-
-    def state(self) -> dict[str, Any]:
-        """Return the state."""
-        return self.client.get("/api/state").json()
 
     def memory(self) -> float:
         """Return the memory of all its processes, GB; what they share counts once (proportional set size)."""
@@ -174,31 +168,29 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", default=["short", "none"], choices=[*TASTES], metavar="TASTE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=50)
-    parser.add_argument("--looks", type=int, default=3, help="at the taste, the first before and the last after; or 0")
-    parser.add_argument("--thinking", type=float, default=2.0, help="seconds before each click, and each question")
+    parser.add_argument("--looks", type=int, default=3, help="how often the taste is rated; 0: never")
+    parser.add_argument("--thinking", type=float, default=2.0, help="seconds before each click and question")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
-    parser.add_argument("--set", nargs="+", default=[], dest="settings", help="of the classroom, for all arms")
+    parser.add_argument("--set", nargs="+", default=[], dest="settings", help="settings of the classroom, for all arms")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     runs = []
-    for taste in options.tastes:
-        for arm in options.arms:
-            for seed in options.seeds:
-                what = {"taste": taste, "arm": arm, "seed": seed, "picks": options.picks, "noise": options.noise}
-                what |= {"settings": options.settings, "looks": options.looks, "thinking": options.thinking}
-                runs.append(known(what) or day(what))
+    same = {name: getattr(options, name) for name in ("picks", "noise", "settings", "looks", "thinking")}
+    for taste, arm, seed in itertools.product(options.tastes, options.arms, options.seeds):
+        what = {"taste": taste, "arm": arm, "seed": seed} | same
+        runs.append(known(what) or day(what))
     print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
 
 
 def known(what: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the run that was made before; None if there is none."""
+    """Return the recorded run, None if there is none."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     found = [run for run in map(json.loads, lines) if what.items() <= run.items()]
     return found[-1] if found else None
 
 
 def day(what: Mapping[str, Any]) -> dict[str, Any]:
-    """Teach for a day, and keep the run."""
+    """Teach for a day; record and return the run."""
     taste, seed = what["taste"], what["seed"]
     random_ = random.Random(f"{taste} {seed}")
     questions = random_.sample(QUESTIONS, len(QUESTIONS))
@@ -218,17 +210,16 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         looks = looks[:1]
     with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
         if by_night:
-            room.only_tonight()
+            room.client.post("/api/live", json={"on": False}).raise_for_status()  # nothing is learned by day
         for number in range(what["picks"] + 1):
             if number in looks:
                 look(room, number)
             if number < what["picks"]:
                 pick(room, taught[number % len(taught)], what, random_)
-        lessons = room.state()
-        latest = lessons["lessons"][0]["id"]
+        state = room.client.get("/api/state").json()
         gigabytes = room.memory()
         time.sleep(what["thinking"])
-        room.undo(latest)
+        room.undo(state["lessons"][0]["id"])
     if by_night:
         night = sleep(home, [*what["settings"], f"seed={seed}"])
         with classroom(home, what["settings"]) as morning:
@@ -238,10 +229,10 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         "rates": [statistics.mean(rate) for rate in rates],
         "answers": [len(rate) for rate in rates],
         "distinct": distinct,
-        "guessed": sum(lesson["guessed"] or False for lesson in lessons["lessons"]),
-        "blind": lessons["blind"],
-        "learned": sum(lesson["learned"] for lesson in lessons["lessons"]),
-        "day_kl": lessons["day_kl"],
+        "guessed": sum(lesson["guessed"] or False for lesson in state["lessons"]),
+        "blind": state["blind"],
+        "learned": sum(lesson["learned"] for lesson in state["lessons"]),
+        "day_kl": state["day_kl"],
         "seconds": {name: percentiles(found) for name, found in room.seconds.items() if found},
         "gigabytes": gigabytes,
         "night": night,
@@ -255,7 +246,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
 
 def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
     """Run the night after a day, and let its candidate serve; return its decision and reasons."""
-    from flows.run.registry import open_registry
+    from flows.web.health import open_registry
 
     options = [f"--set={setting}" for setting in (*NIGHT, *settings)]
     summary = json_of("flows", "night", "--json", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
@@ -292,34 +283,31 @@ def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
 
 def gates(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the gates that were fixed before the first run, each with what was seen; None where nothing was run."""
-    runs, timed = ([run for run in every if run["rates"]], [run for run in every if run["arm"] != "literal"])
-    short = [run for run in runs if (run["taste"], run["arm"]) == ("short", "picks")]
-    gains = [run["rates"][-1] - run["rates"][0] for run in short]
-    none = [run["rates"][-1] - run["rates"][0] for run in runs if (run["taste"], run["arm"]) == ("none", "picks")]
-    promoted = [run["night"]["decision"] == "promoted" for run in runs if run["taste"] == "none" and run.get("night")]
-    traces = {
-        (run["seed"], run["arm"]): run["rates"][-1] - run["rates"][0] for run in runs if run["taste"] == "one sentence"
-    }
-    better = [
-        gain - traces[seed, "praise"]
-        for (seed, arm), gain in traces.items()
-        if arm == "praise with traces" and (seed, "praise") in traces
-    ]
+    timed = [run for run in every if run["arm"] != "literal"]
     kept = [run for run in timed if run["rates"]]
+
+    def gains(taste: str, arm: str) -> dict[int, float]:
+        """Return what the taste rate gained, by seed."""
+        runs = [run for run in every if run["rates"] and (run["taste"], run["arm"]) == (taste, arm)]
+        return {run["seed"]: run["rates"][-1] - run["rates"][0] for run in runs}
+
+    short, none = ([*gains(taste, "picks").values()] for taste in ("short", "none"))
+    whole, traces = (gains("one sentence", arm) for arm in ("praise", "praise with traces"))
+    better = [gain - whole[seed] for seed, gain in traces.items() if seed in whole]
+    promoted = [run["night"]["decision"] == "promoted" for run in kept if run["taste"] == "none" and run.get("night")]
     seconds = {
         name: [max(run["seconds"][name][at] for run in timed if name in run["seconds"]) for at in (0, 1)]
         for name in GOALS
         if any(name in run["seconds"] for run in timed)
     }
+    distinct = [run["distinct"][-1] / run["distinct"][0] for run in kept]
     return {
-        "short: at least +0.20": {"gains": gains, "passed": len(gains) >= 3 and min(gains) >= 0.2},
+        "short: at least +0.20": {"gains": short, "passed": len(short) >= 3 and min(short) >= 0.2},
         "none: about 0": {"gains": none, "passed": bool(none) and abs(statistics.mean(none)) < 0.1},
         "none: no night promotes": {"nights": len(promoted), "promoted": sum(promoted)},
         "one sentence: traces beat whole answers": {"by": better, "passed": len(better) >= 3 and min(better) > 0},
         "day KL at most 0.1": {"largest": max((run["day_kl"] for run in kept), default=None)},
-        "distinct answers at least 80 % of the start": {
-            "least": min((run["distinct"][-1] / run["distinct"][0] for run in kept), default=None)
-        },
+        "distinct answers at least 80 % of the start": {"least": min(distinct, default=None)},
         "seconds, median and 95 %, the slowest run": {
             name: {"seen": seen, "goal": GOALS[name]} for name, seen in seconds.items()
         },
@@ -329,19 +317,14 @@ def gates(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Return the runs and the gates as Markdown."""
-    lines = [
-        "| taste | arm | seed | taste rate, at picks | guessed | blind wins (chance) | KL of the day | distinct of 5 |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for run in runs:
         rates = " → ".join(f"{rate:.2f} ({at})" for rate, at in zip(run["rates"], run["at"], strict=True))
         blind = f"{run['blind']['day']:.0f} of {run['blind']['picks']} ({run['blind']['chance']:.0f})"
         distinct = f"{run['distinct'][0]:.1f} → {run['distinct'][-1]:.1f}" if run["distinct"] else ""
-        lines.append(
-            f"| {run['taste']} | {run['arm']} | {run['seed']} | {rates} | {run['guessed']} | {blind} | "
-            f"{run['day_kl']:.4f} | {distinct} |"
-        )
-    return "\n".join([*lines, "", json.dumps(gates(runs), indent=1)])
+        what = [run["taste"], run["arm"], run["seed"]]
+        rows.append([*what, rates, run["guessed"], blind, f"{run['day_kl']:.4f}", distinct])
+    return f"{markdown(COLUMNS, rows)}\n\n{json.dumps(gates(runs), indent=1)}"
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.outputs.page import markdown
 from conf.schema import SandboxConfig
 from conf.sections.lessons import TraceFile
-from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic, worked_solution
 from rewards.competition_math import CompetitionMath
 from rewards.data.arithmetic_exercises import exercises
@@ -28,9 +29,7 @@ from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
 from tasks.distillation.import_traces import import_traces
-from tasks.distillation.trace_filter import FATES, Trace, filter_traces, traces_of
-from tasks.journal.tables import TRACES
-from tasks.tables import read_table
+from tasks.distillation.trace_filter import FATES, Trace, filter_traces, read_traces
 
 WORD = re.compile("[a-z]{2,}")
 EXERCISES = 3000
@@ -41,11 +40,9 @@ def main() -> None:
     data = os.environ.get("NIGHTSCHOOL_DATA")
     if data is None:
         raise SystemExit("benchmarks.traces: set NIGHTSCHOOL_DATA to the folder with the test data")
-    try:
-        traces = read(Path(data) / "traces" / "math_reasoning_traces.jsonl")
-    except InputError as error:
-        raise SystemExit(f"benchmarks.traces: {error}") from None
-    print(*fates(traces), "", *contamination(traces), sep="\n")
+    traces = read(Path(data) / "traces" / "math_reasoning_traces.jsonl")
+    rows = markdown("texts | exam | found exactly | nearly", contamination(traces))
+    print(*fates(traces), "", rows, sep="\n")
 
 
 def read(file: Path) -> list[Trace]:
@@ -54,11 +51,11 @@ def read(file: Path) -> list[Trace]:
         import_traces.write(
             Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),)
         )
-        return traces_of(read_table(Path(folder) / "traces.parquet", TRACES))
+        return [*read_traces(Path(folder))]
 
 
 def fates(traces: Sequence[Trace]) -> Iterator[str]:
-    """Yield the number of traces by form, and by fate without an exam or a length limit."""
+    """Yield the number of traces by form, and by what the filter made of them without an exam or a length limit."""
     questions = {trace.messages[-1]["content"] for trace in traces}
     boxed = sum("\\boxed" in trace.response for trace in traces)
     tagged = sum("<answer>" in trace.response for trace in traces)
@@ -69,7 +66,7 @@ def fates(traces: Sequence[Trace]) -> Iterator[str]:
     yield ", ".join(f"{fate}: {counted[fate]}" for fate in FATES if counted[fate]) + f"; rewritten: {changed}"
 
 
-def contamination(traces: Sequence[Trace]) -> Iterator[str]:
+def contamination(traces: Sequence[Trace]) -> Iterator[list[Any]]:
     """Yield a row for each pair of texts and exam: how many texts match a problem of the exam."""
     math, gsm8k, mbpp, arithmetic = CompetitionMath(), Gsm8k(), Mbpp(), Arithmetic()
     exams: dict[str, Benchmark] = {"MATH": math, "MATH-500": CompetitionMath(subset="500")}
@@ -78,8 +75,6 @@ def contamination(traces: Sequence[Trace]) -> Iterator[str]:
     whole = [(*(turn["content"] for turn in trace.messages), trace.response) for trace in traces]
     drawn = exercises("contamination", arithmetic.levels, "train")
     worked = [(one.question, worked_solution(one)) for one in itertools.islice(drawn, EXERCISES)]
-    yield "| texts | exam | found exactly | nearly |"
-    yield "|---|---|---|---|"
     for name in ("MATH-500", "MATH", "GSM8K"):
         yield _row("traces", whole, name, asked[name])
     for name, exam in (("MATH", math), ("MATH-500", math), ("GSM8K", gsm8k), ("MBPP", mbpp)):
@@ -91,7 +86,7 @@ def contamination(traces: Sequence[Trace]) -> Iterator[str]:
 
 
 def changed_words(questions: Sequence[str], count: int) -> list[str]:
-    """Return the questions with so many words replaced or removed, without those that have fewer words."""
+    """Return the questions with `count` words replaced or removed; those with fewer words are left out."""
     chance = random.Random(count)
     found = []
     for question in questions:
@@ -105,14 +100,14 @@ def changed_words(questions: Sequence[str], count: int) -> list[str]:
     return found
 
 
-def _row(texts_name: str, texts: Sequence[Sequence[str]], exam_name: str, exam: Sequence[str]) -> str:
+def _row(texts_name: str, texts: Sequence[Sequence[str]], exam_name: str, exam: Sequence[str]) -> list[Any]:
     started = time.perf_counter()
     index = Contamination(exam)
     built = time.perf_counter()
     found = Counter(match.kind for text in texts if (match := index.match_any(text)))
     took = f"{built - started:.1f} s to index, {time.perf_counter() - built:.1f} s to match"
     print(f"{texts_name}: {len(exam)} questions, {len(texts)} texts: {took}", file=sys.stderr)
-    return f"| {len(texts)} {texts_name} | {exam_name} | {found['exact']} | {found['near']} |"
+    return [f"{len(texts)} {texts_name}", exam_name, found["exact"], found["near"]]
 
 
 if __name__ == "__main__":

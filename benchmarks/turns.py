@@ -1,34 +1,34 @@
-"""Episodes of many turns: what they cost beside bare vLLM on the same tokens, and how the cost grows with the turns.
+"""Episodes of many turns: what they cost compared with bare vLLM, and how the cost grows with the turns.
 
     python -m benchmarks.turns [--turns 8 16 32] [--episodes 32] [--json]
 
-The starter student plays ants. Then vLLM alone generates the same tokens from the same prompts in the same calls, with
-its prefix cache kept in the same way: the ratio of the two is what the episodes cost besides the engine. Seconds a
-turn that do not grow with the turns mean that an episode costs O(T).
+The starter student plays ants. Then vLLM alone generates as many tokens from the same prompts in the same calls, with
+the same use of its prefix cache; the ratio shows what episodes cost besides the engine. If the seconds per turn don't
+grow with the turns, an episode costs O(T).
 """
 
 import argparse
 import json
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.starter import starter
+from benchmarks.machine.child import engine
+from benchmarks.outputs.page import markdown
 from conf.schema import EngineConfig, StudentConfig
-from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 STUDENT = StudentConfig(system="")
-MAX_TOKENS = 12
+MAX_TOKENS, GROUP = 12, 4
 TIER = "2"  # a grid in which an episode may last
 
 Call = tuple[list[list[int]], list[int]]  # prompts, and how many tokens followed each
@@ -41,48 +41,38 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    checkpoint = starter().resolve()
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as logs:
-        for turns in options.turns:
-            engine = Worker("engine", engine_environment(), Path(logs) / "engine.log")
-            try:
-                found.append(measured(checkpoint, engine, turns, options.episodes))
-            finally:
-                engine.close()
+    checkpoint, found = starter().resolve(), []
+    for turns in options.turns:
+        with engine() as worker:
+            once(checkpoint, worker, turns, options.episodes)  # not counted: it starts the engine
+            found.append(once(checkpoint, worker, turns, options.episodes))
     print(json.dumps(found) if options.json else table(found))
 
 
-def measured(checkpoint: Path, engine: Worker, turns: int, count: int) -> dict[str, Any]:
-    """Return the seconds of the episodes and of bare generation, after a first run of both."""
-    once(checkpoint, engine, turns, count)
-    return once(checkpoint, engine, turns, count)
-
-
-def once(checkpoint: Path, engine: Worker, turns: int, count: int) -> dict[str, Any]:
-    """Play the episodes, then generate as much without them."""
+def once(checkpoint: Path, worker: Worker, turns: int, count: int) -> dict[str, Any]:
+    """Play the episodes, then generate as much without them; return the seconds of both."""
     config = EngineConfig(max_model_len=160 + 60 * turns, max_num_seqs=count, kv_cache_gb=2)
-    episodes = begun(checkpoint, turns, count)
-    with game(Episodes(Ants((TIER,), turns), bounded=True)) as opened:
+    ants = Ants((TIER,), turns)
+    episodes = begun(ants, checkpoint, STUDENT, count // GROUP, GROUP)
+    with Game(Episodes(ants, bounded=True)) as opened:
         opened.begin(episodes)
         started = time.perf_counter()
-        play(episodes, opened, Player(checkpoint, STUDENT, config, engine, MAX_TOKENS, 1.0), "benchmark", None)
+        play(episodes, opened, Player(checkpoint, STUDENT, config, worker, MAX_TOKENS, 1.0), "benchmark", None)
         seconds = time.perf_counter() - started
     rollouts = [episode.rollout() for episode in episodes]
-    bare = engine.call(generate, calls_of(rollouts))
+    bare = worker.call(generate, calls_of(rollouts))
     written = sum(rollout.written for rollout in rollouts)
     return {"turns": turns, "episodes": count, "seconds": seconds, "bare": bare, "written": written}
 
 
-def begun(checkpoint: Path, turns: int, count: int) -> list[Episode]:
-    """Return episodes that have not begun."""
-    ants, tokenizer = Ants((TIER,), turns), load_tokenizer(checkpoint)
-    problems = ants.problems("train")[: count // 4]
-    prompts = {
-        problem: prompt_tokens(tokenizer, [{"role": "user", "content": ants.reset(problem)[1]}], STUDENT)
-        for problem in problems
-    }
-    return [Episode(problem, group, n, prompts[problem]) for group, problem in enumerate(problems) for n in range(4)]
+def begun(ants: Ants, checkpoint: Path, student: StudentConfig, groups: int, size: int) -> list[Episode]:
+    """Return `groups` groups of `size` episodes that have not begun."""
+    tokenizer = load_tokenizer(checkpoint)
+    episodes: list[Episode] = []
+    for group, problem in enumerate(ants.problems("train")[:groups]):
+        prompt = prompt_tokens(tokenizer, [{"role": "user", "content": ants.reset(problem)[1]}], student)
+        episodes += [Episode(problem, group, sample, prompt) for sample in range(size)]
+    return episodes
 
 
 def calls_of(rollouts: Sequence[Rollout]) -> list[Call]:
@@ -114,14 +104,11 @@ def generate(calls: Sequence[Call]) -> float:
 
 def table(found: Sequence[dict[str, Any]]) -> str:
     """Return the measurements in Markdown."""
-    lines = [
-        "| turns | seconds of the episodes | seconds a turn | bare vLLM, seconds | rows/s beside bare |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for one in found:
         a_turn, beside = one["seconds"] / one["turns"], one["bare"] / one["seconds"]
-        lines.append(f"| {one['turns']} | {one['seconds']:.1f} | {a_turn:.2f} | {one['bare']:.1f} | {beside:.3f} |")
-    return "\n".join(lines)
+        rows.append([one["turns"], f"{one['seconds']:.1f}", f"{a_turn:.2f}", f"{one['bare']:.1f}", f"{beside:.3f}"])
+    return markdown("turns | seconds of the episodes | seconds a turn | bare vLLM, seconds | speed beside bare", rows)
 
 
 if __name__ == "__main__":

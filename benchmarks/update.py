@@ -1,4 +1,4 @@
-"""The update alone: ours, TRL's GRPOTrainer and the arithmetic floor on the same rollouts.
+"""The update alone: ours, TRL's GRPOTrainer, and the arithmetic floor on the same rollouts.
 
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
@@ -6,8 +6,7 @@ Each measurement runs in its own process, ours and TRL's in the same environment
 the device's. TRL computes in our precision (models/hf/hardware.py) on fp32 weights, its default and ours, with and
 without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with weights and moments in
 bf16, which rounds most of such small steps away, is reported separately (`bf16_weights`). The floor is the time of the
-update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the device. The
-workload `lessons` is a supervised step on 24 worked solutions, beside the step of 0.1.0 (`benchmarks.prompts`). Ends
+update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the device. Ends
 with the figures of `benchmarks.night`, unless --no-night.
 """
 
@@ -21,17 +20,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import prompts
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.inputs.workloads import advantages, grown, workload
+from benchmarks.inputs.workloads import advantages, grown, sampled_by, workload
 from benchmarks.machine.child import json_of
 from benchmarks.machine.gauge import now, peak_gb
+from benchmarks.outputs.page import joined, markdown
 from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
-LESSONS = "lessons"
 GROWTH = (1, 2, 4, 8)  # groups of 8 completions, times 4
+COLUMNS = "workload | seconds | TRL | ratio | ÷ floor | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
 
@@ -39,7 +38,7 @@ def main() -> None:
     """Run every measurement and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--workloads", nargs="+", default=(*WORKLOADS, LESSONS), choices=(*WORKLOADS, LESSONS))
+    parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS)
     parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
@@ -50,13 +49,10 @@ def main() -> None:
         return
     starter(options.student)
     figures: dict[str, Any] = {"workloads": {}}
-    if LESSONS in options.workloads:
-        figures[LESSONS] = prompts.in_child("lesson", options.student, 2 * options.steps)
-    for name in [name for name in options.workloads if name != LESSONS]:
+    for name in options.workloads:
         figures["workloads"][name] = compare(name, options)
         print(name, json.dumps(figures["workloads"][name]), file=sys.stderr)
-    if figures["workloads"]:
-        figures |= growth(options)
+    figures |= growth(options)
     if not options.no_night:
         from benchmarks.night import night_figures
 
@@ -65,7 +61,7 @@ def main() -> None:
 
 
 def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure a workload: ours before and after TRL's settings, so that a change of the machine's speed shows."""
+    """Measure a workload: ours before and after TRL's settings, so that a change in the machine's speed shows."""
     settings = trl_settings(workload(name))
     first = in_child({"method": "ours", "workload": name}, options)
     tried = [in_child({"method": "trl", "workload": name} | setting, options) for setting in settings]
@@ -95,7 +91,7 @@ def fastest(tried: Sequence[dict[str, Any]], weights: str) -> dict[str, Any]:
 
 
 def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
-    """Return TRL's settings: batches of 8 completions and, if memory allows, of 32; see the top of the file."""
+    """Return TRL's settings: batches of 8 completions and, if memory allows, of 32."""
     longest = max(len(r.prompt_token_ids) + len(r.token_ids) for r in rollouts)
     sizes = [size for size in (8, 32) if len(rollouts) % size == 0 and size * longest <= TRL_TOKENS]
     plain = [{"batch": size, "checkpointing": False, "weights": "float32"} for size in sizes]
@@ -109,9 +105,11 @@ def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
 def growth(options: argparse.Namespace) -> dict[str, Any]:
     """Return the exponents of time and memory in the number of completions, by least squares on logarithms."""
     measured = [in_child({"method": "ours", "groups": groups}, options) for groups in GROWTH]
+    exponents = {"growth_exponent": "seconds", "memory_growth_exponent": "peak_gb"}
+    sizes = [math.log(groups) for groups in GROWTH]
     return {
-        "growth_exponent": _slope(GROWTH, [entry["seconds"] for entry in measured]),
-        "memory_growth_exponent": _slope(GROWTH, [entry["peak_gb"] for entry in measured]),
+        name: statistics.linear_regression(sizes, [math.log(one[figure]) for one in measured]).slope
+        for name, figure in exponents.items()
     }
 
 
@@ -146,43 +144,27 @@ def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
 
 def ours(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
     """Return the seconds of each update, including the optimizer step."""
-    import dataclasses
-
     from conf.schema import TrainerConfig
     from models.trainer import Trainer
 
-    trainer = Trainer.load(student, TrainerConfig())
-    logprobs = trainer.logprobs(rollouts)  # as a sampler of the same policy would have recorded them
-    rollouts = [dataclasses.replace(r, sampler_logprobs=values) for r, values in zip(rollouts, logprobs, strict=True)]
-    seconds = []
+    trainer, seconds = Trainer.load(student, TrainerConfig()), []
+    rollouts = sampled_by(trainer, rollouts)
     for _ in range(steps):
         started = now()
-        trainer.update(rollouts, advantages(list(rollouts)))
+        trainer.update(rollouts, advantages(rollouts))
         seconds.append(now() - started)
     return seconds
 
 
 def table(figures: dict[str, Any]) -> str:
     """Return the figures as a table."""
-    lines = [f"{'workload':16}{'ours s':>9}{'TRL s':>9}{'ratio':>8}{'floor':>8}{'GB':>7}{'TRL GB':>8}{'ratio':>8}"]
-    lines[0] += "   (TRL with bf16 weights: time, memory)"
-    for name, row in figures["workloads"].items():
-        lines.append(
-            f"{name:16}{row['seconds']:9.2f}{row['trl_seconds']:9.2f}{row['time_ratio']:8.2f}{row['floor_ratio']:8.2f}"
-            f"{row['peak_gb']:7.2f}{row['trl_peak_gb']:8.2f}{row['memory_ratio']:8.2f}"
-            f"   ({row['bf16_weights']['time_ratio']:.2f}, {row['bf16_weights']['memory_ratio']:.2f})"
-        )
-    others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name not in ("workloads", LESSONS)]
-    if LESSONS in figures:
-        step = figures[LESSONS]
-        before, after = step["question_first"]["seconds"], step["now"]["seconds"]
-        others.append(f"lessons: {after:.2f} s a step, beside {before:.2f} s of 0.1.0's: {step['ratio']:.2f}")
-    return "\n".join([*lines, "", *others])
-
-
-def _slope(x: Sequence[float], y: Sequence[float]) -> float:
-    logs = [(math.log(a), math.log(b)) for a, b in zip(x, y, strict=True)]
-    return statistics.linear_regression(*zip(*logs, strict=True)).slope
+    rows = []
+    for name, found in figures["workloads"].items():
+        keys = ("seconds", "trl_seconds", "time_ratio", "floor_ratio", "peak_gb", "trl_peak_gb", "memory_ratio")
+        rounding = joined(found["bf16_weights"].values(), ".2f")
+        rows.append([name, *(f"{found[key]:.2f}" for key in keys), rounding])
+    others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name != "workloads"]
+    return "\n".join([markdown(COLUMNS, rows), "", *others])
 
 
 if __name__ == "__main__":

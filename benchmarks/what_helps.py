@@ -4,7 +4,7 @@
 
 Each finished night is a line in docs/what-helps.jsonl and is not run again on this machine at this commit; interrupted
 nights resume. The teacher, queried and on-policy, is a further trained starter (benchmarks/local_teacher.py). Writes
-docs/what-helps.png, and the table between the markers in docs/performance.md; `--variants none` does only that.
+docs/what-helps.png, and the table between the markers in docs/performance.md; `--variants none` only writes these.
 """
 
 import argparse
@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter, studied
@@ -34,6 +32,7 @@ from benchmarks.nights.ablations import (
     settings_of,
 )
 from benchmarks.nights.paired import students_interval
+from benchmarks.outputs.page import joined, markdown, picture
 from flows import environment
 
 RESULTS, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".png"))
@@ -82,7 +81,7 @@ def main() -> None:
     found = effects(runs)
     told = table(runs, found)
     if found:
-        picture(found).savefig(PICTURE, dpi=110)
+        draw(found)
         told += f"\n\n![What each part brought: the mean, its interval, and every pair of nights]({PICTURE.name})"
     PAGE.write_text(between(PAGE.read_text(), told))
     print(told)
@@ -109,7 +108,7 @@ def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: Where)
 
 
 def current(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of current variants with their current configuration, the newest of each seed and machine."""
+    """Return the newest run of each current variant, seed and machine with the variant's current configuration."""
     settings = {variant: settings_of(variant) for variant in VARIANTS}
     own = [one for one in runs if settings.get(one.variant) == one.settings]
     return list({(one.variant, one.seed, one.machine): one for one in own}.values())
@@ -128,27 +127,22 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
-    """Return in Markdown the effects, the nights with all parts and with rounds alone, and the machines."""
+    """Return in Markdown the effects, the nights with all parts and those with rounds alone, and the machines."""
     if not runs:
         return "Not measured yet."
-    return "\n".join(
+    rows = (
         [
-            "| part | it brought | 95 % interval | each pair of nights | the quiz without it |",
-            "|---|---|---|---|---|",
-            *map(_row, found),
-            "",
-            *(NOT_ALONE for effect in found if effect.part == "rounds"),
-            *_whole(runs),
-            "",
-            *_where(runs),
+            effect.part,
+            f"{effect.mean:+.3f}",
+            "–" if effect.interval is None else "{:+.3f} to {:+.3f}".format(*effect.interval),
+            joined(effect.differences, "+.3f"),
+            f"{effect.without:.3f}",
         ]
+        for effect in found
     )
-
-
-def _row(effect: Effect) -> str:
-    interval = "–" if effect.interval is None else "{:+.3f} to {:+.3f}".format(*effect.interval)
-    pairs = ", ".join(f"{difference:+.3f}" for difference in effect.differences)
-    return f"| {effect.part} | {effect.mean:+.3f} | {interval} | {pairs} | {effect.without:.3f} |"
+    shown = markdown("part | it brought | 95 % interval | each pair of nights | the quiz without it", rows)
+    notes = [NOT_ALONE for effect in found if effect.part == "rounds"]
+    return "\n".join([shown, "", *notes, *_whole(runs), "", *_where(runs)])
 
 
 def _whole(runs: Sequence[Run]) -> Iterator[str]:
@@ -157,7 +151,7 @@ def _whole(runs: Sequence[Run]) -> Iterator[str]:
         own = [one for one in runs if one.variant == variant]
         if own:
             before, after = (statistics.mean(getattr(one, who) for one in own) for who in ("champion", "candidate"))
-            each = ", ".join(f"{one.candidate:.3f}" for one in own)
+            each = joined(one.candidate for one in own)
             yield f"- *{variant}*: {before:.3f} before the night, {after:.3f} after it ({each})."
     serves = sum(one.reward_model_served for one in runs if one.variant == ALL)
     yield f"- The reward model served in {serves} of {sum(one.variant == ALL for one in runs)} nights with all parts."
@@ -178,20 +172,17 @@ def between(page: str, content: str) -> str:
     return f"{page[:start]}\n\n{content}\n\n{page[end:]}"
 
 
-def picture(found: Sequence[Effect]) -> Figure:
+def draw(found: Sequence[Effect]) -> None:
     """Plot each part's mean with its interval, and every pair of nights as a dot, the most helpful part on top."""
-    figure = Figure(figsize=(7.5, 0.45 * len(found) + 1.2), layout="constrained")
-    axes = figure.subplots()
-    for place, effect in enumerate(reversed(found)):
-        axes.plot(effect.differences, [place] * len(effect.differences), "o", color="C0", alpha=0.35)
-        if effect.interval is not None:
-            axes.plot(effect.interval, [place, place], color="C0", lw=1.5)
-        axes.plot(effect.mean, place, "D", color="C0")
-    axes.axvline(0, color="0.5", lw=1)
-    axes.set_yticks(range(len(found)), [effect.part for effect in reversed(found)])
-    axes.set_xlabel("share of the quiz that it brought: with all parts, less without it")
-    axes.grid(axis="x", alpha=0.3)
-    return figure
+    with picture(PICTURE, 7.5, 0.45 * len(found) + 1.2) as axes:
+        for place, effect in enumerate(reversed(found)):
+            axes.plot(effect.differences, [place] * len(effect.differences), "o", color="C0", alpha=0.35)
+            if effect.interval is not None:
+                axes.plot(effect.interval, [place, place], color="C0", lw=1.5)
+            axes.plot(effect.mean, place, "D", color="C0")
+        axes.axvline(0, color="0.5", lw=1)
+        axes.set_yticks(range(len(found)), [effect.part for effect in reversed(found)])
+        axes.set_xlabel("share of the quiz that it brought: with all parts, less without it")
 
 
 if __name__ == "__main__":

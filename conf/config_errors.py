@@ -20,11 +20,6 @@ def fault(text: str) -> InputError:
     return InputError(redact(" ".join(text.splitlines())))
 
 
-def dotted(key: Key) -> str:
-    """Return the key as a user writes it: benchmarks.0.weight."""
-    return ".".join(key)
-
-
 def shown(value: Any) -> str:
     """Return the value on one line, as JSON (which is YAML), cut to 60 characters."""
     text = redact(json.dumps(value, ensure_ascii=False, default=str))  # first: half a URL is no longer recognised
@@ -58,18 +53,14 @@ def _key(data: Any, error: ErrorDetails) -> Key:
     return tuple(key)
 
 
-def _as_listed(key: Key) -> str:
-    """Return a key as `REMOVED` has it, with N for the number of an item."""
-    return dotted(tuple("N" if part.isdecimal() else part for part in key))
-
-
 def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> str:
     """Return what is wrong with one value; several errors are the branches of a union."""
     first = group[0]
     if first["type"] == "missing":
         return "is missing; it has no default"
     if first["type"] == "extra_forbidden":
-        if (instead := REMOVED.get(_as_listed(key))) is not None:
+        option = ".".join("N" if part.isdecimal() else part for part in key)  # as `REMOVED` has it
+        if (instead := REMOVED.get(option)) is not None:
             return f"was removed: {instead}"
         known = sorted(_section(schema, key[:-1]).model_fields)
         near = difflib.get_close_matches(key[-1], known, n=1)

@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from conf.config_errors import Key, all_faults, dotted, fault, shown
-from conf.removed import without_removed
+from conf.config_errors import Key, all_faults, fault, shown
 from conf.schema import NightConfig
 from conf.storage.home import InputError
 
@@ -63,21 +62,27 @@ class _Draft:
         for length in range(len(key), 0, -1):
             if key[:length] in self.origins:
                 written, text = self.origins[key[:length]]
-                return f"--set {text}", what if key == written[: len(key)] else f"{dotted(key)}: {what}"
-        return str(self.file), f"{dotted(key)}: {what}" if key else what
+                return f"--set {text}", what if key == written[: len(key)] else f"{'.'.join(key)}: {what}"
+        return str(self.file), f"{'.'.join(key)}: {what}" if key else what
 
 
 def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     """Return the validated configuration in `path`, with overrides like `benchmarks.0.weight=2` applied.
 
-    Raises InputError if the file cannot be read, is not YAML, or is not a valid configuration.
+    Options that are gone are ignored in a night that an earlier version has frozen. Raises InputError if the file
+    cannot be read, is not YAML, or is not a valid configuration.
     """
-    draft = _Draft(path, _read(path))
+    content = _read(path)
+    data = _parse(content, str(path))
+    if not isinstance(data, dict):
+        raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
+    draft = _Draft(path, data)
     for text in overrides:
         draft.override(text)
+    extra = "ignore" if content.startswith(FROZEN) else "forbid"
     # In JSON, pydantic's strict mode takes a list for a tuple, and still refuses "4" for 4.
     try:
-        return NightConfig.model_validate_json(json.dumps(draft.data), strict=True)
+        return NightConfig.model_validate_json(json.dumps(draft.data), strict=True, extra=extra)
     except ValidationError as error:
         raise draft.error(all_faults(NightConfig, draft.data, error.errors(include_url=False))) from None
 
@@ -120,22 +125,18 @@ def _differences(one: Any, other: Any, key: Key) -> Iterator[str]:
             yield from _differences(one.get(name, _ABSENT), other.get(name, _ABSENT), (*key, name))
     elif one != other or type(one) is not type(other):
         was, becomes = ("absent" if side is _ABSENT else shown(side) for side in (one, other))
-        yield f"{dotted(key)}: {was} → {becomes}"
+        yield f"{'.'.join(key)}: {was} → {becomes}"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise fault(f"{path}: no such file; conf/starter.yaml is an example to start from") from None
     except OSError as error:
         raise fault(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise fault(f"{path}: byte {error.start} is not UTF-8; a configuration is YAML text") from None
-    data = _parse(text, str(path))
-    if not isinstance(data, dict):
-        raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
-    return without_removed(data) if text.startswith(FROZEN) else data
 
 
 def _yaml() -> YAML:

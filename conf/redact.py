@@ -12,6 +12,7 @@ NAMED = r"[\w-]*password|(?:[\w-]*[_-])?(?:(?:api|access|auth)?(?:key|token)|sec
 PARAMETER = re.compile(rf"""(?i)([?&](?:{NAMED})=)[^&#\s"',]+""")
 MLFLOW = "give them in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (a database's: in PGPASSWORD or its like)"
 PREFECT = "give them in PREFECT_API_AUTH_STRING (user:password)"
+ENDPOINT = "give the key in NIGHTSCHOOL_TEACHER_KEY or NIGHTSCHOOL_JUDGE_KEY"
 
 
 def redact(text: str) -> str:
@@ -19,15 +20,18 @@ def redact(text: str) -> str:
     return PARAMETER.sub(r"\1***", TOKEN.sub("***@", PASSWORD.sub(r"\1:***@", text)))
 
 
-def password_error(url: str, instead: str) -> str | None:
-    """Return what is wrong with a URL that carries a password, which would end up in logs and records; else None."""
-    if redact(url) == url:
-        return None
-    return f"{redact(url)}: user and password of a URL would be written into the night's records; {instead}"
+def refuse_password(url: str, instead: str) -> None:
+    """Raise ValueError for a URL with a password: it would end up in the night's folder, in logs and in MLflow."""
+    if redact(url) != url:
+        raise ValueError(
+            f"{redact(url)}: user and password of a URL would be written into the night's records; {instead}"
+        )
 
 
 def without_password(url: str, source: str, instead: str) -> str:
     """Return the URL. Raises InputError, naming `source`, if it carries a password."""
-    if (what := password_error(url, instead)) is not None:
-        raise InputError(f"{source}: {what}")
+    try:
+        refuse_password(url, instead)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from None
     return url

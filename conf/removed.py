@@ -1,10 +1,5 @@
 """Options of earlier versions: what replaces each, for whoever still sets it."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-Data = dict[str, Any]
-
 # Each is the same option at another place.
 MOVED = {
     "microbatch_tokens": "hardware.microbatch_tokens",
@@ -91,37 +86,3 @@ REMOVED = {option: f"use {place}" for option, place in MOVED.items()} | {
     for names, instead in groups.items()
     for name in names.split()
 }
-
-
-def without_removed(data: Data) -> Data:
-    """Return a configuration that an earlier version has frozen: moved options at their places, none that is gone."""
-    for option, place in MOVED.items():
-        *sections, name = option.split(".")
-        for holder in _sections(data, sections):
-            if name in holder:
-                _put(data, place, holder[name])
-    if isinstance(judge := data.get("judge"), dict) and judge.get("checkpoint") is not None:
-        judge["endpoint"] = None  # earlier versions gave a judge in a folder an empty address
-    for option in REMOVED:
-        *sections, name = option.split(".")
-        for holder in _sections(data, sections):
-            holder.pop(name, None)
-    return data
-
-
-def _sections(data: Any, keys: Sequence[str]) -> Iterator[Data]:
-    """Yield the mappings at a place, as far as they are there."""
-    if not keys:
-        yield from [data] if isinstance(data, dict) else []
-    elif keys[0] == "N":
-        for item in data if isinstance(data, list) else []:
-            yield from _sections(item, keys[1:])
-    elif isinstance(data, dict):
-        yield from _sections(data.get(keys[0]), keys[1:])
-
-
-def _put(data: Data, place: str, value: Any) -> None:
-    *sections, name = place.split(".")
-    for key in sections:
-        data = data.setdefault(key, {})
-    data[name] = value

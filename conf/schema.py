@@ -102,72 +102,38 @@ class NightConfig(Section):
     teach: NotInIdentity[TeachConfig] = TeachConfig()
 
     @model_validator(mode="after")
-    def benchmarks_differ(self) -> Self:
-        """Refuse two entries for the same problems: each would have its own solve rates and weight."""
+    def learning_has_what_it_needs(self) -> Self:
+        """Refuse one benchmark under two weights, distillation without a teacher, and a judge that is never judged."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
                 raise ValueError(f"two benchmarks have the same problems of {entry.name}; merge them and their weights")
-        return self
-
-    @model_validator(mode="after")
-    def teacher_is_named(self) -> Self:
-        """Refuse on-policy distillation without a teacher."""
         if self.on_policy is None and any(step.kind == "on_policy" for step in self.steps):
             raise ValueError("stages: {on_policy: …} needs a teacher; name one in on_policy.teacher")
+        for option, is_set in (("start_from: day", self.start_from == "day"), ("judge", self.judge is not None)):
+            if is_set and not self.unseen_share:
+                raise ValueError(
+                    f"{option} needs held-out picks; use preference_learning: reward_model or both, and a "
+                    "learned_reward.owner_share or tie_breaker above 0"
+                )
+        if self.start_from == "day" and self.lora is not None and self.lora.keep:
+            raise ValueError("start_from: day makes a whole model of the day copy; set lora.keep: false")
         return self
 
     @model_validator(mode="after")
-    def the_day_can_be_judged(self) -> Self:
-        """Refuse to begin with the day copy where no picks are held out, by which it could earn that."""
-        if self.start_from == "day" and not self.unseen_share:
-            raise ValueError(
-                "start_from: day needs held-out picks; use preference_learning: reward_model or both, and a "
-                "learned_reward.owner_share or tie_breaker above 0"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def the_judge_can_be_judged(self) -> Self:
-        """Refuse a judge where no picks are held out, on which it would have to prove itself."""
-        if self.judge is not None and not self.unseen_share:
-            raise ValueError(
-                "judge needs held-out picks; use preference_learning: reward_model or both, and a "
-                "learned_reward.owner_share or tie_breaker above 0"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def a_prompt_has_room(self) -> Self:
-        """Refuse completions so long that no prompt fits beside them."""
+    def the_engine_and_the_trainer_can_do_it(self) -> Self:
+        """Refuse completions beside which no prompt fits, a cluster with nothing to share, and lanes with dropout."""
         for name, longest in (("grpo", self.grpo.max_completion_tokens), ("exam", self.exam.max_completion_tokens)):
             if longest >= self.engine.max_model_len:
                 raise ValueError(
                     f"{name}.max_completion_tokens: {longest} leaves no room for a prompt in engine.max_model_len: "
                     f"{self.engine.max_model_len}; lower the former or raise the latter"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def the_day_copy_is_merged(self) -> Self:
-        """Refuse to begin with the day copy where nothing is merged: it would be a whole model."""
-        if self.start_from == "day" and self.lora is not None and self.lora.keep:
-            raise ValueError("start_from: day makes a whole model of the day copy; set lora.keep: false")
-        return self
-
-    @model_validator(mode="after")
-    def a_cluster_has_shards(self) -> Self:
-        """Refuse a cluster without shards to share: the night would be sampled on this machine alone."""
         if self.cluster.address is not None and self.engine.shard_prompts is None:
             raise ValueError(
                 "cluster.address: machines share a stage's prompts by shards; set engine.shard_prompts, such as a "
                 "quarter of grpo.prompts_per_round"
             )
-        return self
-
-    @model_validator(mode="after")
-    def lanes_have_no_dropout(self) -> Self:
-        """Refuse lanes in which dropout would draw other numbers."""
         if self.hardware.lanes > 1 and self.lora is not None and self.lora.dropout:
             raise ValueError("hardware.lanes: with lora.dropout each process would draw other numbers; set it to 0")
         return self

@@ -1,8 +1,9 @@
 """The base of all sections of the configuration, and the types that they share."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(ge=1)]
 # A branch, tag or commit on a hub. No part may be `..`, because the hub's client makes folders of it.
@@ -12,6 +13,16 @@ T = TypeVar("T")
 _NOT_IN_IDENTITY = "not in identity"
 # A field that may change without making it another night: where services are, who is notified, when it must end.
 NotInIdentity = Annotated[T, _NOT_IN_IDENTITY]
+
+
+def checked(check: Callable[[str], object]) -> AfterValidator:
+    """Refuse a text for which `check` raises ValueError."""
+
+    def unchanged(text: str) -> str:
+        check(text)
+        return text
+
+    return AfterValidator(unchanged)
 
 
 class Section(BaseModel):

@@ -142,7 +142,7 @@ for command in (ui, services, serve):
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
     """Return the registry of this home; None where no night has made one."""
-    from flows.run.registry import open_registry
+    from flows.web.health import open_registry
 
     return open_registry(Home.here(), load_night(config, overrides or []))
 

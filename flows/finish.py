@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mlflow.exceptions import MlflowException
+from prefect.runtime import flow_run
 
+from conf.redact import redact
 from conf.storage.durable import disk_is_full
 from conf.storage.home import SHORT_REPORT, NightError
 from flows.evaluation.run import log_exams
@@ -16,7 +18,7 @@ from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import resume_command
 from flows.training.reward_model import log_rankings
-from flows.web.links import links_of
+from flows.web.address import HERE, MLFLOW_PORT
 from tasks.monitoring.notify import post_report
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Registry
@@ -41,7 +43,7 @@ def finish(
 
     Raises NightError where MLflow does not answer, after a report that says how to finish the night.
     """
-    config, monitor, links = night.config, rounds.monitor, links_of(tracking)
+    config, monitor, links = night.config, rounds.monitor, _links(tracking)
     number = len(rounds.retention.policies)
     try:
         outcome = _promote(night, decision, models, tracking)
@@ -101,3 +103,14 @@ def _unfinished(
     if variable := night.config.morning.webhook_variable:
         post_report(variable, (night.folder / SHORT_REPORT).read_text())
     return NightError(sentence)
+
+
+def prefect_page() -> str:
+    """Return the flow run's page without a password, which a worker's API URL may carry."""
+    return redact(flow_run.get_flow_run_ui_url() or "")
+
+
+def _links(tracking: Tracking) -> dict[str, str]:
+    """Return the pages of the night's run; those of a home's own databases need `nightschool ui` or `services`."""
+    server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else HERE.url(MLFLOW_PORT)
+    return {"mlflow": f"{server}/{tracking.run_path}", "prefect": prefect_page()}

@@ -5,7 +5,7 @@ A round: select_prompts → sample → score → credit (and again for each refi
 
 import json
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,21 +16,22 @@ from conf.sections.stages import Step
 from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import NightError
 from conf.storage.layout import PACE_FOLDER, is_committed, round_path
+from conf.storage.layout import passes as passes_of
 from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
 from flows.training.rollouts import GroupSampler
 from flows.training.saver import Retention, Saver
-from flows.training.validation import is_quizzed, quiz_accuracy, run_quiz
+from flows.training.validation import is_quizzed, run_quiz
 from models.hf.checkpoint import verify
 from rewards.verifier import Problem
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.monitoring.tracking import Tracking
-from tasks.stage import Artifact, run_name
-from tasks.training.metrics import Pass, round_metrics
+from tasks.stage import Artifact, committed
+from tasks.training.metrics import round_metrics
 from tasks.training.trainer_process import Predecessor, Updated
-from tasks.training.update import UpdateResources, checkpoint, merge, update
+from tasks.training.update import UpdateResources, checkpoint, update
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
@@ -57,7 +58,7 @@ class Rounds:
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
         self.sampler = GroupSampler(night, exam, teacher)
-        self.monitor = Monitor(night, tracking, relative=learned is not None and learned.relative)
+        self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judge is not None)
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
@@ -91,7 +92,9 @@ class Rounds:
                 if not is_committed(night.round_folder(number)):
                     self.allowance.require(number, is_quizzed(night.config, number))
                 served = [self.learned.reward_model] if self.learned else []
-                night.run_nested(block.kind, round_path(number), partial(self._round, number), self.policy, served)
+                night.edges.run_nested(
+                    block.kind, round_path(number), partial(self._round, number), self.policy, served
+                )
                 if self.monitor.ends_learning(self._superseded(), self.retention.state(number - 1)):
                     self.over = True
                     break
@@ -100,37 +103,44 @@ class Rounds:
         except (HoursOverError, WorkerDiedError) as error:
             night.limit_workers(before_end=-LATE)
             self._keep_committed_rounds(error)
-        return self._merge() if night.config.merges and self.policy != base else self.policy
+        return night.merge(block.path, self.policy) if night.config.merges and self.policy != base else self.policy
 
     def _round(self, number: int) -> Path:
         """Sample groups of answers, turn their scores into advantages, and update the policy. Returns it."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
-        if not is_committed(folder) and self.policy not in self.verified:
+        kept = is_committed(folder) and all(committed(one / "sample") for one in passes_of(folder))
+        if not kept and self.policy not in self.verified:
             verify(self.policy, CHANGED)
             self.verified.add(self.policy)
 
         rate_factor = self._rate_factor(number)
         passes = self.sampler.sample(number, self.block, self.base, self.policy, self._learned)
 
-        inputs = self._update_inputs(passes, rate_factor)
+        inputs: dict[str, Any] = {
+            "rollouts": tuple(one.rollouts for one in passes),
+            "advantages": tuple(one.advantages for one in passes),
+            "config": self._trainer_config,
+            "rate_factor": rate_factor,
+            "predecessor": self.policy.name,
+        }
         path = f"{round_path(number)}/checkpoint"
         if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
             figures = known.read_json("metrics.json")
-            self._advance(night.checkpoint(known), night.run_in_background(checkpoint, path, **inputs))
+            self._advance(night.checkpoint(known), night.run(checkpoint, path, silent=True, **inputs))
             self.tracking.log_round(number, figures)
             self._seconds_since_last_round()
         else:
             self.saver.finish()
-            resources = self._update_resources(number)
-            updated = self._update(number, passes, rate_factor, resources)
+            updated, resources = self._update(number, inputs)
             self._advance(updated.checkpoint, updated)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
             seconds = self._seconds_since_last_round()
             if uninterrupted:
                 figures["seconds_round"] = seconds
-            self.saver.start(partial(self._save, number, path, inputs, updated, resources, figures))
+            outcome = {"updated": updated, "state": self.retention.state(number), "figures": figures}
+            self.saver.start(partial(self._save, number, path, **inputs, **outcome, resources=resources))
         if "seconds_round" in figures:
             self.allowance.rounds.append(figures["seconds_round"])
         self.monitor.figures.append(figures)
@@ -149,53 +159,22 @@ class Rounds:
             write_atomically(file, json.dumps(known))
         return known["rate_factor"]
 
-    def _update_inputs(self, passes: Sequence[Pass], rate_factor: float) -> dict[str, Any]:
-        """What the update's outcome depends on."""
-        return {
-            "rollouts": tuple(one.rollouts for one in passes),
-            "advantages": tuple(one.advantages for one in passes),
-            "config": self._trainer_config,
-            "rate_factor": rate_factor,
-            "predecessor": self.policy.name,
-        }
-
-    def _update_resources(self, number: int) -> UpdateResources:
-        night, state = self.night, self._state_before(number)
+    def _update(self, number: int, inputs: Mapping[str, Any]) -> tuple[Updated, UpdateResources]:
+        """Take the round's optimizer steps. Returns what they came to, and what they worked with."""
+        night, path, state = self.night, f"{round_path(number)}/update", self._state_before(number)
         if state is not None and not state.is_dir():
             raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
         predecessor = Predecessor(self.base, self.policy.name, state)
         retired = self.retention.outdated(number, self.base)
-        return UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
-
-    def _update(self, number: int, passes: Sequence[Pass], rate_factor: float, resources: UpdateResources) -> Updated:
-        night, path, started = self.night, f"{round_path(number)}/update", time.perf_counter()
-        rollouts, advantages = [one.rollouts for one in passes], [one.advantages for one in passes]
+        resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
+        arguments = (inputs[name] for name in ("rollouts", "advantages", "config", "rate_factor"))
         night.rest_engine()
-        night.announce(run_name(path), None)
-        updated = night.call(update, path, rollouts, advantages, self._trainer_config, rate_factor, resources)
-        night.announce(run_name(path), time.perf_counter() - started)
-        return updated
+        with night.announced(path):
+            return night.call(update, path, *arguments, resources), resources
 
-    def _save(
-        self,
-        number: int,
-        path: str,
-        inputs: dict[str, Any],
-        updated: Updated,
-        resources: UpdateResources,
-        figures: dict[str, float],
-    ) -> None:
+    def _save(self, number: int, path: str, **arguments: Any) -> None:
         """Make the update count, and tell MLflow; on the saver's thread, while the next round samples."""
-        saved = self.night.run_in_background(
-            checkpoint,
-            path,
-            after=[updated],
-            **inputs,
-            updated=updated,
-            state=self.retention.state(number),
-            resources=resources,
-            figures=figures,
-        )
+        saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
     def _advance(self, policy: Path, result: Artifact | Updated) -> None:
@@ -213,9 +192,8 @@ class Rounds:
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
         quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.excluded)
-        if (accuracy := quiz_accuracy(quiz)) is not None:
+        if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
-        self.monitor.add_quiz(number, quiz)
         self.allowance.quizzes.append(seconds_answering(quiz))
         self.round_began += time.perf_counter() - started  # a quiz is not part of a round's time
 
@@ -226,10 +204,9 @@ class Rounds:
             return
         started = time.perf_counter()
         self.saver.finish()
-        if not learned.is_ranked(self.block, number, self.policy) and ended_early(self.night.folder):
-            return
         predecessor = Predecessor(self.base, self.policy.name, self._state_before(number + 1))
-        ranking = learned.rank(self.block, number, predecessor, self.policy)
+        if (ranking := learned.rank(self.block, number, predecessor, self.policy)) is None:
+            return
         self.monitor.add_ranking(self.block.rounds.start, number, ranking)
         if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:
             self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
@@ -254,18 +231,6 @@ class Rounds:
         done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
         end_early(self.night.folder, done, why, steps)
-
-    def _merge(self) -> Path:
-        """Merge the last round's adapter into its base."""
-        night = self.night
-        return night.make_checkpoint(
-            merge,
-            self.block.path,
-            adapter=self.policy,
-            trust_remote_code=night.config.student.trust_remote_code,
-            checkpoints=night.home.checkpoints,
-            trainer=night.trainer,
-        )
 
     @property
     def _learned(self) -> LearnedReward | None:

@@ -3,11 +3,8 @@
 import datetime
 import logging
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -16,38 +13,33 @@ from prefect.states import Completed, State
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.sections.benchmark import ExamPart
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_is_full, full_disk
 from conf.storage.home import SHORT_REPORT, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
-from flows.evaluation.decision import decide_night
-from flows.evaluation.run import first_student
-from flows.finish import finish
+from flows.evaluation.run import decide_night, first_student
+from flows.finish import finish, prefect_page
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
-from flows.run.budget import LATE, Division, divide
+from flows.run.budget import LATE, divide
 from flows.run.context import Night, first_start, freeze_config, is_begun, prepare_home
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, round_expected
 from flows.training.day_copy import OwnersDay
-from flows.training.inputs import champion_of, frozen_day, log_datasets, teacher_of
+from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.judge import learned_reward, log_judge
+from flows.training.lessons import Lessons
 from flows.training.recipe import Recipe
 from flows.training.reward_model import rank_held_out
-from flows.training.start import start_of
 from flows.training.validation import Quizzes
-from flows.web.links import prefect_link
 from models.hf.checkpoint import parent_of
-from rewards.verifier import Problem
 from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.monitoring.notify import post_report
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
-from tasks.registry.mlflow_registry import Registry, Version
-from tasks.stage import Artifact
+from tasks.registry.mlflow_registry import Registry
 
 SAVING_LIMIT = 60  # seconds
 REFUSED = "Refused"
@@ -111,7 +103,8 @@ def nightly(
 def run_night(night: Night) -> dict[str, Any]:
     """Run all stages of a night; what is committed already is not run again."""
     tracking = Tracking(night.home, night.config)
-    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **prefect_link()})
+    page = {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": prefect_page()}
+    tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **page})
     claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
         summary = _run_stages(night, tracking)
@@ -130,99 +123,52 @@ def run_night(night: Night) -> dict[str, Any]:
 
 def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     """Run the stages of a night, from the champion to the report."""
-    opening = _open(night, tracking)
-    division = _divide_hours(night, opening)
-    distilled, candidate, rounds = _study(night, tracking, opening, division)
-    students = {
-        "champion": opening.champion,
-        "start": opening.student,
-        "distilled": distilled,
-        "candidate": candidate,
-    }
-    day = opening.day
-    picks = {**day.champion_picks, **rank_held_out(night, day.reward_model, "candidate", candidate)}
-    night.trainer.close()
-    first = first_student(night, opening.versions, opening.champion)
-    taken = opening.quizzes.of({"start": opening.student, "end": candidate})
-    severe = rounds.monitor.severe
-    decision, exams = decide_night(night, students, first, division, picks, taken, opening.unpromoted, severe)
-    examined = ("champion", "distilled", "candidate") if night.config.exam.after_lessons else ("champion", "candidate")
-    return finish(night, tracking, decision, {role: students[role] for role in examined}, exams, rounds)
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """What a night begins with.
-
-    `start`: by `start_from: latest` or `champion`, which `unpromoted` nights in a row made. `student`: the same, or the
-    day copy. `before`: its quiz. `journal`: the frozen day. `exam`: its problems, by part. `versions`: the registry's.
-    """
-
-    champion: Path
-    versions: Sequence[Version]
-    start: Path
-    unpromoted: int
-    student: Path
-    journal: Artifact
-    day: OwnersDay
-    exam: Mapping[ExamPart, Sequence[Problem]]
-    teacher: Path | None
-    quizzes: Quizzes
-    before: Artifact | None
-
-    @property
-    def problems(self) -> list[Problem]:
-        """All problems of the exam."""
-        return [problem for chosen in self.exam.values() for problem in chosen]
-
-
-def _open(night: Night, tracking: Tracking) -> _Opening:
-    """Choose the student, freeze the journal, and ask the first quiz."""
-    config, registry = night.config, Registry(tracking.client, night.config.name)
-    with alias_lock(night.home):
+    config, home, registry = night.config, night.home, Registry(tracking.client, night.config.name)
+    with alias_lock(home):
         registry.finish_alias_move()
     champion = champion_of(night, tracking)
     versions = registry.versions()
     start, unpromoted = start_of(night, champion)
     journal = frozen_day(night, start)
     exam = {part: exam_problems(part, config.sandbox) for part in config.exam.parts}
-    asked_in_exam = tuple(problem.question for chosen in exam.values() for problem in chosen)
+    problems = [problem for chosen in exam.values() for problem in chosen]
     log_datasets(tracking, config, exam)
     teacher = teacher_of(night, champion)
-    quizzes = Quizzes(night, asked_in_exam)
-    day = OwnersDay(night, champion, quizzes, journal, tracking, asked_in_exam)
+    quizzes = Quizzes(night, tuple(problem.question for problem in problems))
+    day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
-    before = quizzes.ask("start", student)
+    quiz = quizzes.ask("start", student)
     night.rest_engine()
-    return _Opening(champion, versions, start, unpromoted, student, journal, day, exam, teacher, quizzes, before)
 
-
-def _divide_hours(night: Night, opening: _Opening) -> Division:
-    """Divide the night's hours between lessons, rounds and exam."""
-    config, target = night.config, opening.exam[night.config.exam.target]
-    stored = count_stored(config, opening.champion, target, night.home.exams)
-    sizes = len(target), stored
-    expected = partial(round_expected, night.home, config)
-    division = divide(night.hours, config, night.folder, *sizes, opening.before, expected)
+    target = exam[config.exam.target]
+    stored = count_stored(config, champion, target, home.exams)
+    expected = partial(round_expected, home, config)
+    division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected)
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
-    return division
 
-
-def _study(night: Night, tracking: Tracking, opening: _Opening, division: Division) -> tuple[Path, Path, Rounds]:
-    """Run the lessons and the rounds. Returns the student before the first round, the candidate, and the rounds."""
-    config, journal, quizzes = night.config, opening.journal, opening.quizzes
-    trained = parent_of(opening.start) is not None
-    recipe = Recipe(night, opening.student, trained, journal, quizzes.exam_questions, quizzes, division)
+    trained = parent_of(start) is not None  # by an earlier night; what the student learned by day does not count
+    recipe = Recipe(night, student, Lessons(night, journal, quizzes.exam_questions, trained), quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
-    reward_model = opening.day.reward_model
+    reward_model = day.reward_model
     night.limit_workers(before_end=-LATE)
-    learned = learned_reward(night, journal, reward_model, opening.champion, distilled, opening.problems)
+    learned = learned_reward(night, journal, reward_model, champion, distilled, problems)
     log_judge(tracking, night.folder)
-    registered = {version.digest for version in opening.versions}
-    arguments = (registered, division, opening.before, quizzes.taken.get(distilled), learned, opening.teacher)
-    rounds = Rounds(night, opening.problems, tracking, *arguments)
-    return distilled, recipe.run(rounds, distilled), rounds
+    registered = {version.digest for version in versions}
+    latest = quizzes.taken.get(distilled)
+    rounds = Rounds(night, problems, tracking, registered, division, quiz, latest, learned, teacher)
+    candidate = recipe.run(rounds, distilled)
+
+    picks = {**day.champion_picks, **rank_held_out(night, reward_model, "candidate", candidate)}
+    night.trainer.close()
+    first = first_student(night, versions, champion)
+    students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
+    taken = quizzes.of({"start": student, "end": candidate})
+    decision, exams = decide_night(
+        night, students, first, division, picks, taken, unpromoted, severe=rounds.monitor.severe
+    )
+    examined = ("champion", "distilled", "candidate") if config.exam.after_lessons else ("champion", "candidate")
+    return finish(night, tracking, decision, {role: students[role] for role in examined}, exams, rounds)
 
 
 def final_state(summary: dict[str, Any]) -> Any:

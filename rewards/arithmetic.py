@@ -11,7 +11,6 @@ from rewards.data.arithmetic_exercises import Exercise, exercises, written_exerc
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 EXAM_PROBLEMS = {"1": 278, "2": 590, "3": 400, "4": 400, "5": 400}  # of levels 1 and 2 all that exist
-INSTRUCTION = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line."
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
@@ -24,6 +23,7 @@ class Arithmetic(Benchmark):
     """
 
     name = "arithmetic"
+    instruction = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line."
     answer_line = "#### {}"
     bounded = True
 
@@ -43,10 +43,6 @@ class Arithmetic(Benchmark):
     def kind(self, problem: Problem) -> str:
         """Return the problem's level and template."""
         return "/".join(problem.problem_id.split("/", 3)[:3])
-
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if only the true number follows the last `####`, else 0; None if the truth is not a number."""
@@ -94,11 +90,10 @@ def _exam(level: str) -> tuple[Problem, ...]:
 
 def _score(attempt: Attempt) -> Score:
     if not NUMBER.fullmatch(attempt.problem.truth):
-        return Score(None, "grader_failed", "the truth is not a number")
+        return Score.of("grader_failed", "the truth is not a number")
     _, marker, answer = attempt.completion.rpartition("####")
     answer = answer.strip()
     if not marker or not NUMBER.fullmatch(answer):
-        return Score(0.0, "no_answer", parts={"correct": 0.0})
+        return Score.of("no_answer")
     correct = Fraction(answer) == Fraction(attempt.problem.truth)
-    verdict = "correct" if correct else "wrong"
-    return Score(float(correct), verdict, f"answered {answer}", {"correct": float(correct)})
+    return Score.of("correct" if correct else "wrong", f"answered {answer}")

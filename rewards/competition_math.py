@@ -12,8 +12,7 @@ from typing import Any
 
 from conf.sections.benchmark import LEVELS
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
 from rewards.symbolic.boxed import has_box, last_boxed
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
 from rewards.symbolic.leakage import not_an_answer
@@ -33,7 +32,6 @@ SUBJECTS = (
 )
 FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
 FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
-INSTRUCTION = r"Solve the problem below. Please reason step by step, and put your final answer within \boxed{}."
 LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
 # Published with an empty box: number_theory/7115 and number_theory/7117 of the training split.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
@@ -55,6 +53,7 @@ class CompetitionMath(Benchmark):
     """
 
     name = "math"
+    instruction = r"Solve the problem below. Please reason step by step, and put your final answer within \boxed{}."
     answer_line = r"The answer is $\boxed{{{}}}$."
     bounded = True
 
@@ -81,10 +80,6 @@ class CompetitionMath(Benchmark):
         """Return the training problems' solutions."""
         return [(problem, problem.truth) for problem in self.problems("train")]
 
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
-
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the last complete box holds the true answer, else 0; None if the truth is unreadable.
 
@@ -96,10 +91,10 @@ class CompetitionMath(Benchmark):
             outcomes = iter(compare(open_pairs))
         except MathWorkersError as error:
             log.error("math: %d answers are not graded: %s", len(open_pairs), error)
-            failed = Score(None, "grader_failed", str(error))
+            failed = Score.of("grader_failed", str(error))
             return [entry if isinstance(entry, Score) else failed for entry in judged]
         return [
-            entry if isinstance(entry, Score) else _score(VERDICTS[next(outcomes)], "compared as expressions")
+            entry if isinstance(entry, Score) else Score.of(VERDICTS[next(outcomes)], "compared as expressions")
             for entry in judged
         ]
 
@@ -158,23 +153,17 @@ def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
     """Return the score where texts and numbers decide it, else the answer and the truth for math-verify."""
     truth = true_answer(attempt.problem.truth)
     if truth is None:
-        return Score(None, "grader_failed", "the truth holds no answer")
+        return Score.of("grader_failed", "the truth holds no answer")
     completion, question = attempt.completion, attempt.problem.question
     if has_box(question):
         completion = completion.replace(question, " ")  # repeating the question's own boxes is no answer
     content = last_boxed(completion)
     if content is None:
-        return _score("no_answer", r"no complete \boxed{…}")
+        return Score.of("no_answer", r"no complete \boxed{…}")
     answer = read(content)
     equal, how = decided(answer, truth)
     if equal is not False and answer.normal != truth.normal and (reason := not_an_answer(answer, truth, question)):
         equal, how = False, reason
     if equal is None:
         return answer, truth
-    detail = f"answered {content[:80]!r}: {how}"
-    return _score("correct" if equal else "wrong", detail)
-
-
-def _score(verdict: Verdict, detail: str) -> Score:
-    correct = float(verdict == "correct")
-    return Score(correct, verdict, detail, {"correct": correct})
+    return Score.of("correct" if equal else "wrong", f"answered {content[:80]!r}: {how}")

@@ -8,14 +8,12 @@ from itertools import islice
 from typing import Any
 
 from conf.sections.benchmark import LEVELS
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
 from rewards.symbolic.numbers import last_number, numbers
-from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("openai/gsm8k", "main")
 FIELDS = {"question": str, "answer": str}
-INSTRUCTION = "Solve this word problem. Reason step by step and end with `#### <number>` on a last line."
 MARKER = "####"
 CALCULATOR = re.compile(r"<<[^<>]*>>")
 ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeated
@@ -29,6 +27,7 @@ class Gsm8k(Benchmark):
     """
 
     name = "gsm8k"
+    instruction = "Solve this word problem. Reason step by step and end with `#### <number>` on a last line."
     answer_line = "#### {}"
     truth_marker = MARKER
     bounded = True
@@ -57,10 +56,6 @@ class Gsm8k(Benchmark):
         """Return the training problems' solutions, without their calculator marks (`<<48/2=24>>`)."""
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
-
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the number after the last `####` is the true one, else 0; None if the truth is unreadable."""
         return [self._score(attempt) for attempt in attempts]
@@ -68,23 +63,18 @@ class Gsm8k(Benchmark):
     def _score(self, attempt: Attempt) -> Score:
         truth = true_number(attempt.problem.truth)
         if truth is None:
-            return Score(None, "grader_failed", "the truth does not end in `#### <number>`")
-        verdict, detail = self._judge(attempt, truth)
-        correct = float(verdict == "correct")
-        return Score(correct, verdict, detail, {"correct": correct})
-
-    def _judge(self, attempt: Attempt, truth: Fraction) -> tuple[Verdict, str]:
+            return Score.of("grader_failed", "the truth does not end in `#### <number>`")
         text = _without_echo(attempt.completion, attempt.problem.question)
         _, marker, answer = text.rpartition(MARKER)
         if not marker and self.lenient:
             answer = last_number(text)
         elif not marker:
-            return "no_answer", f"no {MARKER}"
+            return Score.of("no_answer", f"no {MARKER}")
         values = list(numbers(answer))
         if not values:
-            return "no_answer", f"no number after {MARKER}" if marker else "no number"
+            return Score.of("no_answer", f"no number after {MARKER}" if marker else "no number")
         correct = all(value == truth for value in values)
-        return ("correct" if correct else "wrong"), f"answered {answer.strip()[:80]!r}"
+        return Score.of("correct" if correct else "wrong", f"answered {answer.strip()[:80]!r}")
 
 
 def true_number(truth: str) -> Fraction | None:

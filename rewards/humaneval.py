@@ -1,16 +1,15 @@
 """HumanEval (Chen et al. 2021, arXiv:2107.03374): functions to complete, judged by the dataset's own `check`."""
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conf.schema import SandboxConfig
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
-from rewards.programs.completion import preamble, whole_program
-from rewards.programs.unit_tests import DEFAULT_SANDBOX, NO_PROGRAM, UNREADABLE, ProgramTests, judged
-from rewards.sandbox import Program
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
+from rewards.programs.extraction import last_block, program_text
+from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = "openai/openai_humaneval"
@@ -21,6 +20,11 @@ PROMPT = (
     "Please provide a self-contained Python script that solves the following problem in a markdown code block:\n"
     "```python\n{prompt}\n```"
 )
+# Where a continued body ends: the stop sequences of HumanEval (Chen et al. 2021, section 2.1) and EvalPlus (Liu et al.
+# 2023, arXiv:2305.01210). A model that is not stopped there continues with the next function, or chats.
+STOP = re.compile(r"\n(?:class|def|if|print|import|from|assert)\b|\n(?:#|@|```|~~~)")
+FENCES = ("```", "~~~")
+FUTURE = re.compile(r"^from[ \t]+__future__\b", re.MULTILINE)
 
 
 class HumanEval(Benchmark):
@@ -60,14 +64,56 @@ class HumanEval(Benchmark):
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the function passes `check`, else 0; None if the sandbox fails or the truth is unreadable."""
-        return judged([self._program(attempt) for attempt in attempts], self.sandbox)
+        return score_programs(attempts, self.sandbox, _program)
 
-    def _program(self, attempt: Attempt) -> Program | Score:
-        tests = ProgramTests.read(attempt.problem.truth)
-        if tests is None:
-            return UNREADABLE
-        source = whole_program(attempt.completion, attempt.problem.question, tests.entry_point)
-        return NO_PROGRAM if source is None else tests.program(source, self.sandbox)
+
+def _program(attempt: Attempt, tests: ProgramTests) -> str | None:
+    return whole_program(attempt.completion, attempt.problem.question, tests.entry_point)
+
+
+def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
+    """Return the program that a completion of `prompt` forms; None where it is blank. Takes linear time.
+
+    A fenced block that defines `entry_point` is a whole program. Otherwise a text, or else a block, that begins
+    indented is the body that continues the prompt, up to the usual stop sequences. Anything else is a whole program. A
+    whole program gets the prompt's imports and helpers, which a function completed in place has as well.
+    """
+    completion = completion.replace("\r\n", "\n")
+    fenced = last_block(completion)
+    if fenced is None or not definition(entry_point).search(fenced):
+        if _indented(completion):
+            return _continued(prompt, completion)
+        if fenced is not None and _indented(fenced):
+            return _continued(prompt, fenced)
+    program = program_text(completion)
+    if program is None or FUTURE.search(program):  # must come first, and makes missing types harmless
+        return program
+    return f"{preamble(prompt, entry_point) or ''}\n{program}"
+
+
+def preamble(prompt: str, entry_point: str) -> str | None:
+    """Return the part of the prompt before it defines `entry_point`: imports and helpers. None if it does not."""
+    head = definition(entry_point).search(prompt)
+    return None if head is None else prompt[: head.start()]
+
+
+def definition(name: str) -> re.Pattern[str]:
+    """Return the pattern of a function's definition at the top level."""
+    name = re.escape(name)
+    return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|{name}[ \t]*=(?!=))", re.MULTILINE)
+
+
+def _continued(prompt: str, body: str) -> str:
+    lines = body.strip("\n")
+    stop = STOP.search(lines)
+    return prompt.rstrip("\n") + "\n" + lines[: stop.start() if stop else len(lines)] + "\n"
+
+
+def _indented(text: str) -> bool:
+    """Return whether the first line that is not blank is indented and not a fence."""
+    content = text.lstrip(" \t\n")
+    before = text[: len(text) - len(content)].rpartition("\n")[2]
+    return bool(content and before) and not content.startswith(FENCES)
 
 
 def _with_reference(row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:

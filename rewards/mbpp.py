@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conf.schema import SandboxConfig
-from rewards.data.dataset_rows import data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
+from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
 from rewards.programs.extraction import program_text
-from rewards.programs.unit_tests import DEFAULT_SANDBOX, NO_PROGRAM, UNREADABLE, ProgramTests, judged
-from rewards.sandbox import Program
+from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = "google-research-datasets/mbpp"
@@ -79,14 +77,7 @@ class Mbpp(Benchmark):
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the program passes all asserts, else 0; None if the sandbox fails or the truth is unreadable."""
-        return judged([self._program(attempt) for attempt in attempts], self.sandbox)
-
-    def _program(self, attempt: Attempt) -> Program | Score:
-        tests = ProgramTests.read(attempt.problem.truth)
-        if tests is None:
-            return UNREADABLE
-        source = program_text(attempt.completion)
-        return NO_PROGRAM if source is None else tests.program(source, self.sandbox)
+        return score_programs(attempts, self.sandbox, lambda attempt, _: program_text(attempt.completion))
 
     def _with_reference(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
         prefix = self.name if self.subset == "full" else f"{self.name}/{self.subset}"

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.data.dataset_rows import checked, data_file, hub_rows, read_rows
-from rewards.data.exclusion import Excluded, usable
-from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
+from rewards.data.dataset_rows import Excluded, checked, data_file, hub_rows, read_rows, usable
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
 HUB_SPLITS: dict[Split, str] = {"train": "train", "test": "validation"}  # the published test split has no answers
 FIELDS = {"question": str, "question_id": str, "answer": dict}
-INSTRUCTION = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
 MARKER = re.compile(r"answer(?:\*\*)?:", re.IGNORECASE | re.ASCII)
 ECHO = re.compile(r"answer:[ \t]*<answer>", re.IGNORECASE | re.ASCII)  # the instruction's own marker, repeated
 PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
@@ -26,6 +24,7 @@ class TriviaQa(Benchmark):
     """138,384 training and 17,944 exam problems, from a folder of JSONL with the hub's row fields or from the hub."""
 
     name = "triviaqa"
+    instruction = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
     answer_line = "Answer: {}"
     bounded = True
 
@@ -40,10 +39,6 @@ class TriviaQa(Benchmark):
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
         return usable(self, split, (_as_problem(row, split) for row in rows))
-
-    def prompt(self, problem: Problem) -> str:
-        """Return the format of the answer and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the text after the last `Answer:`, else all of it, is one of the names; None without names."""
@@ -91,13 +86,12 @@ def _names(answer: dict[str, Any], where: str) -> list[str]:
 def _score(attempt: Attempt) -> Score:
     names = true_names(attempt.problem.truth)
     if not names:
-        return Score(None, "grader_failed", "the truth is not a JSON list of names")
+        return Score.of("grader_failed", "the truth is not a JSON list of names")
     answer = _answer(attempt)
     normal = normalised(answer)
-    verdict: Verdict = "no_answer" if not normal else "correct" if normal in names else "wrong"
-    correct = float(verdict == "correct")
-    detail = f"answered {answer.strip()[:80]!r}" if normal else "no answer"
-    return Score(correct, verdict, detail, {"correct": correct})
+    if not normal:
+        return Score.of("no_answer", "no answer")
+    return Score.of("correct" if normal in names else "wrong", f"answered {answer.strip()[:80]!r}")
 
 
 def _answer(attempt: Attempt) -> str:

@@ -65,6 +65,14 @@ class Score:
     seconds: float = 0.0
     turns: Sequence[Turn] = ()
 
+    @classmethod
+    def of(cls, verdict: Verdict, detail: str = "", seconds: float = 0.0) -> "Score":
+        """Return the score of an answer that is right or not: 1 for `correct`, null for `grader_failed`, else 0."""
+        if verdict == "grader_failed":
+            return cls(None, verdict, detail, seconds=seconds)
+        correct = float(verdict == "correct")
+        return cls(correct, verdict, detail, {"correct": correct}, seconds)
+
     @property
     def solved(self) -> float:
         """How much of the problem the attempt solves, from 0 to 1; of an episode its value."""
@@ -74,8 +82,8 @@ class Score:
 class Benchmark(Protocol):
     """Problems with a known truth, how they are asked and how answers are judged.
 
-    A class needs `name`, `problems`, `prompt` and `score`. The other members have defaults; a class that does not
-    inherit them from here gets them from `rewards.data.benchmarks.configured`.
+    A class needs `name`, `problems` and `score`. The other members have defaults; a class that does not inherit them
+    from here gets them from `rewards.data.benchmarks.configured`.
     """
 
     name: str
@@ -83,6 +91,8 @@ class Benchmark(Protocol):
     """The splits that have problems."""
     excluded: Mapping[Split, Sequence[str]] = MappingProxyType({})
     """The ids that `problems` left out of each split it has read, because their truth is unusable."""
+    instruction: str = ""
+    """What every prompt begins with: the format that the answer must have."""
     answer_line: str | None = None
     """The last line of a worked solution, with `{}` for the answer; None: solutions are never rewritten."""
     truth_marker: str = ""
@@ -114,11 +124,11 @@ class Benchmark(Protocol):
         return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
-        """Return the user's turn: the format that the answer must have, and then the question.
+        """Return the user's turn: the instruction, and then the question.
 
         What all prompts begin with is computed once by engine and trainer (on a CPU, whole blocks of 32 tokens).
         """
-        ...
+        return f"{self.instruction}\n{problem.question}" if self.instruction else problem.question
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Return one score per attempt, in the same order. Never raises for what a model wrote."""

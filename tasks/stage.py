@@ -141,29 +141,18 @@ def commit(
     }
     sync_folder(folder)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1))
-    return Artifact(folder=folder, digest=_artifact_digest(manifest))
+    return _artifact(folder, manifest)
 
 
 def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | None:
     """Return a folder's artifact if its manifest matches its files and, if given, the inputs; else None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        whole = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
-        fits = inputs is None or manifest["inputs"] == inputs
-        told = float(manifest["seconds"]) >= 0
+        intact = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
+        same_inputs = inputs is None or manifest["inputs"] == inputs
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, or no manifest of this version
         return None
-    if not (whole and fits and told):
-        return None
-    return Artifact(folder=folder, digest=_artifact_digest(manifest))
-
-
-def is_whole(file: Path) -> bool:
-    """Return whether a file is what its stage committed; False if the file or its manifest is missing."""
-    try:
-        return digest_file(file) == json.loads((file.parent / MANIFEST).read_text())["outputs"][file.name]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return _artifact(folder, manifest) if intact and same_inputs else None
 
 
 def uncommit(folder: Path) -> None:
@@ -181,9 +170,9 @@ def _versions() -> dict[str, str]:
     return {package: version(package) for package in ("torch", "transformers", "nightschool")}
 
 
-def _artifact_digest(manifest: Mapping[str, Any]) -> str:
-    """Hash the outputs only, so that an identical rerun invalidates nothing."""
-    return _digest(manifest["outputs"])
+def _artifact(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
+    """Return a committed folder's artifact. Only its outputs count, so an identical rerun invalidates nothing."""
+    return Artifact(folder=folder, digest=_digest(manifest["outputs"]))
 
 
 def _digest(value: Any) -> str:

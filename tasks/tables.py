@@ -19,226 +19,155 @@ from models.rollout import Rollout
 Row = dict[str, Any]
 
 
-def schema(required: Mapping[str, pa.DataType], nullable: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return a table's schema: columns without nulls, and then those that may have them."""
-    fields = [pa.field(name, kind, nullable=False) for name, kind in required.items()]
-    return pa.schema([*fields, *(pa.field(name, kind) for name, kind in nullable.items())])
+def table(required: Row, nullable: Row | None = None) -> tuple[pa.Schema, Row]:
+    """Return a table's schema and its example row, from the example: columns without nulls, then those with.
+
+    A value's type is its column's (an int's is int32); where the example has a null, its type stands in its place.
+    """
+    example = required | (nullable or {})
+    fields = [pa.field(name, _kind(value), nullable=name not in required) for name, value in example.items()]
+    return pa.schema(fields), {
+        name: None if isinstance(value, pa.DataType) else value for name, value in example.items()
+    }
 
 
-TOKENS = pa.list_(pa.int32())
-NUMBERED = {"problem_id": pa.string(), "group": pa.int32(), "sample": pa.int32()}
+def _kind(value: Any) -> pa.DataType:
+    if isinstance(value, pa.DataType):
+        return value
+    if isinstance(value, list):
+        return pa.list_(_kind(value[0]))
+    return {bool: pa.bool_(), int: pa.int32(), float: pa.float64(), str: pa.string()}[type(value)]
+
 
 _PROMPT = "Solve the problem below. Give the steps, then the answer as #### <number> on a last line.\nWhat is 12 - 8?"
 MESSAGES = json.dumps([{"role": "user", "content": _PROMPT}])
+_PROMPT_TOKEN_IDS = [
+    *(1, 9690, 198, 2, 198, 1, 4093, 198, 1780, 314, 216, 33, 34, 731, 216, 40, 47, 198, 26533, 260),
+    *(3301, 28, 965, 260, 2988, 335, 253, 1596, 1761, 347, 32713, 2067, 7979, 19369, 2, 198, 1, 520, 9531, 198),
+]
+# The columns that all tables of completions begin with.
+NUMBERED: Row = {"problem_id": "arithmetic/1/minus/12 - 8", "group": 22, "sample": 2}
 
 # `group`: the prompt's number in the round. `kind`: what the problem's solve rate is counted under. `entry`: the index
 # of the benchmark in the configuration; null, like `benchmark`, `truth` and `level`, for the owner's own prompts.
 # `hint`: the beginning of the answer, which ends the prompt; `solution`: takes the place of the last completion. Null
 # where there is none.
-PROMPTS = schema(
+PROMPTS, PROMPTS_EXAMPLE = table(
     {
-        "problem_id": pa.string(),
-        "group": pa.int32(),
-        "messages": pa.string(),
-        "prompt_token_ids": TOKENS,
-        "question": pa.string(),
-        "kind": pa.string(),
-        "source": pa.string(),
+        "problem_id": "arithmetic/1/minus/12 - 8",
+        "group": 22,
+        "messages": MESSAGES,
+        "prompt_token_ids": _PROMPT_TOKEN_IDS,
+        "question": "What is 12 - 8?",
+        "kind": "arithmetic/1/minus",
+        "source": "benchmark",
     },
-    {"benchmark": pa.string(), "truth": pa.string(), "level": pa.string(), "entry": pa.int32()}
-    | {"hint": pa.string(), "solution": pa.string()},
+    {
+        "benchmark": "arithmetic",
+        "truth": "4",
+        "level": "1",
+        "entry": 0,
+        "hint": pa.string(),
+        "solution": pa.string(),
+    },
 )
-_PROMPT_TOKEN_IDS = [
-    *(1, 9690, 198, 2, 198, 1, 4093, 198, 1780, 314, 216, 33, 34, 731, 216, 40, 47, 198, 26533, 260),
-    *(3301, 28, 965, 260, 2988, 335, 253, 1596, 1761, 347, 32713, 2067, 7979, 19369, 2, 198, 1, 520, 9531, 198),
-]
-PROMPTS_EXAMPLE: Row = {
-    "problem_id": "arithmetic/1/minus/12 - 8",
-    "group": 22,
-    "messages": MESSAGES,
-    "prompt_token_ids": _PROMPT_TOKEN_IDS,
-    "question": "What is 12 - 8?",
-    "kind": "arithmetic/1/minus",
-    "source": "benchmark",
-    "benchmark": "arithmetic",
-    "truth": "4",
-    "level": "1",
-    "entry": 0,
-    "hint": None,
-    "solution": None,
-}
 # What the student wrote in self-play: `group` and `sample` of the request, what became of it, the problem, and the
 # group in which it was asked; null where it was not.
-PROPOSALS = schema(
-    {"group": pa.int32(), "sample": pa.int32(), "text": pa.string(), "verdict": pa.string()},
-    {"problem_id": pa.string(), "kind": pa.string(), "asked_group": pa.int32()},
+PROPOSALS, PROPOSALS_EXAMPLE = table(
+    {"group": 0, "sample": 2, "text": "12 - 8", "verdict": "admitted"},
+    {"problem_id": "arithmetic/1/minus/12 - 8", "kind": "arithmetic/1/minus", "asked_group": 9},
 )
-PROPOSALS_EXAMPLE: Row = {
-    "group": 0,
-    "sample": 2,
-    "text": "12 - 8",
-    "verdict": "admitted",
-    "problem_id": "arithmetic/1/minus/12 - 8",
-    "kind": "arithmetic/1/minus",
-    "asked_group": 9,
-}
-OWNER_PROMPTS = schema(
-    {"problem_id": pa.string(), "messages": pa.string(), "prompt_token_ids": TOKENS, "question": pa.string()}, {}
+OWNER_PROMPTS, OWNER_PROMPTS_EXAMPLE = table(
+    {
+        "problem_id": "owner/8c1f0a52d7e94b36a1c0",
+        "messages": MESSAGES,
+        "prompt_token_ids": _PROMPT_TOKEN_IDS,
+        "question": _PROMPT,
+    }
 )
-OWNER_PROMPTS_EXAMPLE: Row = {
-    "problem_id": "owner/8c1f0a52d7e94b36a1c0",
-    "messages": MESSAGES,
-    "prompt_token_ids": _PROMPT_TOKEN_IDS,
-    "question": _PROMPT,
-}
 
 # One completion: the sampled tokens themselves, the end token included. See `models/rollout.py`.
-ROLLOUTS = schema(
-    NUMBERED
-    | {
-        "prompt_token_ids": TOKENS,
-        "token_ids": TOKENS,
-        "sampler_logprobs": pa.list_(pa.float64()),
-        "loss_mask": pa.list_(pa.bool_()),
-        "finish_reason": pa.string(),
-        "text": pa.string(),
-        "policy_digest": pa.string(),
-    },
-    {},
+ROLLOUTS, ROLLOUTS_EXAMPLE = table(
+    {
+        **NUMBERED,
+        "prompt_token_ids": _PROMPT_TOKEN_IDS,
+        "token_ids": [33, 34, 731, 216, 40, 446, 216, 36, 198, 1229, 216, 36, 2],
+        "sampler_logprobs": [
+            *(-0.0008, -0.0002, -0.0042, -0.0, -0.0, -0.0006, -0.0005, -0.798, -0.0092, -0.006, 0.0, -0.0, -0.0007)
+        ],
+        "loss_mask": [True] * 13,
+        "finish_reason": "stop",
+        "text": "12 - 8 = 4\n#### 4",
+        "policy_digest": "a1d06c1306264fd923bb",
+    }
 )
-_NUMBERED_EXAMPLE = {"problem_id": "arithmetic/1/minus/12 - 8", "group": 22, "sample": 2}
-ROLLOUTS_EXAMPLE: Row = {
-    **_NUMBERED_EXAMPLE,
-    "prompt_token_ids": _PROMPT_TOKEN_IDS,
-    "token_ids": [33, 34, 731, 216, 40, 446, 216, 36, 198, 1229, 216, 36, 2],
-    "sampler_logprobs": [
-        *(-0.0008, -0.0002, -0.0042, -0.0, -0.0, -0.0006, -0.0005, -0.798, -0.0092, -0.006, 0.0, -0.0, -0.0007)
-    ],
-    "loss_mask": [True] * 13,
-    "finish_reason": "stop",
-    "text": "12 - 8 = 4\n#### 4",
-    "policy_digest": "a1d06c1306264fd923bb",
-}
 
 # `reward` is null where the grader itself failed. `parts` is JSON.
-SCORES = schema(
-    NUMBERED | {"verdict": pa.string(), "parts": pa.string(), "seconds": pa.float64()}, {"reward": pa.float64()}
+SCORES, SCORES_EXAMPLE = table(
+    {**NUMBERED, "verdict": "correct", "parts": '{"correct": 1.0, "format": 1.0}', "seconds": 4e-06}, {"reward": 1.0}
 )
-SCORES_EXAMPLE: Row = {
-    **_NUMBERED_EXAMPLE,
-    "verdict": "correct",
-    "parts": '{"correct": 1.0, "format": 1.0}',
-    "seconds": 4e-06,
-    "reward": 1.0,
-}
 # The reward model's output, or the judge's; null where it could not rate the completion.
-LEARNED = schema(NUMBERED, {"learned": pa.float64()})
-LEARNED_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "learned": 0.83}
-# A judge's ranking of a group's different answers in one order (see `tasks/reward_model/judge_prompts.py`). Both are
-# JSON: `shown`, their samples as they stood, and `ranking`, the same, the best first and equals together; null where it
-# gave none.
-RANKINGS = schema(
-    {"problem_id": pa.string(), "group": pa.int32(), "order": pa.int32(), "shown": pa.string()},
-    {"ranking": pa.string()},
-)
-RANKINGS_EXAMPLE: Row = {
-    "problem_id": "owner/8c1f0a52d7e94b36a1c0",
-    "group": 40,
-    "order": 0,
-    "shown": "[2, 0, 5]",
-    "ranking": "[[5], [0, 2]]",
-}
+LEARNED, LEARNED_EXAMPLE = table(NUMBERED, {"learned": 0.83})
 # The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
 # completion that is masked or not trained on. `token_advantages`: one a token, from a teacher; else null.
-ADVANTAGES = schema(NUMBERED, {"advantage": pa.float64(), "token_advantages": pa.list_(pa.float64())})
-ADVANTAGES_EXAMPLE: Row = {**_NUMBERED_EXAMPLE, "advantage": 0.5, "token_advantages": None}
+ADVANTAGES, ADVANTAGES_EXAMPLE = table(NUMBERED, {"advantage": 0.5, "token_advantages": pa.list_(pa.float64())})
 
 # A turn of an episode, of which a row of the rollouts holds the tokens: from `first` on it wrote `tokens` of them.
 # `state_key`: a digest of what the policy saw. `value`: what the group's other episodes earned from such a state on;
 # `advantage`: the turn's. Both are null until they are credited.
-TURNS = schema(
-    NUMBERED
-    | {"turn": pa.int32(), "agent": pa.int32(), "first": pa.int32(), "tokens": pa.int32(), "state_key": pa.string()}
-    | {"action": pa.string(), "valid": pa.bool_(), "reward": pa.float64(), "parts": pa.string()},
-    {"value": pa.float64(), "advantage": pa.float64()},
+TURNS, TURNS_EXAMPLE = table(
+    {
+        **NUMBERED,
+        "problem_id": "ants/0/17",
+        "turn": 2,
+        "agent": 0,
+        "first": 60,
+        "tokens": 6,
+        "state_key": "0a1b8f3c55e2d4079b61",
+        "action": "MOVE left",
+        "valid": True,
+        "reward": 0.198,
+        "parts": '{"shaping": 0.198}',
+    },
+    {"value": 0.71, "advantage": 0.09},
 )
-TURNS_EXAMPLE: Row = {
-    **_NUMBERED_EXAMPLE,
-    "problem_id": "ants/0/17",
-    "turn": 2,
-    "agent": 0,
-    "first": 60,
-    "tokens": 6,
-    "state_key": "0a1b8f3c55e2d4079b61",
-    "action": "MOVE left",
-    "valid": True,
-    "reward": 0.198,
-    "parts": '{"shaping": 0.198}',
-    "value": 0.71,
-    "advantage": 0.09,
-}
 
 # `benchmark`: the part of the exam. `correct` is null where the grader failed. `value`, `turns`, `valid`: of an episode
 # what it achieved, its turns and the share of valid ones; then `text` is JSON, a list of the answers.
-EVALUATIONS = schema(
-    {"policy_digest": pa.string(), "benchmark": pa.string(), "problem_id": pa.string(), "sample": pa.int32()}
-    | {"verdict": pa.string(), "question": pa.string(), "text": pa.string(), "tokens": pa.int32()}
-    | {"finish_reason": pa.string()},
-    {"correct": pa.bool_(), "level": pa.string(), "subject": pa.string()}
-    | {"value": pa.float64(), "turns": pa.int32(), "valid": pa.float64()},
+EVALUATIONS, EVALUATIONS_EXAMPLE = table(
+    {
+        "policy_digest": "bed2fd41c76f8619f9d0",
+        "benchmark": "arithmetic-1-2",
+        "problem_id": "arithmetic/1/minus/15 - 7",  # never one that was practised
+        "sample": 0,
+        "verdict": "wrong",
+        "question": "What is 15 - 7?",
+        "text": "15 - 7 = 4\n#### 4",
+        "tokens": 13,
+        "finish_reason": "stop",
+    },
+    {
+        "correct": False,
+        "level": "1",
+        "subject": pa.string(),
+        "value": pa.float64(),
+        "turns": pa.int32(),
+        "valid": pa.float64(),
+    },
 )
-EVALUATIONS_EXAMPLE: Row = {
-    "policy_digest": "bed2fd41c76f8619f9d0",
-    "benchmark": "arithmetic-1-2",
-    "problem_id": "arithmetic/1/minus/15 - 7",  # never one that was practised
-    "sample": 0,
-    "verdict": "wrong",
-    "question": "What is 15 - 7?",
-    "text": "15 - 7 = 4\n#### 4",
-    "tokens": 13,
-    "finish_reason": "stop",
-    "correct": False,
-    "level": "1",
-    "subject": None,
-    "value": None,
-    "turns": None,
-    "valid": None,
-}
 # The tries at problems of a kind over all rounds and nights; the older they are, the less they count.
 # `problem_id`: the kind.
-SOLVE_RATES = schema(
-    {"problem_id": pa.string(), "benchmark": pa.string(), "night": pa.string(), "policy_digest": pa.string()}
-    | {"tried": pa.float64(), "solved": pa.float64()},
-    {"level": pa.string()},
+SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
+    {
+        "problem_id": "arithmetic/1/minus",
+        "benchmark": "arithmetic",
+        "night": "2026-11-21",
+        "policy_digest": "a1d06c1306264fd923bb",
+        "tried": 23.84,
+        "solved": 8.0,
+    },
+    {"level": "1"},
 )
-SOLVE_RATES_EXAMPLE: Row = {
-    "problem_id": "arithmetic/1/minus",
-    "benchmark": "arithmetic",
-    "night": "2026-11-21",
-    "policy_digest": "a1d06c1306264fd923bb",
-    "tried": 23.84,
-    "solved": 8.0,
-    "level": "1",
-}
-
-# The arms of the curriculum after a round: see `tasks/rollouts/curriculum.py`. `probability`: that a problem drawn for
-# the round is of it; null where it was not to be drawn. `signal`: the mean absolute advantage in this round. `solved`:
-# the share solved when it was last drawn. `estimate`: what `choice` draws by; null where that needs none, or nothing is
-# known.
-ARMS = schema(
-    {"arm": pa.string(), "choice": pa.string(), "drawn": pa.int32(), "tokens": pa.int64()},
-    {"probability": pa.float64(), "signal": pa.float64(), "solved": pa.float64(), "estimate": pa.float64()},
-)
-ARMS_EXAMPLE: Row = {
-    "arm": "arithmetic/1/minus",
-    "choice": "signal",
-    "drawn": 3,
-    "tokens": 642,
-    "probability": 0.21,
-    "signal": 0.44,
-    "solved": 0.5,
-    "estimate": 0.41,
-}
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""A home in which the starter student serves by day, without a night before."""
+"""A home in which the starter student serves by day, although there was no night."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from conf.storage.home import Home
 
 
 def home_with_champion(root: Path) -> Path:
-    """Make the home anew; return its root."""
+    """Make the home, replacing what was there; return its root."""
     from models.hf.checkpoint import keep, write_lineage  # with MLflow and torch, seconds to import
     from tasks.monitoring.tracking import Tracking
     from tasks.registry.mlflow_registry import Registry

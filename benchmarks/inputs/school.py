@@ -8,9 +8,9 @@ SCHOOL = Path("school")
 
 
 def make(folder: Path) -> Path:
-    """Create a folder and return it; `school` around it is private to its owner, as a night's home must be.
+    """Create a folder and return it. If it is in `school`, that becomes private, as a night's home must be.
 
-    Raises InputError where `school` is no folder.
+    Raises InputError if `school` is not a folder.
     """
     if SCHOOL.resolve() in folder.resolve().parents:
         Home(SCHOOL.resolve()).make_private()

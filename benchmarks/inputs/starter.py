@@ -12,7 +12,7 @@ from conf.sections.lessons import DistillConfig
 
 STARTER, STUDIED = SCHOOL / "benchmarks" / "starter", SCHOOL / "benchmarks" / "studied"
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
-MADE = f"{LESSONS!r}, each step rounded by chance"  # how it was made: another recipe makes another model
+RECIPE = f"{LESSONS!r}, each step rounded by chance"
 
 
 def starter(folder: Path = STARTER) -> Path:
@@ -26,12 +26,12 @@ def starter(folder: Path = STARTER) -> Path:
 
 
 def studied() -> Path:
-    """Return the folder of the starter fine-tuned on 768 worked exercises of the starter night's kind, none of an exam.
+    """Return the folder of the starter after fine-tuning on 768 worked exercises, none of which is an exam's.
 
-    Made if it is missing or was made with another recipe; that takes a few minutes on two cores.
+    It is made if it is missing or came from another recipe, which takes a few minutes on two cores.
     """
     note = STUDIED.with_suffix(".txt")
-    if STUDIED.exists() and note.exists() and note.read_text() == MADE:
+    if STUDIED.exists() and note.exists() and note.read_text() == RECIPE:
         return STUDIED
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
     from models.lessons.sft_preference import distill
@@ -57,5 +57,5 @@ def studied() -> Path:
         note.unlink(missing_ok=True)
         shutil.rmtree(STUDIED, ignore_errors=True)
         model.rename(STUDIED)
-        note.write_text(MADE)
+        note.write_text(RECIPE)
     return STUDIED

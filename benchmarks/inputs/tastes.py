@@ -1,7 +1,7 @@
-"""Picks of an owner with a known taste, to measure reward models.
+"""Picks by a known taste, to measure reward models and judges.
 
-Every pick shows five answers to a generated exercise, of five different lengths. Neither length nor wording tells
-whether an answer is correct.
+Every pick shows five answers of different lengths to a generated exercise. Neither length nor wording tells whether an
+answer is correct.
 """
 
 import itertools
@@ -29,10 +29,9 @@ REMARKS = (
 
 
 def picks(taste: Taste, count: int, seed: str, *, noise: float = 0.0) -> list[Choice]:
-    """Return `count` picks, the same for the same arguments.
+    """Return `count` picks, always the same for the same arguments.
 
-    `short`: the shortest answer is picked. `correct`: the only correct one of five. `none`: any. A share of `noise` is
-    picked at random among all five instead.
+    `short` picks the shortest answer, `correct` the only correct one, `none` any. A share `noise` of them is random.
     """
     chance = random.Random(f"taste {taste} {seed}")
     drawn = itertools.islice(exercises(f"taste {seed}", Arithmetic(levels=["1", "2"]).levels, "train"), count)

@@ -4,17 +4,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
-from tasks.workers.worker import die_with_parent
+from models.engine.environment import engine_environment
+from tasks.workers.worker import Worker, die_with_parent
 
 
 def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any:
-    """Run a module in a child process; return what it prints as JSON in its last line.
+    """Run a module in a child process; return the JSON that it prints in its last line.
 
     `environment` adds to this process's own. The child is killed when this process ends, however it ends.
-    Raises CalledProcessError where the child fails.
+    Raises CalledProcessError if the child fails.
     """
     parent = os.getpid()
     finished = subprocess.run(
@@ -26,3 +30,13 @@ def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any
         preexec_fn=lambda: die_with_parent(parent),
     )
     return json.loads(finished.stdout.splitlines()[-1])
+
+
+@contextmanager
+def engine() -> Iterator[Worker]:
+    """Yield an engine's process, whose output goes into a temporary log."""
+    with (
+        tempfile.NamedTemporaryFile() as log,
+        closing(Worker("engine", engine_environment(), Path(log.name))) as worker,
+    ):
+        yield worker

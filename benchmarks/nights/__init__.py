@@ -1,1 +1,1 @@
-"""Whole nights: run, timed and traced."""
+"""Nights that are run and measured."""

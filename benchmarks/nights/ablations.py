@@ -1,6 +1,6 @@
 """Small nights of conf/full_day.yaml, each without one part of what it learns from; each leaves one line.
 
-A night is bounded by its numbers of rounds and steps, not by time, so that it learns the same on any machine.
+Numbers of rounds and steps bound a night, not time, so that it learns the same on any machine.
 """
 
 import importlib.metadata
@@ -10,12 +10,11 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.nights.timed import run_night
+from benchmarks.nights.whole import whole_night
 from conf.load import STARTER, identity, load_night
 from conf.schema import NightConfig
 from conf.sections.stages import StageConfig
@@ -75,7 +74,7 @@ class Run:
     """A finished night of a variant, with the accuracies in its first quiz and its last: before and after the night.
 
     `settings`: the identity of its configuration; only nights of the current one are compared. `minutes`: of the whole
-    command; None where it was interrupted.
+    command; None if it was interrupted.
     """
 
     variant: str
@@ -121,13 +120,12 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
     settings = settings_of(variant)
     home = homes / f"{variant.replace(' ', '-')}-{settings}-{_commit()}-seed-{seed}"
     exams = homes / f"exams-{_commit()}"
-    resumed, started = home.exists(), time.monotonic()
     if exams.exists():
         shutil.copytree(exams, home / "exams", dirs_exist_ok=True)
     unpacked = (f"student.source={student.resolve()}", f"on_policy.teacher={teacher.resolve()}")  # once for all nights
-    folder = run_night(home, [*SMALL, _stages(), *VARIANTS[variant], *unpacked, f"seed={seed}"], config=FULL_DAY)
-    summary = json.loads((folder / "summary.json").read_text())
-    outcome = json.loads((folder / "fit_reward_model" / "outcome.json").read_text())
+    overrides = [*SMALL, _stages(), *VARIANTS[variant], *unpacked, f"seed={seed}"]
+    summary = whole_night(home, *overrides, config=FULL_DAY)
+    outcome = json.loads((summary["folder"] / "fit_reward_model" / "outcome.json").read_text())
     before, *_, after = summary["quizzes"].values()
     finished = Run(
         variant,
@@ -137,12 +135,13 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
         candidate=after["accuracy"],
         problems=after["n"],
         reward_model_served=outcome["serves"],
-        minutes=None if resumed else round((time.monotonic() - started) / 60, 2),
+        minutes=summary["minutes"],
         machine=machine(),
         commit=_commit(),
         versions=_versions(),
     )
-    record(finished, results)
+    with results.open("a") as file:
+        file.write(json.dumps(vars(finished)) + "\n")
     shutil.copytree(home / "exams", exams, dirs_exist_ok=True)
     shutil.rmtree(home)
     return finished
@@ -157,12 +156,6 @@ def machine() -> str:
     """Return the processor and the number of cores that may be used."""
     named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     return f"{named[1] if named else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
-
-
-def record(finished: Run, file: Path) -> None:
-    """Append a run to the file of all runs."""
-    with file.open("a") as stream:
-        stream.write(json.dumps(vars(finished)) + "\n")
 
 
 def recorded(file: Path) -> list[Run]:

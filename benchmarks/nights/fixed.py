@@ -1,27 +1,27 @@
-"""Where a starter night's time goes apart from lessons, answers and updates: a night with next to none of them.
+"""What a starter night costs apart from lessons, answers and updates, measured by a night with next to none of them.
 
-Wall-clock seconds by stage, as the night itself announces them, and processor seconds by process: what an idle machine
-with enough cores would not shorten.
+Wall-clock seconds by stage, as the night announces them, and processor seconds by process.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from benchmarks.machine.processes import OTHER, processes
 from benchmarks.nights.timed import OF_A_ROUND, Moment, metrics_of, moments, run_night
+from benchmarks.outputs.page import markdown
 
-LEAST = [  # a whole night with as little to answer and to learn as there can be: no lesson, thus no quiz of it
+LEAST = [  # no lesson, thus no quiz of it
     *("budget_minutes=null", "exam.target.problems=8", "exam.guards=[]", "distill.steps=0", "day.generated_traces=0"),
     *("day.generated_preferences=0", "grpo.rounds=1", "grpo.quiz_every_rounds=0", "grpo.prompts_per_round=8"),
     *("grpo.min_useful_groups=1", "grpo.max_completion_tokens=8", "exam.max_completion_tokens=8"),
 ]
 FIRST, BETWEEN, LAST = "before the first stage", "between the stages", "after the last stage"
-OTHERS = "others"
-ROLES = {"sqlite_server": "Prefect's server", "nights.timed": "the command"}  # by what a command line contains
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,23 @@ def fixed(home: Path) -> Fixed:
     used: dict[int, float] = {}
 
     def watch(_: Path) -> bool:
-        for process in psutil.Process().children(recursive=True):
-            try:
-                spent, role = process.cpu_times(), _role(process)
-            except psutil.Error:  # it has just ended
-                continue
-            used[process.pid] = spent.user + spent.system
-            if role != OTHERS or process.pid not in roles:  # one that begins or ends has no command line
-                roles[process.pid] = role
+        for role, process in processes():
+            with suppress(psutil.Error):  # it has just ended
+                spent = process.cpu_times()
+                used[process.pid] = spent.user + spent.system
+                if role != OTHER or process.pid not in roles:
+                    roles[process.pid] = role
         return False
 
     began = time.time()
     folder = run_night(home, LEAST, until=watch)
     ended = time.time()
     done = metrics_of(folder, 1) or {}
-    processes: dict[str, float] = defaultdict(float)
+    by_role: dict[str, float] = defaultdict(float)
     for process, seconds in used.items():
-        processes[roles[process]] += seconds
+        by_role[roles[process]] += seconds
     work = sum(done.get(name, 0.0) for name in ("seconds_generate", "seconds_update"))
-    return Fixed(by_stage(moments(folder), began, ended), work, dict(sorted(processes.items())))
+    return Fixed(by_stage(moments(folder), began, ended), work, dict(sorted(by_role.items())))
 
 
 def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, float]:
@@ -83,16 +81,9 @@ def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, f
 
 def page(found: Fixed) -> str:
     """Return both lists as Markdown."""
-    lines = ["| part | seconds |", "|:--|--:|"]
-    lines += [f"| {name} | {seconds:.1f} |" for name, seconds in found.stages.items()]
-    lines += [f"| of these answers and update of the round | −{found.work:.1f} |"]
-    lines += [f"| **together** | **{found.seconds:.1f}** |", "", "| process | processor seconds |", "|:--|--:|"]
-    lines += [f"| {name} | {seconds:.1f} |" for name, seconds in found.processes.items()]
-    return "\n".join([*lines, f"| **together** | **{sum(found.processes.values()):.1f}** |"])
-
-
-def _role(process: psutil.Process) -> str:
-    command = " ".join(process.cmdline())
-    if "multiprocessing.spawn" in command:
-        return "the engine" if "VLLM_ENABLE_V1_MULTIPROCESSING" in process.environ() else "the trainer"
-    return next((role for mark, role in ROLES.items() if mark in command), OTHERS)
+    stages = {**found.stages, "of these, answers and update of the round": -found.work, "**together**": found.seconds}
+    used = {**found.processes, "**together**": sum(found.processes.values())}
+    tables = {"part | seconds": stages, "process | processor seconds": used}
+    return "\n\n".join(
+        markdown(head, ([name, f"{seconds:.1f}"] for name, seconds in lines.items())) for head, lines in tables.items()
+    )

@@ -1,4 +1,4 @@
-"""The runs that are compared: a student learns for a given time, and its weights are kept on the way.
+"""Runs in which a student learns for a given time; its weights are kept on the way.
 
 Each run returns points (seconds of learning, checkpoint); the checkpoints are evaluated afterwards.
 """
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import engine, json_of
 from benchmarks.nights.timed import (
     FEW_ROUNDS,
     Round,
@@ -22,25 +22,20 @@ from benchmarks.nights.timed import (
     why_over,
 )
 from conf.load import STARTER, load_night
-from models.engine.environment import engine_environment, trainer_environment
+from models.engine.environment import trainer_environment
 from rewards.arithmetic import Arithmetic
-from tasks.workers.worker import Worker
 
 Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: the time ends a run
-NIGHTS = {  # the first is the starter's, 48 × 8; each other differs from it in one thing
+NIGHTS = {  # the first is the starter's; each other differs from it in one thing
     "choice": ["grpo.refills=0"],
     "choice and refills": ["grpo.refills=1"],
     "even draw": ["grpo.refills=0", "grpo.exploration=1.0"],
     "two steps a round": ["grpo.steps_per_round=2"],
     "two steps at 1.5e-5": ["grpo.steps_per_round=2", "optimizer.learning_rate=1.5e-5"],
-    "half of 48 × 8": ["grpo.train_on=4"],
-    "96 × 4": ["grpo.prompts_per_round=96", "grpo.group_size=4"],
-    "24 × 16": ["grpo.prompts_per_round=24", "grpo.group_size=16"],
-    "std": ["grpo.scale=std"],
+    "half of each group": ["grpo.train_on=4"],
     "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],
 }
-LAST = 4  # checkpoints whose weights are averaged
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 
 
@@ -61,11 +56,10 @@ def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) ->
     """Return the points of a run: the student at 0 s, then checkpoints, the last one at or just after `seconds`."""
     kept = work / "kept"
     kept.mkdir(parents=True)
-    found = (
-        _by_night(NIGHTS[variant], student, seed, seconds, work / "home", kept)
-        if variant in NIGHTS
-        else _by_trl(*TRL[variant], student, seed, seconds, kept)
-    )
+    if variant in NIGHTS:
+        found = _by_night(NIGHTS[variant], student, seed, seconds, work / "home", kept)
+    else:
+        found = _by_trl(*TRL[variant], student, seed, seconds, kept)
     beyond = next((place for place, (at, _) in enumerate(found) if at >= seconds), len(found))
     return [(0.0, student), *found[: beyond + 1]]
 
@@ -74,37 +68,20 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
     """Return each checkpoint's greedy accuracy on a fixed part of the exam's levels 1 and 2."""
     # Prefect reads the environment when it is imported
     from tasks.evaluation.answering import answer_questions, render_prompts
+    from tasks.rollouts.episodes import Player
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))
     exam = benchmark.problems("test")
     chosen = exam[:: max(1, len(exam) // problems)][:problems]
-    engine = Worker("engine", engine_environment())
     found = []
-    for checkpoint in checkpoints:
-        prompts = render_prompts(benchmark, chosen, checkpoint, config.student)
-        arguments = (checkpoint, config.student, config.sampler, config.exam.max_completion_tokens, engine)
-        rows = answer_questions(benchmark, chosen, prompts, *arguments)
-        found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
-    engine.close()
+    with engine() as worker:
+        for checkpoint in checkpoints:
+            prompts = render_prompts(benchmark, chosen, checkpoint, config.student)
+            player = Player(checkpoint, config.student, config.sampler, worker, config.exam.max_completion_tokens, 0.0)
+            rows = answer_questions(benchmark, chosen, prompts, player)
+            found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     return found
-
-
-def averaged(points: Sequence[Point], folder: Path) -> Path:
-    """Write the mean of the last checkpoints' weights, rounded once."""
-    from safetensors.torch import load_file, save_file
-
-    last = [checkpoint for _, checkpoint in points[-LAST:]]
-    shutil.copytree(last[-1], folder)
-    for file in folder.glob("*.safetensors"):
-        parts = [load_file(checkpoint / file.name) for checkpoint in last]
-        mean = {
-            name: (sum(part[name].float() for part in parts) / len(parts)).to(tensor.dtype)  # pyright: ignore
-            for name, tensor in parts[-1].items()
-        }
-        save_file(mean, file, metadata={"format": "pt"})
-    (folder / "probe.json").unlink(missing_ok=True)  # of other weights
-    return folder
 
 
 def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:
@@ -122,7 +99,7 @@ def _by_night(
 ) -> list[Point]:
     """Run the real night without lessons and quizzes; end it when its time is over.
 
-    Raises RuntimeError where its rounds end before.
+    Raises RuntimeError if its rounds end before.
     """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
     own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
@@ -141,7 +118,7 @@ def _by_night(
 
 
 def _points(folder: Path, kept: Path) -> list[Point]:
-    """Return the rounds so far, once the second is over: it tells how long the start of the first one took."""
+    """Return the rounds so far, once the second is over: it shows how long the start of the first one took."""
     done = [one for one in rounds_of(moments(folder)) if metrics_of(folder, one.number) is not None]
     if len(done) < 2:
         return []
@@ -167,16 +144,8 @@ def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
 def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, seconds: float, kept: Path) -> list[Point]:
     """Run TRL in a child process."""
     config = load_night(STARTER)
-    what = {
-        "student": str(student),
-        "kept": str(kept),
-        "seed": seed,
-        "seconds": seconds,
-        "prompts": prompts,
-        "size": size,
-        "batch": batch,
-        "max_tokens": config.grpo.max_completion_tokens,
-        "rate": config.optimizer.learning_rate,
-    }
+    what = {"student": str(student), "kept": str(kept), "seed": seed, "seconds": seconds}
+    what |= {"prompts": prompts, "size": size, "batch": batch}
+    what |= {"max_tokens": config.grpo.max_completion_tokens, "rate": config.optimizer.learning_rate}
     points = json_of("benchmarks.trl.learning", json.dumps(what), environment=trainer_environment())
     return [(at, Path(folder)) for at, folder in points]

@@ -1,20 +1,18 @@
 """Short nights of rounds alone, from the same student, compared in pairs of the same seed."""
 
-import json
-import math
 import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
-from benchmarks.machine.child import json_of
 from benchmarks.nights.learning_runs import distilled
-from conf.load import STARTER
+from benchmarks.nights.whole import whole_night
+from benchmarks.outputs.page import joined, markdown
 from conf.storage.home import Home
 
 HOMES = SCHOOL / "short_nights"
@@ -44,15 +42,15 @@ class Run(NamedTuple):
 
 
 def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) -> dict[str, list[Run]]:
-    """Return the outcomes of each variant, which is some settings, in the order of the seeds; run seed by seed."""
+    """Run the variants, each of which is some settings, seed by seed; return each one's outcomes in seed order."""
     nights = {(name, seed): short_night(name, seed, settings) for seed in seeds for name, settings in variants.items()}
     return {name: [nights[name, seed] for seed in seeds] for name in variants}
 
 
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
-    """Return the outcome of a seed's night, which begins with the student that the starter night's lessons made.
+    """Return the outcome of a seed's night, which starts with the student after the starter night's lessons.
 
-    All nights have the same first student. It answers the exam, 400 problems of all five levels of Arithmetic, once.
+    All nights have the same first student, which answers the exam (400 problems of all five levels of Arithmetic) once.
     A finished night is not run again, even if another benchmark asks for it.
     """
     student = distilled(starter(), 1, make(HOMES) / "student")
@@ -60,31 +58,23 @@ def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
     if exams.exists() and not home.root.exists():
         home.make_private()
         shutil.copytree(exams, home.exams)
-    overrides = [f"seed={seed}", f"student.source={student.resolve()}", *SETTINGS, *settings]
-    arguments = ["--json", "--config", str(STARTER), "--date", "2026-01-01", *(f"--set={each}" for each in overrides)]
-    summary = json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.root)})
+    summary = whole_night(home.root, f"seed={seed}", f"student.source={student.resolve()}", *SETTINGS, *settings)
     if not exams.exists():
         shutil.copytree(home.exams, exams)
-    folder = home.night(summary["night"])
-    decision = json.loads((folder / "decide" / "decision.json").read_text())
-    sampled = [pd.read_parquet(file, columns=["token_ids"]) for file in folder.glob("round-*/**/rollouts.parquet")]
-    tokens = sum(int(table["token_ids"].map(len).sum()) for table in sampled)
-    return Run(folder, decision["growth"]["difference"], tokens)
+    sampled = summary["folder"].glob("round-*/**/rollouts.parquet")
+    tokens = sum(int(pd.read_parquet(file, columns=["token_ids"])["token_ids"].map(len).sum()) for file in sampled)
+    return Run(summary["folder"], summary["growth"]["difference"], tokens)
 
 
-def table(found: Mapping[str, Sequence[Run]], first: str, reference: str) -> str:
-    """Return the gains in Markdown: `first` heads the first column, the variants are compared to `reference`."""
-    lines = [
-        f"| {first} | gain, each seed | mean | per million tokens | against {reference} |",
-        "|---|---|---|---|---|",
-    ]
+def table(found: Mapping[str, Sequence[Run]], reference: str) -> str:
+    """Return the gains in Markdown; the variants are compared to `reference`."""
+    rows = []
     for variant, runs in found.items():
         gains = [run.gain for run in runs]
         rate = statistics.mean(1e6 * run.gain / run.tokens for run in runs)
-        each = ", ".join(f"{gain:+.3f}" for gain in gains)
         beside = "" if variant == reference else against(gains, [run.gain for run in found.get(reference, [])])
-        lines.append(f"| {variant} | {each} | {statistics.mean(gains):+.3f} | {rate:+.2f} | {beside} |")
-    return "\n".join(lines)
+        rows.append([variant, joined(gains, "+.3f"), f"{statistics.mean(gains):+.3f}", f"{rate:+.2f}", beside])
+    return markdown(f"problems | gain, each seed | mean | per million tokens | against {reference}", rows)
 
 
 def against(gains: Sequence[float], others: Sequence[float]) -> str:
@@ -97,9 +87,9 @@ def against(gains: Sequence[float], others: Sequence[float]) -> str:
 
 
 def students_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Return Student's 95 % interval of the mean of two differences or more, mean ± t · s / √n."""
-    from scipy.stats import t
+    """Return Student's 95 % interval of the mean of two differences or more."""
+    from scipy.stats import ttest_1samp
 
-    mean, count = statistics.mean(differences), len(differences)
-    half = float(t.ppf(0.975, count - 1)) * statistics.stdev(differences) / math.sqrt(count)
-    return mean - half, mean + half
+    found: Any = ttest_1samp(differences, 0.0)
+    low, high = found.confidence_interval(0.95)
+    return float(low), float(high)

@@ -2,29 +2,26 @@
 
     NIGHTSCHOOL_HOME=… python -m benchmarks.nights.sampling [--repeats 3]
 
-samples rounds of the home's night again with the committed stage (through the engine's process, with the sync check and
-the table) and nothing else running; in between, plain vLLM does the same in its own process with the same settings.
-Prints one JSON object.
+samples rounds of the home's night again as the stage does (in the engine's process, with the sync check and the table),
+with nothing else running; in between, plain vLLM does the same in its own process with the same settings. Prints one
+JSON object.
 """
 
 import argparse
 import json
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from benchmarks.machine.child import engine
 from benchmarks.nights.timed import DATE
 from conf.load import load_night
-from conf.schema import EngineConfig
+from conf.schema import EngineConfig, NightConfig
 from conf.storage.home import Home
 from flows import environment
-from flows.orchestration.server import prefect_api
-from models.engine.environment import CPU_BLOCK, engine_environment, kv_cache_bytes
-from tasks.workers.worker import Worker
-
-if TYPE_CHECKING:
-    from flows.run.context import Night
+from models.engine.environment import CPU_BLOCK, kv_cache_bytes
 
 _llm: Any = None  # in the plain process
 Sampled = tuple[int, float]  # tokens, seconds
@@ -36,71 +33,56 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
     environment.prepare()
-    from prefect import flow  # it reads the environment when it is imported
-
-    measured: Any = flow(name="sampling")(compare)
-    with prefect_api(Home.here().root, None):
-        print(json.dumps(measured(repeats)))
-
-
-def compare(repeats: int) -> dict[str, float]:
-    """Return tokens per second of the whole sample stage, of its call to the engine, and of plain vLLM."""
-    from flows.run.context import Night
-
-    home = Home.here()
-    night = Night(home, DATE, load_night(home.night(DATE) / "config.yaml"))
-    before = ours(night, repeats, "before")
-    offline = plain(night, repeats)
-    after = ours(night, repeats, "after")
-    return {
-        "stage": rate([sampled for sampled, _ in before + after]),
-        "generate": rate([sampled for _, sampled in before + after]),
+    folder = Home.here().night(DATE)
+    config = load_night(folder / "config.yaml")
+    prompts = folder / "round-02" / "select_prompts"  # in the second round some solve rates are known
+    checkpoint = Home.here().checkpoints / (folder / "distill" / "checkpoint.txt").read_text()
+    before = ours(config, prompts, checkpoint, repeats)
+    offline = plain(config, prompts, checkpoint, repeats)
+    found = [*before, *ours(config, prompts, checkpoint, repeats)]
+    rates = {
+        "stage": rate([sampled for sampled, _ in found]),
+        "generate": rate([sampled for _, sampled in found]),
         "offline": rate(offline),
     }
+    print(json.dumps(rates))
 
 
-def ours(night: "Night", repeats: int, place: str) -> list[tuple[Sampled, Sampled]]:
+def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[tuple[Sampled, Sampled]]:
     """Return tokens with the seconds of the stage and of the engine's call, without the first run, which starts it."""
-    from tasks.rollouts.sample import sample
+    from tasks.rollouts.sample import sample  # Prefect reads the environment when it is imported
     from tasks.stage import committed
     from tasks.tables import read_rollouts
 
-    config, found = night.config, []
-    for number in range(repeats + 1):
-        artifact = sample(
-            night.folder,
-            f"sampled-{place}/{number}",
-            prompts=committed(_prompts(night)),
-            checkpoint=_checkpoint(night),
-            grpo=config.grpo,
-            config=config.sampler,
-            trust_remote_code=False,
-            seed=number,
-            engine=night.engine,
-        )
-        tokens = sum(len(rollout.token_ids) for rollout in read_rollouts(artifact.folder / "rollouts.parquet"))
-        found.append(((tokens, artifact.seconds), (tokens, artifact.figure("generate"))))
-    night.engine.close()
+    found = []
+    with engine() as worker, tempfile.TemporaryDirectory() as work:
+        for number in range(repeats + 1):
+            started = time.perf_counter()
+            figures = sample.write(
+                Path(work),
+                prompts=committed(prompts),
+                checkpoint=checkpoint,
+                grpo=config.grpo,
+                config=config.sampler,
+                trust_remote_code=False,
+                seed=number,
+                engine=worker,
+            )
+            seconds = time.perf_counter() - started
+            tokens = sum(len(rollout.token_ids) for rollout in read_rollouts(Path(work) / "rollouts.parquet"))
+            found.append(((tokens, seconds), (tokens, (figures or {})["generate"])))
     return found[1:]
 
 
-def plain(night: "Night", repeats: int) -> list[Sampled]:
+def plain(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[Sampled]:
     """Return the same for vLLM alone, used as in its documentation, in the same environment."""
     from tasks.tables import PROMPTS, read_table
 
-    config = night.config
-    prompts = read_table(_prompts(night) / "prompts.parquet", PROMPTS).prompt_token_ids
-    worker = Worker("plain", engine_environment(), night.folder / "logs" / "plain.log")
-    arguments = (
-        _checkpoint(night),
-        config.sampler,
-        [list(map(int, tokens)) for tokens in prompts],
-        config.grpo.group_size,
-        config.grpo.max_completion_tokens,
-    )
-    found = [worker.call(offline_generate, *arguments, seed=number) for number in range(repeats + 1)]
-    worker.close()
-    return found[1:]
+    table = read_table(prompts / "prompts.parquet", PROMPTS).prompt_token_ids
+    asked, grpo = [list(map(int, tokens)) for tokens in table], config.grpo
+    arguments = (checkpoint, config.sampler, asked, grpo.group_size, grpo.max_completion_tokens)
+    with engine() as worker:
+        return [worker.call(offline_generate, *arguments, seed=number) for number in range(repeats + 1)][1:]
 
 
 def offline_generate(
@@ -138,15 +120,6 @@ def offline_generate(
 def rate(sampled: Sequence[Sampled]) -> float:
     """Return tokens per second."""
     return sum(tokens for tokens, _ in sampled) / sum(seconds for _, seconds in sampled)
-
-
-def _prompts(night: "Night") -> Path:
-    """Return the folder of a round's prompts; in the second round some solve rates are known."""
-    return night.folder / "round-02" / "select_prompts"
-
-
-def _checkpoint(night: "Night") -> Path:
-    return night.home.checkpoints / (night.folder / "distill" / "checkpoint.txt").read_text()
 
 
 if __name__ == "__main__":

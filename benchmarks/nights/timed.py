@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -20,7 +19,7 @@ from typing import Any
 
 from conf.load import STARTER
 from conf.storage.home import SUMMARY, Home
-from tasks.workers.worker import die_with_parent
+from flows.run.child import end_child, start_child
 
 DATE = "2026-01-01"
 MOMENTS, LOG = "moments.jsonl", "night.log"
@@ -58,7 +57,7 @@ class Round:
 
 
 class Notes(logging.Handler):
-    """Records what `Night.announce` logs, one line per moment."""
+    """Records what `Night.announced` logs, one line per moment."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(logging.INFO)
@@ -75,32 +74,23 @@ class Notes(logging.Handler):
 def run_night(
     home: Path, overrides: Sequence[str], until: Callable[[Path], bool] | None = None, config: Path = STARTER
 ) -> Path:
-    """Run a night in the home, or kill it when `until(night's folder)` is true; return the night's folder.
+    """Run a night in the home, killing it once `until(night's folder)` is true; return the night's folder.
 
-    Raises RuntimeError where the night fails.
+    Raises RuntimeError if the night fails.
     """
     school = Home(home.resolve())
     school.make_private()
     folder = school.night(DATE)
     command = [sys.executable, "-m", "benchmarks.nights.timed", str(home / MOMENTS), "night", "--json", "--date", DATE]
     command += ["--config", str(config), *(f"--set={override}" for override in overrides)]
-    parent = os.getpid()
-    with (home / LOG).open("w") as log:
-        night = subprocess.Popen(
-            command,
-            env=os.environ | {"NIGHTSCHOOL_HOME": str(home.resolve())},
-            stdout=log,
-            stderr=log,
-            preexec_fn=lambda: die_with_parent(parent),
-        )
-        try:
-            while night.poll() is None:
-                if until is not None and until(folder):
-                    return folder
-                time.sleep(POLL)
-        finally:
-            night.kill()  # its children die with it
-            night.wait()
+    night = start_child(command, os.environ | {"NIGHTSCHOOL_HOME": str(school.root)}, home / LOG)
+    try:
+        while night.poll() is None:
+            if until is not None and until(folder):
+                return folder
+            time.sleep(POLL)
+    finally:
+        end_child(night)
     if night.returncode != 0:
         raise RuntimeError(f"the night failed: {(home / LOG).read_text()[-2000:]}")
     return folder

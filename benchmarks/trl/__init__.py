@@ -1,1 +1,1 @@
-"""TRL on the same work."""
+"""TRL doing the same work."""

@@ -23,7 +23,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks.machine.gauge import PRECISION
-from benchmarks.trl.step import rendered, settings
+from benchmarks.trl.step import rendered
+from benchmarks.trl.update import settings
 from models.engine.sync_probe import PROBE_FILE
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt, Problem

@@ -11,35 +11,14 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from benchmarks.machine.gauge import CUDA, PRECISION
-from benchmarks.trl.update import Stopwatch
+from benchmarks.machine.gauge import PRECISION
+from benchmarks.trl.update import Stopwatch, settings
 from models.hf.loading import load_tokenizer
-
-
-def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) -> dict[str, Any]:
-    """Return the settings of GRPOConfig that all benchmarks share: steps on `prompts` × `size` completions."""
-    return {
-        "output_dir": output,
-        "per_device_train_batch_size": batch,
-        "gradient_accumulation_steps": prompts * size // batch,
-        "num_generations": size,
-        "max_completion_length": max_tokens,
-        "gradient_checkpointing": False,
-        "bf16": PRECISION is torch.bfloat16,
-        "use_cpu": not CUDA,
-        "beta": 0.0,
-        "report_to": [],
-        "save_strategy": "no",
-        "logging_strategy": "no",
-        "disable_tqdm": True,
-    }
 
 
 def seconds_per_step(

@@ -39,6 +39,25 @@ class RecordedTrainer(GRPOTrainer):
         return dict(self.recorded)
 
 
+def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) -> dict[str, Any]:
+    """Return the settings of GRPOConfig that all measurements share: steps on `prompts` × `size` completions."""
+    return {
+        "output_dir": output,
+        "per_device_train_batch_size": batch,
+        "gradient_accumulation_steps": prompts * size // batch,
+        "num_generations": size,
+        "max_completion_length": max_tokens,
+        "gradient_checkpointing": False,
+        "bf16": PRECISION is torch.bfloat16,
+        "use_cpu": not CUDA,
+        "beta": 0.0,
+        "report_to": [],
+        "save_strategy": "no",
+        "logging_strategy": "no",
+        "disable_tqdm": True,
+    }
+
+
 def seconds_per_update(
     student: Path,
     rollouts: Sequence[Rollout],
@@ -51,24 +70,10 @@ def seconds_per_update(
 ) -> list[float]:
     """Return the seconds of `steps` updates in our precision, each one step in microbatches of `batch` completions."""
     size = sum(rollout.group == 0 for rollout in rollouts)
-    config = GRPOConfig(
-        str(output),
-        per_device_train_batch_size=batch,
-        gradient_accumulation_steps=len(rollouts) // batch,
-        num_generations=size,
-        max_completion_length=max(len(rollout.token_ids) for rollout in rollouts),
-        gradient_checkpointing=checkpointing,
-        bf16=PRECISION is torch.bfloat16,
-        use_cpu=not CUDA,
-        max_steps=steps,
-        learning_rate=1e-5,
-        loss_type="dapo",
-        beta=0.0,
-        report_to=[],
-        save_strategy="no",
-        logging_strategy="no",
-        disable_tqdm=True,
-    )
+    longest = max(len(rollout.token_ids) for rollout in rollouts)
+    shared = settings(str(output), len(rollouts) // size, size, batch, longest)
+    shared["gradient_checkpointing"] = checkpointing
+    config = GRPOConfig(**shared, max_steps=steps, learning_rate=1e-5, loss_type="dapo")
     stopwatch = Stopwatch()
     trainer = RecordedTrainer(
         AutoModelForCausalLM.from_pretrained(student, dtype=getattr(torch, weights)),

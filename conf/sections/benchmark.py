@@ -11,7 +11,6 @@ BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "tri
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
 GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
-ENVIRONMENTS = ("ants",)  # benchmarks whose problems are played for several turns
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
 TIERS = ("0", "1", "2", "3", "4", "5", "6")  # the levels of ants

@@ -5,11 +5,11 @@ import difflib
 import re
 import time
 import zoneinfo
-from collections.abc import Callable
 from typing import Annotated
 
 import tzlocal
-from pydantic import AfterValidator
+
+from conf.section import checked
 
 CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 NOON = datetime.time(12)
@@ -35,18 +35,8 @@ def time_zone(name: str | None) -> datetime.tzinfo | None:
         raise ValueError(f'"{name}" is not a time zone; {example}') from None
 
 
-def _checked(check: Callable[[str], object]) -> AfterValidator:
-    """Refuse a wrong text now rather than at night."""
-
-    def unchanged(text: str) -> str:
-        check(text)
-        return text
-
-    return AfterValidator(unchanged)
-
-
-TimeOfDay = Annotated[str, _checked(time_of_day)]
-TimeZone = Annotated[str, _checked(time_zone)]
+TimeOfDay = Annotated[str, checked(time_of_day)]
+TimeZone = Annotated[str, checked(time_zone)]
 
 
 def machine_zone() -> str:

@@ -1,13 +1,15 @@
 """What a night learns from the day: traces, picks, corrections, feedback and words, and the teacher it may query."""
 
+from functools import partial
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from conf.redact import password_error
-from conf.section import NotInIdentity, Positive, Section, Share
+from conf.redact import ENDPOINT, refuse_password
+from conf.section import NotInIdentity, Positive, Section, Share, checked
 from conf.sections.benchmark import BenchmarkName
 
+EndpointUrl = Annotated[str, checked(partial(refuse_password, instead=ENDPOINT))]
 Rate = Annotated[float, Field(gt=0)]
 
 
@@ -41,21 +43,11 @@ class EndpointConfig(Section):
     Its key comes from NIGHTSCHOOL_TEACHER_KEY or NIGHTSCHOOL_JUDGE_KEY and is never written to disk.
     """
 
-    base_url: NotInIdentity[str] = Field(description='for example "http://127.0.0.1:8000/v1"')
+    base_url: NotInIdentity[EndpointUrl] = Field(description='for example "http://127.0.0.1:8000/v1"')
     model: str = Field(description="its name at the endpoint")
     max_tokens: Positive = Field(default=512, description="tokens of one answer, at most")
     budget_tokens: Positive = Field(default=200_000, description="prompts and answers together, per night")
     budget_minutes: Rate = Field(default=20.0, description="minutes after which a lesson sends no more requests")
-
-    @field_validator("base_url")
-    @classmethod
-    def carries_no_password(cls, url: str) -> str:
-        """Refuse a password: the configuration is written into the night's folder and into MLflow."""
-        if (
-            what := password_error(url, "give the key in NIGHTSCHOOL_TEACHER_KEY or NIGHTSCHOOL_JUDGE_KEY")
-        ) is not None:
-            raise ValueError(what)
-        return url
 
 
 class TeacherConfig(Section):

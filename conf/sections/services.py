@@ -1,29 +1,24 @@
 """Services outside the home: MLflow, Prefect, a Ray cluster, and notifications to the owner."""
 
+from functools import partial
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from conf.redact import MLFLOW, password_error
-from conf.section import Section
+from conf.redact import MLFLOW, refuse_password
+from conf.section import Section, checked
 
 
 class TrackingConfig(Section):
     """Where MLflow keeps its records, and where a promoted checkpoint is pushed."""
 
-    tracking_uri: str | None = Field(default=None, description="an MLflow server's URL; null: SQLite under the home")
+    tracking_uri: Annotated[str, checked(partial(refuse_password, instead=MLFLOW))] | None = Field(
+        default=None, description="an MLflow server's URL; null: SQLite under the home"
+    )
     experiment: str = Field(default="nightschool", description="name of the MLflow experiment")
     hub_repo: Annotated[str, Field(pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*$")] | None = Field(
         default=None, description="owner/name on the Hugging Face hub to push promoted checkpoints to; null: none"
     )
-
-    @field_validator("tracking_uri")
-    @classmethod
-    def carries_no_password(cls, uri: str | None) -> str | None:
-        """Refuse a password: the configuration is written into the night's folder and into MLflow."""
-        if uri is not None and (what := password_error(uri, MLFLOW)) is not None:
-            raise ValueError(what)
-        return uri
 
 
 class AlarmsConfig(Section):

@@ -75,7 +75,9 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
         if not disk_is_full(error):
             raise
         written = size_of(path)
-        _remove(path)
+        shutil.rmtree(path, ignore_errors=True)  # does nothing to a file
+        with suppress(OSError):
+            path.unlink()
         if isinstance(error, DiskFullError):  # from a nested guard, which knows better what was needed
             raise
         raise full_disk(path, needed, written) from error
@@ -114,10 +116,3 @@ def free_bytes(path: Path) -> int:
 def existing_folder(path: Path) -> Path:
     """Return the path itself, or the nearest folder above it that exists."""
     return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

@@ -15,7 +15,6 @@ SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
-
 Rating = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 TURN_DECAY = 0.9  # of a reward, for each turn of the assistant before the one that it was given for
 
@@ -176,14 +175,7 @@ class Trace(Answer):
 
 Entry = Preference | Correction | Feedback | Conversation | Words | Trace
 _ENTRY: TypeAdapter[Any] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
-KINDS = {
-    "preference": Preference,
-    "correction": Correction,
-    "feedback": Feedback,
-    "conversation": Conversation,
-    "words": Words,
-    "trace": Trace,
-}
+KINDS = ("preference", "correction", "feedback", "conversation", "words", "trace")
 
 
 def read_object(line: bytes) -> dict[str, Any]:

@@ -25,17 +25,12 @@ class Written:
     count: int = 1
 
 
-def append(journal: Path, entries: Iterable[Entry]) -> Path:
-    """Append entries to today's file in the journal's folder, force them to the disk, and return the file.
+def append(journal: Path, entries: Iterable[Entry]) -> Written:
+    """Append entries to today's file in the journal's folder, force them to the disk, and return where they are.
 
     Several programs may do so at once: a lock (flock) makes them take turns. If a program died in the middle of a line,
     that line is ended first, and only it is lost (to the quarantine). Raises InputError if the file cannot be written.
     """
-    return write(journal, entries).file
-
-
-def write(journal: Path, entries: Iterable[Entry]) -> Written:
-    """Append entries as `append` does, and say where they are."""
     lines = [line_of(entry) for entry in entries]
     file = journal / f"{datetime.date.today()}.jsonl"
     try:

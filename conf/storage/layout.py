@@ -1,9 +1,10 @@
 """Where stages and rounds lie in a night's folder."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
+
+from conf.storage.durable import read_json
 
 QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
 DIVISION = "division.json"  # in a night's folder: how its hours are divided
@@ -72,17 +73,6 @@ def check_path(lesson: str) -> str:
     return f"{lesson}_check"
 
 
-def rehearsal_path(lesson: str) -> str:
-    """Return the path of a lesson's rehearsal: `rehearsal-2` for `distill-2`."""
-    return lesson.replace("distill", "rehearsal")
-
-
-def teacher_path(lesson: str) -> str:
-    """Return the path of the stage that asks a teacher for a lesson: `ask_teacher-2` for `distill-2`."""
-    return lesson.replace("distill", "ask_teacher")
-
-
 def committed_json(folder: Path, name: str) -> Any:
     """Return a committed stage's JSON file; None if there is none. The manifest counts, no digest is checked."""
-    file = folder / name
-    return json.loads(file.read_text()) if (folder / MANIFEST).exists() and file.exists() else None
+    return read_json(folder / name) if (folder / MANIFEST).exists() else None

@@ -146,14 +146,11 @@ def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, pat
     while (other := other_holder()) is not None:
         is_night = other.get("who", NIGHT).startswith(NIGHT)
         if time.monotonic() - begun >= (patience if is_night else UPKEEP_SECONDS):
-            raise NightRunningError(_running(other, root))
+            what = "another night is just starting; wait for it"
+            if "who" in other and "pid" in other:
+                what = f"{other['who']} is running (process {other['pid']}); wait for it, or end it with Ctrl-C there"
+            raise NightRunningError(f"{root}: {what}")
         time.sleep(0.05)
-
-
-def _running(other: dict[str, Any], root: Path) -> str:
-    if "who" in other and "pid" in other:
-        return f"{root}: {other['who']} is running (process {other['pid']}); wait for it, or end it with Ctrl-C there"
-    return f"{root}: another night is just starting; wait for it"
 
 
 def _already_served(root: Path, other: str) -> InputError:

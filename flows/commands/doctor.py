@@ -15,11 +15,10 @@ from rich.table import Table
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.run import sandbox_check
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
-from flows.run.preflight import night_checks
-from flows.run.registry import open_registry
+from flows.run.preflight import layers, night_checks
 from flows.run.speed import check_hours, forecast
+from flows.web.health import open_registry
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
 from tasks.monitoring.tracking import tracking_uri
@@ -42,7 +41,7 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         _gpu(config),
         *_versions(),
         _bubblewrap(),
-        *sandbox_check.layers(config),
+        *layers(config),
         *_preloaded(),
         check_home(home),
         check_disk(home, config),

@@ -71,7 +71,7 @@ def add(as_json: AsJson = False) -> None:
     home = Home.here()
     entries = list(_from_input(home))
     home.make_private()
-    file = append(home.journal, entries)
+    file = append(home.journal, entries).file
     _print({"file": str(file), "added": len(entries)}, as_json, f"{file}: {_counted(len(entries), 'line')} added")
 
 

@@ -1,9 +1,7 @@
 """`nightschool night`: run a night, or resume one that was interrupted."""
 
-import dataclasses
 import os
 import sys
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -22,17 +20,6 @@ from flows.run.dates import check_deadline, checked_date, date_of_night
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for, whatever the night's date."""
-
-    home: Home
-    config: NightConfig
-    now: datetime
-    fresh: bool
-    dry_run: bool
-
-
 def night(
     config: Config = STARTER,
     date_named: Date = None,
@@ -47,10 +34,9 @@ def night(
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
     from flows.commands.console import print_summary  # after the first checks: the libraries take seconds to import
     from flows.run.context import is_dry
-    from flows.run.history import unfinished_before
+    from flows.run.history import resume_command, unfinished_before
     from flows.run.levels import with_next_level
 
-    request = Request(home, settings, now, fresh, dry_run)
     earlier = None if date_named or fresh else unfinished_before(home, date, with_next_level(settings, home, date))
     if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
         if settings.deadline is None:
@@ -58,25 +44,18 @@ def night(
             date = earlier
         else:  # which is past, or will be soon
             _say(f"Resuming the interrupted night {earlier}, which has its exam left; then the night {date} starts.")
-            _finish(request, earlier)
-    summary = _summary(request, date)
+            try:
+                _summary(home, settings, earlier, now, fresh, dry_run)
+            except (NightRunningError, typer.Exit):  # another process runs a night, or Ctrl-C
+                raise
+            except Exception as error:  # must not prevent tonight's night
+                reason = redact(" ".join(str(error).split()))
+                _say(f"The night {earlier} failed ({reason}); resume it with: {resume_command(home.night(earlier))}")
+    summary = _summary(home, settings, date, now, fresh, dry_run)
     print_json(summary) if as_json else print_summary(summary)
 
 
-def _finish(request: Request, date: str) -> None:
-    """Finish the night before, whose hours are over. Its failure must not prevent tonight's."""
-    from flows.run.history import resume_command
-
-    try:
-        _summary(request, date)
-    except (NightRunningError, typer.Exit):  # another process runs a night, or Ctrl-C
-        raise
-    except Exception as error:
-        reason = redact(" ".join(str(error).split()))
-        _say(f"The night {date} failed ({reason}); resume it with: {resume_command(request.home.night(date))}")
-
-
-def _summary(request: Request, date: str) -> dict[str, Any]:
+def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, dry_run: bool) -> dict[str, Any]:
     """Return the summary of a night, which is run or resumed unless it is finished."""
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
@@ -84,44 +63,42 @@ def _summary(request: Request, date: str) -> dict[str, Any]:
     from flows.run.preflight import check_night, finished_summary
     from flows.run.speed import forecast
 
-    request = dataclasses.replace(request, config=with_next_level(request.config, request.home, date))
-    home, config, folder = request.home, request.config, request.home.night(date)
-    summary = None if request.fresh else finished_summary(home, date)
+    config, folder = with_next_level(config, home, date), home.night(date)
+    summary = None if fresh else finished_summary(home, date)
     if summary is not None:
         check_identity(folder, config)
         _say(f"The night {date} is finished; --date starts another one, --fresh starts it over.")
         return summary
     refuse_second(home.root)
-    if resumed := is_begun(folder) and not request.fresh:
+    if resumed := is_begun(folder) and not fresh:
         check_identity(folder, config)
     else:
-        check_deadline(config, date, request.now)
+        check_deadline(config, date, now)
     check_night(home, config, resumed)
     if not resumed and (found := forecast(home, config)):
         _say(found.sentence)
     try:
-        return _run(request, date)
+        return _run(home, config, date, fresh, dry_run)
     except KeyboardInterrupt:
         if is_begun(folder):
             _say(f"\nInterrupted. Committed work is kept; resume with: {resume_command(folder)}")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _run(request: Request, date: str) -> dict[str, Any]:
+def _run(home: Home, config: NightConfig, date: str, fresh: bool, dry_run: bool) -> dict[str, Any]:
     from flows.commands.console import NightProgress
     from flows.orchestration.server import prefect_api
     from flows.run.context import freeze_config
     from flows.run.preflight import finished_summary
 
-    home, config, folder = request.home, request.config, request.home.night(date)
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
         with hold(home.root, f"{NIGHT}{date}"), NightProgress(config):
-            freeze_config(folder, config, request.fresh, request.dry_run)
+            freeze_config(home.night(date), config, fresh, dry_run)
             with prefect_api(home.root, config.prefect.port):
                 from flows.nightly import nightly
 
-                return nightly(config, date, request.dry_run)  # type: ignore[return-value]
+                return nightly(config, date, dry_run)  # type: ignore[return-value]
     except HTTPError as error:
         summary = finished_summary(home, date)
         if summary is None:

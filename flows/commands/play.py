@@ -73,6 +73,7 @@ def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightCo
     from flows.evaluation.models import engine_for, resolve_model
     from models.engine.environment import engine_environment
     from tasks.evaluation.answering import answer_questions, render_prompts
+    from tasks.rollouts.episodes import Player
     from tasks.workers.worker import Worker
 
     model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())
@@ -82,9 +83,9 @@ def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightCo
         engine = Worker("engine", engine_environment(), Path(folder) / "engine.log")
         try:
             prompts = render_prompts(benchmark, [problem], path, model.student)
-            arguments = (path, model.student, engine_for(settings.sampler, path))
             limit = settings.exam.max_completion_tokens
-            (row,) = answer_questions(benchmark, [problem], prompts, *arguments, limit, engine)
+            player = Player(path, model.student, engine_for(settings.sampler, path), engine, limit, 0.0)
+            (row,) = answer_questions(benchmark, [problem], prompts, player)
         finally:
             engine.close()
     return texts_of(row["text"])

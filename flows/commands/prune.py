@@ -22,7 +22,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
             {"what": item.what, "version": item.version, "bytes": item.size, "why": item.why} for item in planned.goes
         ]
         if registry and not dry_run:
-            remove(home, planned, registry)
+            remove(home, planned)
     stays = [
         {"digest": digest, "bytes": bytes_freed(home.checkpoints / digest), "why": why}
         for digest, why in planned.stays.items()

@@ -1,7 +1,6 @@
 """`nightschool serve`: serve the model of the alias `daytime`, for the day's lessons."""
 
 import os
-import signal
 import socket
 import tempfile
 from collections.abc import Sequence
@@ -37,36 +36,26 @@ def serve(
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
     refuse_second_server(home.root)
-    with listener(address, port) as socket_:
+    with listener(address, port) as socket_, tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
         os.environ.update(IMPATIENT)
-        from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
-        from flows.serving.proxy import Gate, listening
-        from flows.serving.supervisor import Serving, checked_daytime, no_daytime
+        from flows.serving.proxy import Gate, listening  # after the first checks: the libraries take seconds to import
+        from flows.serving.supervisor import Serving
         from flows.serving.vllm_server import NAME, EngineServer
-        from flows.serving.whole_model import whole_model
 
-        if (registry := open_registry(home, settings)) is None:
-            raise no_daytime(settings.name)
-        wanted = checked_daytime(home, registry)
-        home.make_private()
         gate = Gate(address.password)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
-        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder, listening(gate, address, socket_):
 
-            def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
-                checkpoint = whole_model(checkpoint, home, settings.student.trust_remote_code)
-                return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
+        def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
+            return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
 
-            def opened(engine: EngineServer, _: Path) -> bool:
-                gate.open(engine.socket)
-                return True
+        def opened(engine: EngineServer) -> bool:
+            gate.open(engine.socket)
+            return True
 
-            serving = Serving(home, registry, gate, start, opened)
+        serving = Serving(home, settings, gate, start, opened)
+        home.make_private()
+        with listening(gate, address, socket_):
             print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
-            try:
-                serving.run(wanted)
-            finally:
-                serving.end()
+            serving.run()
 
 
 def listener(address: Address, port: int) -> socket.socket:

@@ -7,9 +7,7 @@ from typing import Any
 from conf.load import config_of
 from conf.storage.home import Home
 from conf.storage.locks import NIGHT, holder, server_of
-from flows.run.estimate import ROUND, seconds_left
-from flows.run.history import last_finished, nights
-from flows.run.progress import read_progress
+from flows.run.history import ROUND, last_finished, nights, read_progress, seconds_left
 
 LAST = 7  # nights that people are shown; scripts get all
 

@@ -5,9 +5,10 @@ import secrets
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,42 +45,38 @@ def teach(
     home, settings = Home.here(), for_teaching(load_night(config, overrides or []))
     refuse_second(home.root)
     refuse_second_server(home.root)
-    with _in_terminal() if terminal else _page(port, as_json) as show:
+    with ExitStack() as stack:
+        taken = None if terminal else stack.enter_context(listener(HERE, port))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nightschool-")))
         os.environ.update(IMPATIENT)
-        from flows.run.context import prepare_home
-        from flows.run.registry import open_registry  # after the first checks: the libraries take seconds to import
-        from flows.serving.supervisor import Serving, checked_daytime, no_daytime, say
-        from flows.serving.whole_model import whole_model
+        from flows.run.context import prepare_home  # after the first checks: the libraries take seconds to import
+        from flows.serving.supervisor import Serving, say
         from flows.teaching.classroom import Classroom
         from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
         from flows.teaching.records import DayRecord, record_session
 
-        if (registry := open_registry(home, settings)) is None:
-            raise no_daytime(settings.name)
-        wanted = checked_daytime(home, registry)
+        def start(checkpoint: Path, _: Sequence[int]) -> Engine:
+            return Engine(checkpoint, settings, folder, home.root / LOG)
+
+        announce = (lambda _: None) if as_json else say
+        classroom = Classroom(home, settings)
+        serving = Serving(home, settings, classroom, start, classroom.open, announce)
         home.make_private()
         prepare_home(home)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
-        with tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
-
-            def start(checkpoint: Path, _: Sequence[int]) -> Engine:
-                checkpoint = whole_model(checkpoint, home, settings.student.trust_remote_code)
-                return Engine(checkpoint, settings, Path(folder), home.root / LOG)
-
-            classroom, record = Classroom(home, settings), DayRecord(home, settings)
-            classroom.on_lesson = record.lesson
-            announce = (lambda _: None) if as_json else say
-            announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
-            serving = Serving(home, registry, classroom, start, classroom.open, announce)
-            try:
-                show(classroom)
-                serving.run(wanted)
-            finally:
-                classroom.close("the classroom is closed", 0)
-                serving.end()
-                record.close()
-                record_session(home, settings, classroom.session, classroom.taught_now())
+        record = DayRecord(home, settings)
+        classroom.on_lesson = record.lesson
+        announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
+        try:
+            if taken is None:
+                _teach_in_terminal(classroom)
+            else:
+                stack.enter_context(_page(classroom, port, taken, as_json))
+            serving.run()
+        finally:
+            classroom.close("the classroom is closed", 0)
+            record.close()
+            record_session(home, settings, classroom.session, classroom.taught_now())
 
 
 def for_teaching(config: NightConfig) -> NightConfig:
@@ -88,38 +85,27 @@ def for_teaching(config: NightConfig) -> NightConfig:
     return config.model_copy(update={"engine": engine})
 
 
-@contextmanager
-def _page(port: int, as_json: bool) -> Iterator[Callable[["Classroom"], None]]:
-    """Yield a function that serves a classroom's page on a port, and prints where it is once it is ready."""
-    token, stack = secrets.token_urlsafe(32), ExitStack()
+def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> AbstractContextManager[None]:
+    """Serve a classroom's page on a port, and print where it is once the classroom is open."""
+    from flows.serving.proxy import listening
+    from flows.teaching.app import make_app
+
+    token = secrets.token_urlsafe(32)
     address = {"url": f"{HERE.url(port)}/#t={token}", "port": port, "token": token}
-
-    def show(classroom: "Classroom") -> None:
-        from flows.serving.proxy import listening
-        from flows.teaching.app import make_app
-
-        stack.enter_context(listening(make_app(classroom, port, token), HERE, taken))
-        classroom.on_first_open = lambda: (
-            print_json(address) if as_json else print(f"Teach at {address['url']}", flush=True)
-        )
-
-    with listener(HERE, port) as taken, stack:
-        yield show
+    classroom.on_first_open = lambda: (
+        print_json(address) if as_json else print(f"Teach at {address['url']}", flush=True)
+    )
+    return listening(make_app(classroom, port, token), HERE, taken)
 
 
-@contextmanager
-def _in_terminal() -> Iterator[Callable[["Classroom"], None]]:
-    """Yield a function that teaches in this terminal once a classroom is ready, and ends the command after it."""
+def _teach_in_terminal(classroom: "Classroom") -> None:
+    """Teach in this terminal once the classroom is open, and end the command after it."""
+    from flows.teaching.terminal import run
 
-    def show(classroom: "Classroom") -> None:
-        from flows.teaching.terminal import run
+    def session() -> None:
+        try:
+            run(classroom)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
 
-        def session() -> None:
-            try:
-                run(classroom)
-            finally:
-                os.kill(os.getpid(), signal.SIGINT)
-
-        classroom.on_first_open = threading.Thread(target=session, daemon=True).start
-
-    yield show
+    classroom.on_first_open = threading.Thread(target=session, daemon=True).start

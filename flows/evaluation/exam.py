@@ -55,7 +55,7 @@ def exam(
     outcome = figures[0]
     if against:
         for part in outcome:
-            after, before = (table[table.benchmark == part] for table in tables)
+            after, before = tables
             comparison = dataclasses.asdict(compare(part, before, after, seed=config.seed, alpha=config.exam.alpha))
             outcome[part] |= {"against": figures[1][part], "comparison": comparison}
     show_text("exam", "\n".join(f"    {line}" for line in lines_of(outcome)), f"The exam of {checkpoint}")

@@ -1,4 +1,4 @@
-"""The exam of a night: champion and candidate, look by look, and what a candidate that is better must hold."""
+"""The exam of a night: champion and candidate, look by look, what one that is better must hold, and the decision."""
 
 import math
 import time
@@ -12,11 +12,15 @@ from conf.sections.benchmark import ExamPart
 from conf.storage.layout import MANIFEST
 from flows.run.budget import LATE, Division
 from flows.run.context import Night
+from flows.run.levels import level_news
 from models.hf.checkpoint import is_intact
+from tasks.evaluation.decide import decide
 from tasks.evaluation.english import mean_nats
 from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import as_metrics, exam_figures
+from tasks.evaluation.sequential import successor_alpha
 from tasks.evaluation.stored_answers import versions
+from tasks.evaluation.taste import compare_taste
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Version
 from tasks.stage import Artifact
@@ -30,11 +34,6 @@ class Examined:
 
     looks: tuple[Artifact, ...]
     exams: Mapping[str, Artifact]
-
-    @property
-    def last(self) -> Mapping[str, Any]:
-        """What the last look saw."""
-        return self.looks[-1].read_json(LOOK)
 
 
 @dataclass
@@ -142,6 +141,50 @@ class Exam:
 
 def _path(look: int) -> str:
     return f"exam/look-{look}"
+
+
+def decide_night(
+    night: Night,
+    students: Mapping[str, Path],
+    first: Path | None,
+    division: Division,
+    picks: Mapping[str, Artifact],
+    quizzes: Mapping[str, Artifact],
+    unpromoted: int,
+    severe: tuple[str, ...],
+) -> tuple[Artifact, Mapping[str, Artifact]]:
+    """Examine the candidate and decide. Returns the decision, and the exams by role.
+
+    `students`: champion, start, distilled and candidate. `first`: the first student, where it is another than the
+    champion. `picks`: rankings of the held-out picks by champion and candidate. `unpromoted`: nights in a row that made
+    the start. `severe`: alarms.
+    """
+    config, champion, candidate = night.config, students["champion"], students["candidate"]
+    alpha = successor_alpha(config.exam.alpha, unpromoted)
+    taste = compare_taste(picks.get("champion"), picks.get("candidate"), alpha / 2)
+    alpha /= 1 if taste is None else 2  # with enough held-out picks, they and the exam have half of it each
+    exam = Exam(night, champion, first, division, alpha)
+    examined = exam.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
+    whole = ("distilled", "candidate") if config.exam.after_lessons else ()
+    decision = night.run(
+        decide,
+        "decide",
+        looks=examined.looks,
+        planned=division.looks,
+        exams=examined.exams,
+        whole={role: exam.sit_whole(role, students[role]) for role in whole},
+        quizzes=quizzes,
+        digests={role: student.name for role, student in students.items()},
+        exam=config.exam,
+        alpha=alpha,
+        seed=config.seed,
+        unpromoted=unpromoted,
+        champion_picks=picks.get("champion"),
+        candidate_picks=picks.get("candidate"),
+        severe=severe,
+        news=level_news(config, night.home, night.date),
+    )
+    return decision, examined.exams
 
 
 def first_student(night: Night, versions: Sequence[Version], champion: Path) -> Path | None:

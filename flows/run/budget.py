@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from conf.schema import NightConfig
@@ -21,8 +21,7 @@ from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
-from flows.run.estimate import stages_left
-from flows.run.history import finished, round_seconds
+from flows.run.history import finished, round_seconds, stages_left
 from models.lessons.pace import Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
@@ -117,27 +116,22 @@ def divide(
     file = night / DIVISION
     if file.exists():
         return Division(**json.loads(file.read_text()))
-    answer = None if quiz is None else seconds_answering(quiz) / config.lessons.quiz_problems
-    division = _divide(hours, config, problems, stored, answer)
-    if division.hours is not None and (known := expected()) is not None:
-        division = replace(division, round=known[0], enough=known[1])
+    division = Division(problems)
+    if not math.isinf(hours.end):
+        whole, left, most = hours.end - hours.start, hours.end - time.time(), problems
+        exam = EXAM_SHARE * whole
+        if quiz is not None:
+            seconds_an_answer = seconds_answering(quiz) / config.lessons.quiz_problems
+            while (needed := seconds_an_answer * (2 * most - min(stored, most))) > exam and most > LEAST_EXAM:
+                most = max(LEAST_EXAM, most // 2)
+            exam = needed
+        after = REST + (MERGE if config.merges else 0.0)
+        shared = max(0.0, left - exam - after)
+        lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
+        known = expected() or (None, None)
+        division = Division(most, exam, whole, whole - left, after, lessons, shared - lessons, *known)
     write_atomically(file, json.dumps(asdict(division)))
     return division
-
-
-def _divide(hours: Hours, config: NightConfig, problems: int, stored: int, seconds_an_answer: float | None) -> Division:
-    if math.isinf(hours.end):
-        return Division(problems)
-    whole, left, most = hours.end - hours.start, hours.end - time.time(), problems
-    exam = EXAM_SHARE * whole
-    if seconds_an_answer is not None:
-        while (needed := seconds_an_answer * (2 * most - min(stored, most))) > exam and most > LEAST_EXAM:
-            most = max(LEAST_EXAM, most // 2)
-        exam = needed
-    after = REST + (MERGE if config.merges else 0.0)
-    shared = max(0.0, left - exam - after)
-    lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
-    return Division(most, exam, whole, whole - left, after, lessons, shared - lessons)
 
 
 def seconds_answering(quiz: Artifact | None) -> float:
@@ -180,8 +174,9 @@ class Allowance:
 
     @property
     def round(self) -> float:
-        """The seconds that the next round is expected to take; 0: unknown."""
-        return expected_seconds(self.rounds or past_rounds(self.nights, self.config.name)) or self.first_round
+        """Seconds that the next round is expected to take: the larger of median and last so far; 0: unknown."""
+        rounds = self.rounds or past_rounds(self.nights, self.config.name)
+        return max(statistics.median(rounds), rounds[-1]) if rounds else self.first_round
 
     def rate_factor(self, number: int) -> float:
         """Return the share of the learning rate at which a round learns.
@@ -222,11 +217,6 @@ def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path 
         return hours.end - REST - (hours.end - time.time() - REST) / 2
     waiting = stages_left(folder, config, before).items()
     return hours.end - REST - sum(s for path, s in waiting if not path.startswith(("ask_teacher", "round-")))
-
-
-def expected_seconds(rounds: Sequence[float]) -> float:
-    """Return what the next round takes after these: the larger of their median and the last; 0 after none."""
-    return max(statistics.median(rounds), rounds[-1]) if rounds else 0.0
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:

@@ -4,8 +4,8 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,11 +17,9 @@ from conf.schema import NightConfig
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import LAYOUT, Home, InputError, inside
 from conf.storage.layout import round_path
-from flows.orchestration.nested import run_nested
 from flows.run.budget import LATE, Hours
 from flows.run.edges import Edges
-from flows.run.history import last_finished, usual_seconds
-from flows.run.progress import note_progress
+from flows.run.history import last_finished, note_progress, usual_seconds
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.journal.carry_over import carry_over
@@ -29,6 +27,7 @@ from tasks.monitoring import incidents
 from tasks.registry.promote import DRY_RUN
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.training import trainer_process
+from tasks.training.update import merge
 from tasks.workers import engine_process
 from tasks.workers.cluster import Cluster
 from tasks.workers.worker import Worker, WorkerDiedError
@@ -51,12 +50,14 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
+    last: Path | None = field(init=False)  # the newest finished night of its name
     closing: ExitStack = field(default_factory=ExitStack, init=False)  # what else ends with the night
     edges: Edges = field(default_factory=Edges, init=False)
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
-        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
+        self.last = last_finished(self.home.nights, self.config.name)
+        usual = usual_seconds(self.last)
         hardware, address = self.config.hardware, self.config.cluster.address
         engine = engine_environment() | on_gpu(hardware.engine_gpu)
         kept: Any = ("engine", engine, logs / "engine.log", self.note)
@@ -79,35 +80,32 @@ class Night:
         """Return the checkpoint that a stage noted."""
         return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
 
-    def run(self, stage: Stage, path: str, *, after: Sequence[Any] = (), **arguments: Any) -> Artifact:
-        """Run a stage, or return what it committed before. `after`: results that it follows, besides its arguments."""
-        started = time.perf_counter()
-        self.announce(run_name(path), None)
-        artifact = self.run_in_background(stage, path, after=after, **arguments)
-        self.announce(run_name(path), time.perf_counter() - started)
-        return artifact
+    def run(
+        self, stage: Stage, path: str, *, after: Sequence[Any] = (), silent: bool = False, **arguments: Any
+    ) -> Artifact:
+        """Run a stage, or return what it committed before.
 
-    def run_in_background(self, stage: Stage, path: str, *, after: Sequence[Any] = (), **arguments: Any) -> Artifact:
-        """Run a stage concurrently with others, without progress messages."""
-        upstream = self.edges.upstream(arguments.values(), after)
-        return self.edges.add(stage(self.folder, path, wait_for=upstream, **arguments))
+        `after`: results that it follows, besides its arguments. `silent`: it runs beside others, and is not announced.
+        """
+        with nullcontext() if silent else self.announced(path):
+            upstream = self.edges.upstream(arguments.values(), after)
+            return self.edges.add(stage(self.folder, path, wait_for=upstream, **arguments))
+
+    @contextmanager
+    def announced(self, path: str) -> Iterator[None]:
+        """Log that a stage begins and is done, and note both for `nightschool status`."""
+        stage, started = run_name(path), time.perf_counter()
+        log.info("%s begins", stage, extra={"stage": stage, "seconds": None})
+        note_progress(self.folder, stage, done=False)
+        yield
+        seconds = time.perf_counter() - started
+        log.info("%s: %.1f s", stage, seconds, extra={"stage": stage, "seconds": seconds})
+        note_progress(self.folder, stage, done=True)
 
     def call(self, task: Task[..., R], path: str, *arguments: Any, after: Sequence[Any] = ()) -> R:
         """Run a Prefect task that commits no folder."""
         call: Any = task.with_options(task_run_name=run_name(path))
         return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
-
-    def run_nested(
-        self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
-    ) -> Path:
-        """Run several stages, which go on from a checkpoint, as a nested flow run. Returns the body's checkpoint."""
-        made: list[Path] = []
-        upstream = self.edges.upstream([checkpoint], after)
-        with self.edges.nested():
-            run = run_nested(name, run_name(path), lambda: made.append(body()), upstream)
-        if run is not None:
-            self.edges.add(run, made[-1])
-        return made[-1]
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
         """Run a stage that makes a checkpoint. Raises NightError where that changed since it was made."""
@@ -119,22 +117,15 @@ class Night:
             verify(checkpoint, CHANGED)
         return checkpoint
 
-    def learn(self, lesson: Stage, path: str, checkpoint: Path, exam_questions: tuple[str, ...], **inputs: Any) -> Path:
-        """Run a lesson on a checkpoint. Returns the new one, or the same where there was nothing to learn.
-
-        `exam_questions`: those that no lesson may learn. `inputs`: the stage's further arguments.
-        """
+    def merge(self, path: str, adapter: Path) -> Path:
+        """Merge an adapter into its base. Returns the checkpoint."""
         return self.make_checkpoint(
-            lesson,
+            merge,
             path,
-            checkpoint=checkpoint,
-            trainer_config=self.config.trainer,
-            student=self.config.student,
-            exam_questions=exam_questions,
-            max_tokens=self.config.engine.max_model_len,
+            adapter=adapter,
+            trust_remote_code=self.config.student.trust_remote_code,
             checkpoints=self.home.checkpoints,
             trainer=self.trainer,
-            **inputs,
         )
 
     def prepare_workers(self) -> None:
@@ -164,12 +155,6 @@ class Night:
     def note(self, incident: str) -> None:
         """Keep an incident for the report."""
         incidents.note(self.folder, incident)
-
-    def announce(self, stage: str, seconds: float | None) -> None:
-        """Log that a stage begins (`seconds` None) or is done, and note it for `nightschool status`."""
-        message = f"{stage} begins" if seconds is None else f"{stage}: {seconds:.1f} s"
-        log.info(message, extra={"stage": stage, "seconds": seconds})
-        note_progress(self.folder, stage, seconds is not None)
 
     def close(self, grace: float = 5.0) -> None:
         """End the child processes for good; each has `grace` seconds to finish what it does."""

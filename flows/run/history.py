@@ -1,22 +1,27 @@
-"""What the nights of a home have done: their states, reports, and how long their stages took."""
+"""What the nights of a home have done, how long their stages took, where one is, and how long it will still take."""
 
 import datetime
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from conf.load import config_of, identity
 from conf.schema import NightConfig
 from conf.storage.durable import read_json
 from conf.storage.home import SUMMARY, Home, InputError
-from conf.storage.layout import MANIFEST, committed_rounds, run_name
+from conf.storage.layout import MANIFEST, committed_rounds, is_round, round_path, run_name
+from tasks.monitoring.incidents import ended_early
 from tasks.report.text import percent
 
 DATES = "????-??-??"
+PROGRESS = "progress.json"  # in the night's folder: where it is, for `nightschool status`
+ROUND = re.compile(r"round (\d+)\b")
 
 
 def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
@@ -67,15 +72,29 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
     usual: dict[str, float] = {}
     for file in night.rglob(MANIFEST):
         manifest = json.loads(file.read_text())
-        usual[manifest["stage"]] = max(seconds_of(manifest), usual.get(manifest["stage"], 0.0))
+        usual[manifest["stage"]] = max(manifest["seconds"], usual.get(manifest["stage"], 0.0))
     if updates := [figures["seconds_update"] for figures in read_round_metrics(night) if "seconds_update" in figures]:
         usual["update"] = max(updates)
     return usual
 
 
-def seconds_of(manifest: Mapping[str, Any]) -> float:
-    """Return how long a committed stage took."""
-    return manifest["seconds"]
+def note_progress(folder: Path, stage: str, done: bool) -> None:
+    """Note, in one rename, that a stage begins or is done. A failure to write is ignored."""
+    draft = folder / f"{PROGRESS}.draft"
+    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    note = {"stage": stage, "done": done, "at": now, "pid": os.getpid()}
+    with suppress(OSError):
+        draft.write_text(json.dumps(note))
+        draft.rename(folder / PROGRESS)
+
+
+def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
+    """Return what the process noted last (`stage`, `done`, `at`); None if it has noted nothing yet."""
+    try:
+        note = json.loads((folder / PROGRESS).read_text())
+    except (OSError, ValueError):
+        return None
+    return note if note["pid"] == pid else None
 
 
 def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:
@@ -94,6 +113,31 @@ def read_round_metrics(folder: Path) -> list[dict[str, float]]:
 def round_seconds(folder: Path) -> list[float]:
     """Return the seconds of a night's rounds that were not interrupted, in order."""
     return [figures["seconds_round"] for figures in read_round_metrics(folder) if "seconds_round" in figures]
+
+
+def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path | None) -> float | None:
+    """Return about how many seconds a night will still take; None without a night before.
+
+    `elapsed`: seconds since the stage that runs began. `before`: the last finished night of the same name.
+    """
+    return None if before is None else max(0.0, sum(stages_left(folder, config, before).values()) - elapsed)
+
+
+def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, float]:
+    """Return what is still to come, by path, with the seconds it usually takes.
+
+    These are the stages that the night before committed after the last one that tonight has, too; and tonight's rounds,
+    without their quizzes.
+    """
+    manifests = [file for file in before.rglob(MANIFEST) if not is_round(file.relative_to(before).parts[0])]
+    manifests.sort(key=lambda file: file.stat().st_mtime)
+    usual = {str(file.parent.relative_to(before)): json.loads(file.read_text())["seconds"] for file in manifests}
+    done = [index for index, path in enumerate(usual, 1) if (folder / path / MANIFEST).exists()]
+    left = dict(list(usual.items())[max(done, default=0) :])
+    if ended_early(folder) is None and (pace := round_seconds(folder) or round_seconds(before)):
+        rounds = range(len(committed_rounds(folder)) + 1, config.rounds + 1)
+        left |= {round_path(number): median(pace) for number in rounds}
+    return left
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:

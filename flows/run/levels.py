@@ -22,8 +22,11 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
         return config
     reached = {*target.levels, *_levels_of(last, config)}
     further = [level for level in LEVELS if level > max(reached)]
-    if reached == {*_levels_of(last, config)} and further and _lower_bound(last) > at:
-        reached.add(further[0])
+    if reached == {*_levels_of(last, config)} and further:
+        summary = json.loads((last / SUMMARY).read_text())
+        served = "candidate" if summary["decision"] == "promoted" else "champion"
+        if summary["accuracy"][served]["low"] > at:
+            reached.add(further[0])
     return _with_levels(config, tuple(sorted(reached)))
 
 
@@ -51,11 +54,6 @@ def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
     if known is None or known.exam.target.benchmark != config.exam.target.benchmark:
         return ()
     return known.exam.target.levels or ()
-
-
-def _lower_bound(night: Path) -> float:
-    summary = json.loads((night / SUMMARY).read_text())
-    return summary["accuracy"]["candidate" if summary["decision"] == "promoted" else "champion"]["low"]
 
 
 def _with_levels(config: NightConfig, levels: tuple[str, ...]) -> NightConfig:

@@ -4,21 +4,23 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from prefect.settings import get_current_settings
 
 from conf.redact import MLFLOW, PREFECT, without_password
-from conf.schema import NightConfig
+from conf.schema import NightConfig, SandboxConfig
+from conf.sections.benchmark import PROGRAMS
 from conf.storage.home import SUMMARY, Home, InputError
-from flows.run.machine import require_machine
-from flows.run.sandbox_check import program_benchmarks, require_sandbox
+from flows.run.machine import Finding, require_machine
 from flows.run.speed import check_hours
 from flows.training.judge import CHAMPION, find_judge
 from flows.training.validation import BETWEEN_ROUNDS, is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards.data import benchmarks
+from rewards.programs.policy import missing_layers, tolerated
+from rewards.sandbox import Layer, Sandbox, SandboxUnavailable
 from tasks.distillation import import_traces
 from tasks.evaluation.answering import exam_problems
 from tasks.evaluation.judgement import MOST_BAD_LUCK
@@ -27,9 +29,11 @@ from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
-from tasks.self_play.ask import asking
+from tasks.self_play import asking
 from tasks.workers.connection import connect
 
+NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}
+ELSEWHERE = "no program can be judged here; leave mbpp and humaneval out, or run on another machine"
 SMALL_EXAM = 400  # problems; with fewer the night says which gain its exam could see
 
 log = logging.getLogger("nightschool")
@@ -67,6 +71,38 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
     if benchmarks_of_programs := program_benchmarks(config):
         checks["sandbox"] = lambda: require_sandbox(benchmarks_of_programs, config.sandbox)
     return checks
+
+
+def layers(config: NightConfig) -> Iterator[Finding]:
+    """Report the kernel's layers. A missing layer is an error where the night needs it, else a warning."""
+    missing = missing_layers()
+    for layer, name in NAMES.items():
+        if layer in missing:
+            needed = program_benchmarks(config) and layer not in config.sandbox.allow_missing
+            what, _, advice = missing[layer].removeprefix(f"{name}: ").partition("; ")
+            without = f"or go without it: --set 'sandbox.allow_missing=[{layer}]'"
+            yield Finding(name, "error" if needed else "warning", what, f"{advice or ELSEWHERE}; {without}")
+        else:
+            yield Finding(name, "ok", "works")
+
+
+def program_benchmarks(config: NightConfig) -> set[str]:
+    """Return the night's benchmarks whose answers are programs, of training and exam."""
+    named = {entry.name for entry in config.benchmarks} | {part.benchmark for part in config.exam.parts}
+    return named & set(PROGRAMS)
+
+
+def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
+    """Enter the sandbox once if one of these benchmarks needs it: its own canaries test it."""
+    needing = sorted(set(names) & set(PROGRAMS))
+    if not needing:
+        return
+    try:
+        with Sandbox(without=tolerated(config)):
+            pass
+    except SandboxUnavailable as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"sandbox: {' and '.join(needing)} cannot be judged on this machine: {reason}") from error
 
 
 def _count_problems(config: NightConfig) -> dict[str, int]:

@@ -32,7 +32,7 @@ FIXED = 90.0  # seconds: enrolment, imports, the engine's start, decision and re
 FIRST_LOOK, MODELS = 100, 2  # problems of the exam's first look, and the models that answer them
 QUIZZES = 3  # before and after the lessons, and after the rounds
 ROWS, WIDTH, INNER = 1280, 576, 1536  # of a product: a microbatch's tokens, and the starter student's layers
-WARM_UP, LIMIT = 0.3, 120.0  # seconds
+LIMIT = 120.0  # seconds
 NOMINAL = 1e12  # FLOP/s, where the estimate is scaled to what was measured
 LONGEST = 7 * 24 * 60  # minutes
 TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # of a round that was not interrupted
@@ -148,22 +148,16 @@ def measure_speed(seconds: float = 2.0) -> float | None:
 def _products(seconds: float) -> float | None:
     """In the child: multiply for so many seconds."""
     import torch
+    from torch.utils.benchmark import Timer
 
     from models.hf.hardware import compute_dtype, cores, resolve_device
 
     device = resolve_device("auto")
     if device.type != "cpu":
         return None
-    torch.set_num_threads(len(cores()))
     tokens, weights = (torch.randn(shape, dtype=compute_dtype(device)) for shape in ((ROWS, WIDTH), (WIDTH, INNER)))
-    done, began = 0, time.perf_counter()
-    while (now := time.perf_counter()) < began + WARM_UP:
-        torch.matmul(tokens, weights)
-    began = now
-    while (now := time.perf_counter()) < began + seconds:
-        torch.matmul(tokens, weights)
-        done += 1
-    return done * 2 * ROWS * WIDTH * INNER / (now - began)
+    timer = Timer("tokens @ weights", globals={"tokens": tokens, "weights": weights}, num_threads=len(cores()))
+    return 2 * ROWS * WIDTH * INNER / timer.blocked_autorange(min_run_time=seconds).mean
 
 
 def minutes_left(config: NightConfig) -> float | None:

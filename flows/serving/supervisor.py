@@ -1,55 +1,33 @@
 """Serve the checkpoint of the alias `daytime` whenever no night needs the machine."""
 
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
+from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, inside
 from conf.storage.locks import running_night, take_server_lock
+from flows.serving.vllm_server import EngineServer, whole_model
+from flows.web.health import open_registry
 from models.hf.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
 
+if TYPE_CHECKING:
+    from flows.serving.proxy import Gate
+    from flows.teaching.classroom import Classroom
+    from flows.teaching.engine import Engine
+
+E = TypeVar("E", EngineServer, "Engine")
 POLL = 2.0  # seconds between two checks of the registry and the night's lock
 DRAIN_LIMIT = 30.0  # seconds for answers under way before the engine ends
 LOADING, NIGHT_LONG = 10, 60  # seconds after which clients are told to ask again
 
 
-def say(text: str) -> None:
-    """Print a message at once."""
-    print(text, flush=True)
-
-
-class Engine(Protocol):
-    """A process that holds a checkpoint."""
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is alive."""
-        ...
-
-    def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True when it answers, False as soon as it is no longer `wanted`. Raises NightError if it fails."""
-        ...
-
-    def end(self) -> None:
-        """End it; answers under way are lost."""
-
-
-E = TypeVar("E", bound=Engine)
-
-
-class Gate(Protocol):
-    """What clients talk to: the proxy of `nightschool serve`, or the classroom."""
-
-    @property
-    def under_way(self) -> int:
-        """The number of requests that the engine has not answered in full."""
-        ...
-
-    def close(self, why: str, retry_after: int) -> None:
-        """Use no engine, for this reason; clients may ask again after so many seconds."""
+say = partial(print, flush=True)
 
 
 class Serving(Generic[E]):
@@ -58,18 +36,20 @@ class Serving(Generic[E]):
     def __init__(
         self,
         home: Home,
-        registry: Registry,
-        gate: Gate,
+        config: NightConfig,
+        gate: "Gate | Classroom",
         start: Callable[[Path, Sequence[int]], E],
-        opened: Callable[[E, Path], bool],
+        opened: Callable[[E], bool],
         say: Callable[[str], None] = say,
     ) -> None:
-        """`start`: starts an engine with a checkpoint, which keeps these file descriptors open until it has ended.
-
-        `opened`: opens the gate to an engine, with its checkpoint, or returns False where a night has begun. `say`:
+        """`gate`: what clients talk to. `start`: starts an engine with a checkpoint, which keeps these file descriptors
+        open until it has ended. `opened`: opens the gate to an engine, or returns False where a night has begun. `say`:
         where messages go.
+
+        Raises InputError if no version has the alias `daytime`, or it cannot serve.
         """
-        self.home, self.registry, self.gate = home, registry, gate
+        self.home, self.config, self.gate = home, config, gate
+        self.registry, self.wanted = daytime(home, config)
         self._start, self._opened = start, opened
         self.engine: E | None = None
         self.served: Version | None = None  # by the engine
@@ -78,23 +58,26 @@ class Serving(Generic[E]):
         self._damaged = ""  # the digest of a version that cannot serve
         self._printed = ""
 
-    def run(self, wanted: Version) -> None:
-        """Serve for ever, starting with `wanted`. Raises EngineFailedError where an engine does not start."""
-        while True:
-            wanted = self.step(wanted)
-            time.sleep(POLL)
+    def run(self) -> None:
+        """Serve until Ctrl-C or SIGTERM. Raises EngineFailedError where an engine does not start."""
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            while True:
+                self.step()
+                time.sleep(POLL)
+        finally:
+            self.end()
 
-    def step(self, wanted: Version) -> Version:
-        """Start, end or replace the engine as needed now. Returns the version that ought to serve."""
+    def step(self) -> None:
+        """Start, end or replace the engine as needed now."""
         if night := running_night(self.home.root):
             self._rest(f"{night} is running; the model comes back when it is over", NIGHT_LONG)
         elif self.engine is not None and not self.engine.running:
             self._rest("the engine died and is started again", LOADING)
         else:
-            wanted = self._aliased(wanted)
-            if self.served is None or self.served.digest != wanted.digest:
-                self._serve(wanted)
-        return wanted
+            self._follow_alias()
+            if self.served is None or self.served.digest != self.wanted.digest:
+                self._serve(self.wanted)
 
     def end(self) -> None:
         """End the engine, and release the machine."""
@@ -104,20 +87,21 @@ class Serving(Generic[E]):
             self._lock.close()
         self.engine = self.served = self._lock = None
 
-    def _aliased(self, wanted: Version) -> Version:
-        """Return the version under the alias; `wanted` if the registry does not answer or that one is damaged."""
+    def _follow_alias(self) -> None:
+        """Want the version under the alias; the same as before if the registry does not answer or it is damaged."""
+        goes_on = f"version {self.wanted.version} goes on"
         try:
             version = self.registry.named(DAYTIME)
         except Exception as error:  # whatever the database or a server's client raise
-            self._print(f"the registry does not answer ({type(error).__name__}); version {wanted.version} goes on")
-            return wanted
-        if version is None or version.digest in (wanted.digest, self._damaged):
-            return wanted
+            self._print(f"the registry does not answer ({type(error).__name__}); {goes_on}")
+            return
+        if version is None or version.digest in (self.wanted.digest, self._damaged):
+            return
         if is_intact(inside(self.home.checkpoints, version.digest)):
-            return version
+            self.wanted = version
+            return
         self._damaged = version.digest  # reading a checkpoint takes a second: not at every step
-        self._print(f"version {version.version} is damaged or missing; version {wanted.version} goes on")
-        return wanted
+        self._print(f"version {version.version} is damaged or missing; {goes_on}")
 
     def _serve(self, wanted: Version) -> None:
         """Replace the engine by one with another checkpoint; by none if a night begins meanwhile."""
@@ -126,10 +110,9 @@ class Serving(Generic[E]):
         if not self._may_serve():  # a night began before it could see the lock
             return self.end()
         checkpoint = inside(self.home.checkpoints, wanted.digest)
-        self.engine = self._start(checkpoint, [self._lock.fileno()])
-        if not self.engine.wait_until_healthy(self._may_serve):
-            return self.end()
-        if not self._opened(self.engine, checkpoint):
+        whole = whole_model(checkpoint, self.home, self.config.student.trust_remote_code)
+        self.engine = self._start(whole, [self._lock.fileno()])
+        if not (self.engine.wait_until_healthy(self._may_serve) and self._opened(self.engine)):
             return self.end()
         self.served = wanted
         self._print(f"Ready: version {wanted.version} ({wanted.digest}) serves.")
@@ -152,19 +135,19 @@ class Serving(Generic[E]):
             self._printed = text
 
 
-def checked_daytime(home: Home, registry: Registry) -> Version:
-    """Return the version under the alias `daytime`. Raises InputError if there is none, or it cannot serve."""
-    version = registry.named(DAYTIME)
-    if version is None:
-        raise no_daytime(registry.model)
+def daytime(home: Home, config: NightConfig) -> tuple[Registry, Version]:
+    """Return the registry, and the version under the alias `daytime`.
+
+    Raises InputError if there is none, or it cannot serve.
+    """
+    registry = open_registry(home, config)
+    if registry is None or (version := registry.named(DAYTIME)) is None:
+        raise InputError(
+            f"no version of {config.name} has the alias {DAYTIME} yet: `nightschool night` makes the first"
+        )
     if not is_intact(checkpoint := inside(home.checkpoints, version.digest)):
         raise InputError(
             f"{checkpoint} was changed or damaged, or is not here; go back with `nightschool rollback`, "
             "or promote another version"
         )
-    return version
-
-
-def no_daytime(model: str) -> InputError:
-    """Return the error of a model that no version serves yet."""
-    return InputError(f"no version of {model} has the alias {DAYTIME} yet: `nightschool night` makes the first")
+    return registry, version

@@ -1,6 +1,7 @@
 """`vllm serve` as a child process: one checkpoint, behind a socket file."""
 
 import json
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -11,16 +12,19 @@ import httpx
 import torch
 
 from conf.schema import NightConfig, StudentConfig
-from conf.storage.home import NightError
+from conf.storage.home import Home, NightError
 from flows.run.child import end_child, start_child
 from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
+from models.hf.checkpoint import is_adapter
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
+from tasks.workers.worker import call_once
 
 NAME = "daytime"  # the model that clients ask for; answers name the digest
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's own folder
 START_LIMIT = 900.0  # seconds; a GPU captures graphs first
 STOP_LIMIT = 20.0  # seconds
+MERGE_LIMIT = 900.0  # seconds
 POLL = 0.5  # seconds
 
 
@@ -96,3 +100,22 @@ def template(checkpoint: Path, student: StudentConfig) -> str:
         return text
     system = json.dumps([{"role": "system", "content": student.system}], ensure_ascii=False)
     return f"{{%- set messages = {system} + messages %}}{text}"
+
+
+def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
+    """Return a checkpoint's folder or, of an adapter, that of a merged copy under `merged/` in the home.
+
+    What serves by day or is taught has no base beside it. The copy has the adapter's name, so that answers are the
+    champion's. Only the newest is kept.
+    """
+    if not is_adapter(checkpoint):
+        return checkpoint
+    merged = home.root / "merged"
+    target = merged / checkpoint.name
+    if not target.exists():
+        from models.hf.merging import merge
+
+        shutil.rmtree(merged, ignore_errors=True)
+        call_once("merging", MERGE_LIMIT, merge, checkpoint, merged / "draft", trust_remote_code)
+        (merged / "draft").rename(target)
+    return target

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import itertools
 import random
 import unicodedata
-from collections import OrderedDict
+from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,32 +60,29 @@ class Questions:
 
     def __init__(self, prefix: str) -> None:
         """`prefix`: of their names."""
-        self._prefix, self._asked = prefix, 0
-        self._questions: OrderedDict[str, Question] = OrderedDict()  # by name
+        self._names = (f"{prefix}-{number}" for number in itertools.count(1))
+        self._questions: deque[Question] = deque(maxlen=QUESTIONS)
 
     @property
     def latest(self) -> Question | None:
         """The question that was asked last; None before the first."""
-        return next(reversed(self._questions.values()), None)
+        return self._questions[-1] if self._questions else None
 
     def named(self, name: str) -> Question | None:
         """Return a question; None for one that is not among the latest."""
-        return self._questions.get(name)
+        return next((question for question in self._questions if question.name == name), None)
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
         """Return an answer with its question; None for one that is not among the latest."""
-        for question in reversed(self._questions.values()):
+        for question in reversed(self._questions):
             if (shown := question.answers.get(question.merged.get(name, name))) is not None:
                 return question, shown
         return None
 
     def add(self, messages: list[dict[str, str]], unfinished: tuple[str, ...]) -> Question:
         """Return a new question, without answers yet. The oldest one may go for it."""
-        self._asked += 1
-        question = Question(f"{self._prefix}-{self._asked}", messages, unfinished=unfinished)
-        self._questions[question.name] = question
-        while len(self._questions) > QUESTIONS:
-            self._questions.popitem(last=False)
+        question = Question(next(self._names), messages, unfinished=unfinished)
+        self._questions.append(question)
         return question
 
 

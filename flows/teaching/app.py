@@ -43,17 +43,12 @@ Handler = Callable[[Request], Awaitable[Response]]
 def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
     """Return the app. `token`: what a browser must know once to get its session, from the link that the owner opens."""
     api = _Endpoints(classroom, f"nightschool-{port}", token)  # cookies are shared between ports
-    page = jinja2.Template(files("flows.teaching").joinpath("page.html").read_text(encoding="utf-8"), autoescape=True)
-    rendered = page.render(name=classroom.config.name)
-
-    async def show(_: Request) -> Response:
-        return Response(rendered, media_type="text/html")
-
+    page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
         routes=[
-            Route("/", show),
-            Route("/favicon.ico", _no_icon),
-            *(Route(f"/{name}", _asset(name, kind)) for name, kind in ASSETS.items()),
+            Route("/", _fixed(page.render(name=classroom.config.name), "text/html")),
+            Route("/favicon.ico", _fixed("", "image/x-icon")),
+            *(Route(f"/{name}", _fixed(_read(name), kind)) for name, kind in ASSETS.items()),
             Route("/api/session", partial(_answer, api.start), methods=["POST"]),
             Route("/api/ask", api.private(api.ask), methods=["POST"]),
             Route("/api/stop", api.private(api.stop), methods=["POST"]),
@@ -215,15 +210,15 @@ def _stream(events: AsyncIterator[Event]) -> Response:
     return StreamingResponse(lines(), media_type="text/event-stream")
 
 
-def _asset(name: str, kind: str) -> Handler:
-    async def asset(_: Request) -> Response:
-        return Response(files("flows.teaching").joinpath(name).read_bytes(), media_type=kind)
-
-    return asset
+def _read(name: str) -> str:
+    return files("flows.teaching").joinpath(name).read_text(encoding="utf-8")
 
 
-async def _no_icon(_: Request) -> Response:
-    return Response(status_code=204)
+def _fixed(content: str, kind: str) -> Handler:
+    async def answer(_: Request) -> Response:
+        return Response(content, media_type=kind)
+
+    return answer
 
 
 def _refusal(status: int, reason: str) -> Response:

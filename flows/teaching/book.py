@@ -1,7 +1,6 @@
 """The day's lessons and what became of them: what page, terminal and records show."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -62,7 +61,17 @@ class Book:
 
         Counts picks between answers of both; one that both wrote counts for each by its share of the samples.
         """
-        return _blind_test(self.lessons.values())
+        picks, won, chance = 0, 0.0, 0.0
+        for lesson in self.lessons.values():
+            policies, entry = lesson.key(POLICIES), lesson.entries[0]
+            if not policies or not isinstance(entry, Preference):
+                continue
+            authors = [author for each in policies for author in each]
+            if {DAY, CHAMPION} <= {*authors}:
+                picks += 1
+                won += policies[entry.chosen].count(DAY) / len(policies[entry.chosen])
+                chance += authors.count(DAY) / len(authors)
+        return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}
 
     def figures(self, name: str) -> dict[str, float | None]:
         """Return a lesson's figures and those of the day so far."""
@@ -104,17 +113,3 @@ def summary_of(lesson: Lesson) -> dict[str, str]:
     if (start := lesson.key(FROM_CHAR)) is not None:
         return question | {"kind": "wrong_from", "text": entry.response[start:]}
     return question | {"kind": "praise" if entry.value > 0 else "blame", "text": entry.response}
-
-
-def _blind_test(lessons: Iterable[Lesson]) -> dict[str, float]:
-    picks, won, chance = 0, 0.0, 0.0
-    for lesson in lessons:
-        policies, entry = lesson.key(POLICIES), lesson.entries[0]
-        if not policies or not isinstance(entry, Preference):
-            continue
-        authors = [author for each in policies for author in each]
-        if {DAY, CHAMPION} <= {*authors}:
-            picks += 1
-            won += policies[entry.chosen].count(DAY) / len(policies[entry.chosen])
-            chance += authors.count(DAY) / len(authors)
-    return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}

@@ -10,13 +10,12 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.journal import Entry, Preference, entry_of
-from conf.storage.journal_file import retract, write
+from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Questions, sample
 from flows.teaching.book import Book
@@ -54,11 +53,11 @@ class Classroom:
         self._answering = asyncio.Lock()
         self._machine = asyncio.Lock()  # sampling and learning take turns
         self._order = asyncio.Lock()  # lessons are learned in the journal's order
-        self._watchers: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._changed = asyncio.Event()  # set when the state changes, and then another one
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def open(self, engine: Engine, _: Path) -> bool:
+    def open(self, engine: Engine) -> bool:
         """Make the day copy of the champion that the engine holds, and open. Return False if a night has begun."""
         day = Day(self.home, self.config, engine)
         count = len(day.book.lessons)
@@ -146,7 +145,7 @@ class Classroom:
             keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
             entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
             try:
-                written = await asyncio.to_thread(write, self.home.journal, entries)
+                written = await asyncio.to_thread(append, self.home.journal, entries)
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             saved = time.perf_counter() - began
@@ -216,19 +215,14 @@ class Classroom:
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the state, now and whenever it changes."""
         self._loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._watchers.add(queue)
-        try:
+        while True:
+            changed = self._changed
             yield self.state()
-            while True:
-                yield await queue.get()
-        finally:
-            self._watchers.discard(queue)
+            await changed.wait()
 
     def _publish(self) -> None:
-        state = self.state() if self._watchers else {}
-        for queue in self._watchers:
-            queue.put_nowait(state)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def _say(self, why: str) -> None:
         self.why = why

@@ -4,10 +4,9 @@ Nothing waits for either: MLflow is told from a thread of its own, Prefect when 
 """
 
 import logging
-import queue
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
 
@@ -20,7 +19,6 @@ from conf.storage.locks import running_night
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
-LIMIT = 10.0  # seconds that the end of a session waits for MLflow
 NOTE = "Lessons of the day, as they were learned at once; its steps are lessons. The night studies them properly."
 log = logging.getLogger("nightschool")
 
@@ -30,34 +28,27 @@ class DayRecord:
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
-        self._lessons: queue.Queue[tuple[str, dict[str, float]] | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._write, daemon=True)
-        self._thread.start()
+        self._thread = ThreadPoolExecutor(1)
 
     def lesson(self, champion: str, figures: Mapping[str, float | None]) -> None:
         """Keep a lesson's figures; those that are None are left out. Returns at once."""
-        self._lessons.put((champion, {name: float(one) for name, one in figures.items() if one is not None}))
+        self._thread.submit(self._log, champion, figures)
 
     def close(self) -> None:
-        """Wait until all is written, or MLflow has taken too long."""
-        self._lessons.put(None)
-        self._thread.join(LIMIT)
+        """Wait until all is written, or MLflow has failed."""
+        self._thread.shutdown()
 
-    def _write(self) -> None:
-        while (lesson := self._lessons.get()) is not None:
-            try:
-                self._log(*lesson)
-            except Exception as error:  # a server may fail in any way; the journal has the lesson
-                log.warning("MLflow does not keep this lesson's figures: %s", error)
-
-    def _log(self, champion: str, figures: Mapping[str, float]) -> None:
-        tracking = Tracking(self.home, self.config)
-        run = self._run(tracking, champion)
-        now = int(time.time() * 1000)
-        known = tracking.client.get_run(run).data.metrics.get("day/lesson", 0.0)
-        step = int(known) + 1
-        entries = [Metric(f"day/{name}", value, now, step) for name, value in {**figures, "lesson": step}.items()]
-        tracking.client.log_batch(run, metrics=entries)
+    def _log(self, champion: str, figures: Mapping[str, float | None]) -> None:
+        try:
+            tracking = Tracking(self.home, self.config)
+            run = self._run(tracking, champion)
+            step = int(tracking.client.get_run(run).data.metrics.get("day/lesson", 0.0)) + 1
+            kept = {f"day/{name}": float(value) for name, value in figures.items() if value is not None}
+            now = int(time.time() * 1000)
+            entries = [Metric(name, value, now, step) for name, value in (kept | {"day/lesson": step}).items()]
+            tracking.client.log_batch(run, metrics=entries)
+        except Exception as error:  # a server may fail in any way; the journal has the lesson
+            log.warning("MLflow does not keep this lesson's figures: %s", error)
 
     def _run(self, tracking: Tracking, champion: str) -> str:
         """Return today's run; make it with the first lesson."""
@@ -78,9 +69,10 @@ def record_session(home: Home, config: NightConfig, session: str, lessons: Seque
     if not lessons or running_night(home.root):
         return
     from prefect import flow
+    from prefect.artifacts import create_table_artifact
 
     from flows.orchestration.server import prefect_api
-    from tasks.monitoring.prefect_artifacts import show_table
+    from tasks.monitoring.prefect_artifacts import show
 
     def day() -> None:
         """Show the lessons."""
@@ -89,7 +81,7 @@ def record_session(home: Home, config: NightConfig, session: str, lessons: Seque
             | {"learned": one["learned"], "nats": one["change_nats"], "seconds": one["seconds"], "why not": one["why"]}
             for one in reversed(lessons)
         ]
-        show_table("day", rows, f"The lessons of {date.today()}, session {session}")
+        show(create_table_artifact, "day", f"The lessons of {date.today()}, session {session}", table=rows)
 
     try:
         with prefect_api(home.root, config.prefect.port):

@@ -15,7 +15,6 @@ from tasks.evaluation.choose_start import choose_start
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.teaching.replay_day import lessons_of_day, replay_day
-from tasks.training.update import merge
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 LESSON, MERGING = 2.0, 30.0  # seconds that a lesson of the day takes, and a merge
@@ -24,19 +23,19 @@ SHARE = 0.2  # of the night's time left that the day copy may take
 
 @dataclass
 class OwnersDay:
-    """What the owner's day brings into a night. `exam_questions`: nothing may learn these."""
+    """What the owner's day brings into a night."""
 
     night: Night
     champion: Path
     quizzes: Quizzes
     journal: Artifact
     tracking: Tracking
-    exam_questions: tuple[str, ...]
 
     @cached_property
     def reward_model(self) -> Artifact:
         """The reward model, fitted to the picks, or the refusal to serve one."""
-        return reward_model_of(self.night, self.journal, self.champion, self.tracking, self.exam_questions)
+        questions = self.quizzes.exam_questions
+        return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
     @cached_property
     def champion_picks(self) -> dict[str, Artifact]:
@@ -50,7 +49,9 @@ class OwnersDay:
         """
         night = self.night
         if (chosen := committed(night.folder / "choose_start")) is None:
-            refused = self._make()
+            if refused := self._make():
+                night.note(refused)
+            night.rest_engine()
             merged = committed(night.folder / "merge_day")
             day = None if refused or merged is None else self.quizzes.ask_if_possible("day", night.checkpoint(merged))
             chosen = night.run(
@@ -75,64 +76,37 @@ class OwnersDay:
 
         No night fails for it: it is left out where time or memory is short, or a child process dies.
         """
-        night, home = self.night, self.night.home
+        night, config, home = self.night, self.night.config, self.night.home
         if committed(night.folder / "replay_day") is None:
-            lessons = lessons_of_day(self.champion, self.journal, night.config, home.journal)
+            lessons = lessons_of_day(self.champion, self.journal, config, home.journal)
             if not lessons:
                 return "Nothing was learned by day."
-            if refused := self._too_long(len(lessons)):
-                night.note(refused)
-                return refused
+            needed, left = LESSON * len(lessons) + MERGING, night.hours.end - time.time()
+            if needed > SHARE * left:
+                return (
+                    f"The day copy was not made: its {len(lessons)} lessons would take about {needed / 60:.0f} "
+                    f"minutes, more than a fifth of the {max(left, 0) / 60:.0f} that are left."
+                )
         night.rest_engine()
         try:
-            day = self._merged()
-        except MergeError:
-            refused = "The day copy could not be merged: its change would be lost in the weights' precision."
-        except (HoursOverError, WorkerDiedError, RuntimeError) as error:
-            refused = f"The day copy was not made: {' '.join(str(error).split())[:200]}."
-        else:
-            if day is None:
+            replayed = night.run(
+                replay_day,
+                "replay_day",
+                day=self.journal,
+                champion=self.champion,
+                config=config,
+                teach=config.teach,
+                anchors=known_anchors(home, self.champion),
+                journal=home.journal,
+                checkpoints=home.checkpoints,
+                trainer=night.trainer,
+            )
+            if (adapter := night.checkpoint(replayed)) == self.champion:
                 return "The day copy has learned none of the day's lessons."
-            rank_held_out(night, self.reward_model, "day", day)
-            night.rest_engine()
-            return ""
-        night.note(refused)
-        night.rest_engine()
-        return refused
-
-    def _merged(self) -> Path | None:
-        """Return the day copy as a checkpoint; None where it learned nothing."""
-        night, config, home = self.night, self.night.config, self.night.home
-        replayed = night.run(
-            replay_day,
-            "replay_day",
-            day=self.journal,
-            champion=self.champion,
-            config=config,
-            teach=config.teach,
-            anchors=known_anchors(home, self.champion),
-            journal=home.journal,
-            checkpoints=home.checkpoints,
-            trainer=night.trainer,
-        )
-        if (adapter := night.checkpoint(replayed)) == self.champion:
-            return None
-        return night.make_checkpoint(
-            merge,
-            "merge_day",
-            adapter=adapter,
-            trust_remote_code=config.student.trust_remote_code,
-            checkpoints=home.checkpoints,
-            trainer=night.trainer,
-        )
-
-    def _too_long(self, lessons: int) -> str:
-        """Return why there is no time for the day copy, a sentence; empty if there is."""
-        needed = LESSON * lessons + MERGING
-        left = self.night.hours.end - time.time()
-        if needed <= SHARE * left:
-            return ""
-        return (
-            f"The day copy was not made: its {lessons} lessons would take about {needed / 60:.0f} minutes, more than a "
-            f"fifth of the {max(left, 0) / 60:.0f} that are left."
-        )
+            day = night.merge("merge_day", adapter)
+        except MergeError:
+            return "The day copy could not be merged: its change would be lost in the weights' precision."
+        except (HoursOverError, WorkerDiedError, RuntimeError) as error:
+            return f"The day copy was not made: {' '.join(str(error).split())[:200]}."
+        rank_held_out(night, self.reward_model, "day", day)
+        return ""

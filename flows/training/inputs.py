@@ -1,5 +1,6 @@
-"""The inputs of a night: champion, teacher, frozen journal, and reward model."""
+"""The inputs of a night: champion, start, teacher, frozen journal, and reward model."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,17 @@ from conf.load import config_of
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
-from conf.storage.home import InputError, inside
+from conf.storage.home import SUMMARY, InputError, inside
 from flows.run.context import CHANGED, Night, log
 from flows.run.history import last_finished
 from flows.run.levels import new_levels
-from models.hf.checkpoint import base_of, is_adapter, is_intact, verify
+from models.hf.checkpoint import base_of, is_adapter, is_intact, learned, verify
 from rewards.data.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
 from rewards.verifier import Problem
 from tasks.journal.freeze import freeze_journal
+from tasks.journal.read import lessons_in
+from tasks.journal.tables import GENERATED
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.import_model import STARTER_MODEL, enroll
 from tasks.registry.mlflow_registry import DAYTIME, Registry
@@ -24,6 +27,12 @@ from tasks.reward_model.fit import figures, fit_reward_model
 from tasks.rollouts.teacher_advantages import find_teacher
 from tasks.stage import Artifact, committed
 from tasks.workers.worker import WorkerDiedError
+
+START = "start.json"  # in the night's folder: what it begins with
+DAMAGED_CHAMPION = (
+    "restore the folder from a backup, or go back to the previous champion with "
+    "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
+)
 
 
 def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart, Sequence[Problem]]) -> None:
@@ -66,6 +75,7 @@ def reward_model_of(
     `exam_questions`: picks that ask one are left out. Raises DamagedCheckpointError where its files changed.
     """
     config, path = night.config, "fit_reward_model"
+    known = committed(night.folder / path)  # how it failed before in this night: a refusal stays one
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -75,7 +85,7 @@ def reward_model_of(
         "student": config.student,
         "seed": config.seed,
         "exam_questions": exam_questions,
-        "broke": _earlier_failure(night.folder / path),
+        "broke": known and known.read_json("outcome.json").get("broke"),
         "earlier": _earlier_reward_model(night),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
@@ -86,8 +96,8 @@ def reward_model_of(
         if isinstance(error, OSError) and error.errno is not None:  # of the disk: the next stage would fail too
             raise
         log.warning("no reward model could be fitted", exc_info=error)
-        failure = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        fitted = night.run(fit_reward_model, path, **arguments | {"broke": failure})
+        arguments["broke"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        fitted = night.run(fit_reward_model, path, **arguments)
     outcome = fitted.read_json("outcome.json")
     tracking.log(figures(outcome), 0)
     if outcome["serves"]:
@@ -102,24 +112,12 @@ def _earlier_reward_model(night: Night) -> Path | None:
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
-    if last is None or before is None or fitted is None or not fitted.read_json("outcome.json")["serves"]:
+    if before is None or before.student != config.student:
         return None
-    if before.student != config.student:
+    if fitted is None or not fitted.read_json("outcome.json")["serves"]:
         return None
     checkpoint = night.checkpoint(fitted)
     return checkpoint if is_intact(checkpoint) else None
-
-
-def _earlier_failure(folder: Path) -> str | None:
-    """Return how the fit failed before in this night: a refusal stays one."""
-    known = committed(folder)
-    return None if known is None else known.read_json("outcome.json").get("broke")
-
-
-DAMAGED_CHAMPION = (
-    "restore the folder from a backup, or go back to the previous champion with "
-    "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
-)
 
 
 def champion_of(night: Night, tracking: Tracking) -> Path:
@@ -144,6 +142,40 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
     return champion
 
 
+def start_of(night: Night, champion: Path) -> tuple[Path, int]:
+    """Return what `start_from: latest` or `champion` begins with, and how many unpromoted nights in a row made it.
+
+    That is the candidate of the last finished night of this name, where its decision says so, the same champion still
+    serves, it is whole, and it has learned nothing that you have taken out of the journal since. Once chosen, it stays
+    when the night resumes. Raises DamagedCheckpointError where it changed.
+    """
+    note = night.folder / START
+    if not note.exists():
+        digest, unpromoted = _chosen_start(night, champion) or (champion.name, 0)
+        write_atomically(note, json.dumps({"digest": digest, "unpromoted": unpromoted}))
+    start = json.loads(note.read_text())
+    if start["digest"] == champion.name:
+        return champion, 0
+    verify(checkpoint := night.home.checkpoints / start["digest"], CHANGED)
+    return checkpoint, start["unpromoted"]
+
+
+def _chosen_start(night: Night, champion: Path) -> tuple[str, int] | None:
+    """Return the digest of the last night's candidate and its unpromoted nights; None: begin with the champion."""
+    last = last_finished(night.home.nights, night.config.name, night.date)
+    if night.config.start_from != "latest" or last is None:
+        return None
+    summary = json.loads((last / SUMMARY).read_text())
+    unpromoted, digests = summary.get("unpromoted", 0), summary["digests"]
+    candidate = night.home.checkpoints / digests["candidate"]
+    if not unpromoted or digests["champion"] != champion.name or not is_intact(candidate):
+        return None
+    if is_adapter(candidate) and night.config.merges:  # rounds begin with a whole model
+        return None
+    own = {name for name in learned(candidate) - learned(champion) if not name.startswith(GENERATED)}
+    return None if own - lessons_in(night.home.journal, night.date) else (candidate.name, unpromoted)
+
+
 def teacher_of(night: Night, student: Path) -> Path | None:
     """Return the folder of the teacher of on-policy distillation; None where the night has none."""
     config = night.config
@@ -158,8 +190,5 @@ def teacher_of(night: Night, student: Path) -> Path | None:
 
 def _enrolled(night: Night, path: str = "enroll", student: StudentConfig | None = None) -> Path:
     return night.make_checkpoint(
-        enroll,
-        path,
-        student=student or night.config.student,
-        checkpoints=night.home.checkpoints,
+        enroll, path, student=student or night.config.student, checkpoints=night.home.checkpoints
     )

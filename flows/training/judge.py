@@ -12,16 +12,13 @@ from conf.storage.home import NightError
 from flows.evaluation.models import engine_for
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
-from flows.run.history import last_finished
-from flows.serving.vllm_server import EngineServer
-from flows.serving.whole_model import whole_model
+from flows.serving.vllm_server import EngineServer, whole_model
 from flows.training.reward_model import LearnedReward
 from models.hf.teacher_client import CONCURRENT_REQUESTS, LOCAL
 from rewards.verifier import Problem
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.import_model import check_loads, find_model
-from tasks.reward_model.examine_judge import examine_judge, figures
-from tasks.reward_model.rank_by_judge import rank_by_judge
+from tasks.reward_model.judge_stages import examine_judge, figures
 from tasks.stage import Artifact, committed
 
 CHAMPION = "champion"  # as `judge.checkpoint`
@@ -54,8 +51,7 @@ class Judge:
     def arguments(self) -> dict[str, Any]:
         """Return the judge's part of a stage's arguments."""
         night = self.night
-        before = last_finished(night.home.nights, night.config.name)
-        until = end_of_asking(night.hours, night.config, night.folder, before)
+        until = end_of_asking(night.hours, night.config, night.folder, night.last)
         local = self._socket if self.server else None
         shared = {"date": night.date, "cache": night.home.teacher, "until": until, "local": local}
         return {"endpoint": self.endpoint, **shared}
@@ -68,34 +64,6 @@ class Judge:
         except NightError as error:
             self.night.note(f"the judge: {error}")
         return self.server.socket
-
-
-class JudgedReward(LearnedReward):
-    """A judge that serves in place of a reward model, under the same KL term and alarm."""
-
-    relative = True
-
-    def __init__(
-        self, judge: Judge, night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
-    ) -> None:
-        super().__init__(night, day, reward_model, base, exam)
-        self.judge = judge
-
-    def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
-        """Let the judge rank the completions of `path`, a round or refill. Returns the further arguments of `score`.
-
-        No night fails for it: what it does not rank has no learned reward.
-        """
-        config = self.night.config
-        judged = self.night.run(
-            rank_by_judge,
-            f"{path}/rank_by_judge",
-            prompts=prompts,
-            rollouts=rollouts,
-            ties=config.learned_reward.tie_breaker > 0,
-            **self.judge.arguments(),
-        )
-        return {"learned": judged, "learned_reward": config.learned_reward}
 
 
 def learned_reward(
@@ -113,7 +81,7 @@ def learned_reward(
         proof: dict[str, Any] = {"reward_model": reward_model, "picks": config.judge.picks}
         examined = night.run(examine_judge, "examine_judge", **proof, **judge.arguments())
         if examined.read_json("outcome.json")["serves"]:
-            return JudgedReward(judge, night, day, reward_model, base, exam)
+            return LearnedReward(night, day, reward_model, base, exam, judge.arguments)
         log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", judge.endpoint.model)
     if not reward_model.read_json("outcome.json")["serves"]:
         return None

@@ -9,11 +9,10 @@ from conf.storage.layout import is_committed
 from flows.run.context import Night, log
 from tasks.evaluation.outcomes import outcomes
 from tasks.monitoring.alarm_log import AlarmLog
-from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
-from tasks.monitoring.disk_space import bytes_of_a_round, disk_alarms
+from tasks.monitoring.alarms import Alarm, bytes_of_a_round, disk_alarms, exam_alarms, kind_alarms
 from tasks.monitoring.round_alarms import round_alarms
 from tasks.monitoring.tracking import Tracking
-from tasks.report.queries import kind_history, ungraded_answers
+from tasks.report.queries import exam_verdicts, solve_rates
 from tasks.reward_model.overoptimization import learned_reward_hacked, unwatched
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
@@ -30,10 +29,11 @@ class Monitor:
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
         self.rankings: dict[tuple[int, int], list[bool]] = {}  # by a block's first round, and round: see `rank_picks`
 
-    def add_quiz(self, number: int, quiz: Artifact) -> None:
-        """Add a quiz's result."""
+    def add_quiz(self, number: int, quiz: Artifact) -> float | None:
+        """Add a quiz's result. Returns the share of its graded answers that is right; None where none was graded."""
         graded = outcomes(read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)).dropna()
         self.quizzes[number] = round(graded.clip(0.0, 1.0).sum()), len(graded)
+        return None if graded.empty else float(graded.mean())
 
     def add_ranking(self, first: int, number: int, ranking: Artifact) -> None:
         """Add how the student ranked the held-out picks after a round of the block that begins with round `first`.
@@ -68,7 +68,7 @@ class Monitor:
     def finish(self) -> list[str]:
         """Raise the alarms that the whole night shows. Returns the sentences of all."""
         folder = self.night.folder
-        self.alarms.record(exam_alarms(ungraded_answers(folder)) + kind_alarms(kind_history(folder)))
+        self.alarms.record(exam_alarms(exam_verdicts(folder)) + kind_alarms(solve_rates(folder)))
         return self.alarms.sentences
 
     @property

@@ -1,38 +1,27 @@
 """The night's recipe: the steps of `stages`, one after the other, from the first student to the candidate."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.stages import Step
 from flows.grpo import Rounds
-from flows.run.budget import Division
+from flows.run.budget import Allowance, Division
 from flows.run.context import Night, log
-from flows.training.acceptance import accept_block, accept_lesson
-from flows.training.distillation import learn_own_answers, learn_traces
-from flows.training.feedback import LESSONS, channels, learn_feedback
+from flows.training.lessons import LESSONS, Lessons, channels
 from flows.training.validation import Quizzes
-from models.lessons.pace import Pace
 from tasks.journal.freeze import read_counts
 from tasks.monitoring.incidents import end_early, ended_early
-from tasks.stage import MANIFEST, Artifact, committed, run_name
+from tasks.stage import committed, run_name
 from tasks.workers.worker import HoursOverError
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Lessons and blocks of rounds, each of which hands a checkpoint to the next.
-
-    `student`: what the night begins with. `trained`: whether an earlier night has trained it; what it learned by day
-    does not count. `exam_questions`: those that no lesson may learn.
-    """
+    """Lessons and blocks of rounds, each of which hands a checkpoint to the next, beginning with the `student`."""
 
     night: Night
     student: Path
-    trained: bool
-    journal: Artifact
-    exam_questions: tuple[str, ...]
+    lessons: Lessons
     quizzes: Quizzes
     division: Division
 
@@ -61,10 +50,12 @@ class Recipe:
             if step.is_block:
                 before, checkpoint = checkpoint, rounds.run(step, checkpoint)
                 if checkpoint != before:
-                    checkpoint = accept_block(self.night, self.quizzes, step, before, checkpoint)
-            elif early or self._fits(step, rounds):
-                self.night.rest_engine()
+                    checkpoint = self.quizzes.accept(step, before, checkpoint)
+            else:
                 try:
+                    if not early:
+                        self._require_time(step, rounds.allowance)
+                    self.night.rest_engine()
                     checkpoint = self._learn(step, checkpoint)
                 except HoursOverError as error:
                     rounds.end(step.number - 1, error)
@@ -74,50 +65,25 @@ class Recipe:
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
         """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did harm."""
-        learned = self._teach(step, checkpoint)
-        return learned if learned == checkpoint else accept_lesson(self.night, self.quizzes, step, checkpoint, learned)
-
-    def _teach(self, step: Step, checkpoint: Path) -> Path:
-        night, rounds = self.night, step.rounds.start - 1
-        pace = self.division.pace(night.folder, step, [each for each in self._steps if self._teaches(each)])
-        if step.kind == "lessons":
-            return self._teach_feedback(step, checkpoint, pace)
-        if step.kind == "distill":
-            arguments = (night, self.journal, rounds, checkpoint, self.exam_questions, step.path)
-            return learn_traces(*arguments, trained=self.trained, pace=pace)
-        return learn_own_answers(night, rounds, checkpoint, self.exam_questions, step.path, pace=pace)
-
-    def _teach_feedback(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        def lessons() -> Path:
-            return learn_feedback(self.night, self.journal, checkpoint, self.exam_questions, pace)
-
-        return self.night.run_nested("feedback", step.path, lessons, checkpoint)
+        pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
+        learned = self.lessons.teach(step, checkpoint, pace)
+        return learned if learned == checkpoint else self.quizzes.accept(step, checkpoint, learned)
 
     def _teaches(self, step: Step) -> bool:
         """Whether a step may have something to learn: `lessons` has not on a day without the owner's feedback."""
         if step.kind != "lessons":
             return True
-        counts = read_counts(self.journal)
+        counts = read_counts(self.lessons.journal)
         return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
-    def _fits(self, step: Step, rounds: Rounds) -> bool:
-        """Whether a lesson fits into the night's hours, by what earlier ones took. If not, the learning ends."""
+    def _require_time(self, step: Step, allowance: Allowance) -> None:
+        """Raise HoursOverError where a lesson that is not committed takes too long, by earlier ones of its kind."""
         if self._is_committed(step):
-            return True
-        try:
-            seconds = max(self._seconds_of_kind(step), default=0.0)
-            rounds.allowance.require_seconds(f"the lesson {run_name(step.path)}", seconds)
-        except HoursOverError as error:
-            rounds.end(step.number - 1, error)
-            return False
-        return True
-
-    def _seconds_of_kind(self, step: Step) -> Iterator[float]:
-        """The seconds of the night's earlier lessons of this kind."""
-        for other in self._steps[: step.number - 1]:
-            manifest = self.night.folder / other.path / MANIFEST
-            if other.kind == step.kind and manifest.exists():
-                yield json.loads(manifest.read_text())["seconds"]
+            return
+        earlier = [each for each in self._steps[: step.number - 1] if each.kind == step.kind]
+        known = [committed(self.night.folder / each.path) for each in earlier]
+        seconds = max((lesson.seconds for lesson in known if lesson), default=0.0)
+        allowance.require_seconds(f"the lesson {run_name(step.path)}", seconds)
 
     def _is_committed(self, step: Step) -> bool:
         if step.kind != "lessons":

@@ -1,20 +1,20 @@
-"""The reward model's part in a night's rounds."""
+"""The learned reward's part in a night's rounds."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig, TrainerConfig
 from conf.sections.stages import Step
-from conf.storage.layout import ranking_path
+from conf.storage.layout import committed_json, ranking_path
 from flows.run.context import Night, log
-from flows.run.history import seconds_of
 from rewards.verifier import Problem
-from tasks.evaluation.metrics import ranking_accuracies
 from tasks.journal.tables import HELD_OUT
+from tasks.monitoring.incidents import ended_early
 from tasks.monitoring.tracking import Tracking
+from tasks.reward_model.judge_stages import rank_by_judge
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
 from tasks.reward_model.score_by_reward_model import score_by_reward_model
@@ -28,19 +28,23 @@ RANKED_EVERY = 5  # rounds, where the night has no quizzes
 
 
 class LearnedReward:
-    """A reward model that serves: its arguments of the rounds' stages.
+    """A reward model that serves, or a judge in its place: its arguments of the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
-    `failed`: it could not score a round's completions, and is not used in later rounds. `relative`: whether its scores
-    only compare the answers of a group, so that their mean shows nothing.
+    `judge`: gives the arguments of its stages. `failed`: the model could not score a round's completions, and is not
+    used in later rounds.
     """
 
-    relative = False
-
     def __init__(
-        self, night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+        self,
+        night: Night,
+        day: Artifact,
+        reward_model: Artifact,
+        base: Path,
+        exam: Sequence[Problem],
+        judge: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
-        self.night, self.day, self.reward_model, self.base = night, day, reward_model, base
+        self.night, self.day, self.reward_model, self.base, self.judge = night, day, reward_model, base, judge
         self.exam_questions = tuple(sorted({problem.question for problem in exam}))
         self.failed = False
 
@@ -75,11 +79,27 @@ class LearnedReward:
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Score the completions of `path`, a round or refill. Returns the further arguments of `score`.
 
-        No night fails for it: where memory is short, no completion is scored, also when the night resumes.
+        No night fails for it: what a judge does not rank has no learned reward, and where memory is short, no
+        completion is scored, also when the night resumes.
         """
         if self.failed:
             return {}
-        night, path = self.night, f"{path}/score_by_reward_model"
+        config = self.night.config.learned_reward
+        if self.judge is None:
+            learned = self._scored(f"{path}/score_by_reward_model", rollouts)
+        else:
+            learned = self.night.run(
+                rank_by_judge,
+                f"{path}/rank_by_judge",
+                prompts=prompts,
+                rollouts=rollouts,
+                ties=config.tie_breaker > 0,
+                **self.judge(),
+            )
+        return {"learned": learned, "learned_reward": config}
+
+    def _scored(self, path: str, rollouts: Artifact) -> Artifact:
+        night = self.night
         inputs: dict[str, Any] = {
             "rollouts": rollouts,
             "reward_model": night.checkpoint(self.reward_model),
@@ -88,38 +108,30 @@ class LearnedReward:
         night.rest_engine()
         self.failed = score_by_reward_model.committed(night.folder, path, **inputs, failed=True) is not None
         try:
-            learned = night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
+            return night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
         except RuntimeError as error:
             self.failed = True
-            learned = night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
             why = " ".join(str(error).split())[:200]
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
-        return {"learned": learned, "learned_reward": night.config.learned_reward}
+            return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
-    def is_ranked(self, block: Step, number: int, policy: Path) -> bool:
-        """Whether a round's ranking is committed already."""
-        path = ranking_path(block.rounds.start, number)
-        return rank_picks.committed(self.night.folder, path, **self._ranking_inputs(policy)) is not None
+    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
+        """Rank the held-out picks by the policy after a round, or, as the block begins, after the round before.
 
-    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact:
-        """Rank the held-out picks by the policy after a round, or, as the block begins, after the round before."""
-        self.night.rest_engine()
-        return self.night.run(
-            rank_picks,
-            ranking_path(block.rounds.start, number),
-            **self._ranking_inputs(policy),
-            predecessor=predecessor,
-            trainer=self.night.trainer,
-        )
-
-    def _ranking_inputs(self, policy: Path) -> dict[str, Any]:
-        return {
+        None where the night's learning has ended and this ranking was not made before.
+        """
+        night, path = self.night, ranking_path(block.rounds.start, number)
+        inputs: dict[str, Any] = {
             "reward_model": self.reward_model,
             "policy": policy.name,
             "tokenizer": self.base,
-            "student": self.night.config.student,
+            "student": night.config.student,
             "config": self.trainer_config,
         }
+        if ended_early(night.folder) and rank_picks.committed(night.folder, path, **inputs) is None:
+            return None
+        night.rest_engine()
+        return night.run(rank_picks, path, **inputs, predecessor=predecessor, trainer=night.trainer)
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
@@ -140,6 +152,9 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return {}
     night.rest_engine()
+    # the trainer reads a whole checkpoint: without adapters and KL term
+    grpo = night.config.trainer.grpo.model_copy(update={"kl_coefficient": 0.0})
+    reading = night.config.trainer.model_copy(update={"lora": None, "grpo": grpo})
     try:
         ranking = night.run(
             rank_picks,
@@ -148,7 +163,7 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
             policy=checkpoint.name,
             tokenizer=checkpoint,
             student=night.config.student,
-            config=_reading_config(night.config.trainer),
+            config=reading,
             predecessor=None,
             trainer=night.trainer,
         )
@@ -161,18 +176,11 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
 def slowest_ranking(night: Path) -> float:
     """Return the seconds of a night's slowest ranking so far; 0 where there is none."""
     manifests = (json.loads(file.read_text()) for file in night.glob(f"{PICKS}/*/{MANIFEST}"))
-    return max((seconds_of(manifest) for manifest in manifests), default=0.0)
+    return max((manifest["seconds"] for manifest in manifests), default=0.0)
 
 
 def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
     """Log the share of picks that each model ranks first, at the steps of the exam's figures."""
-    rankings = ranking_accuracies(night)
     for step, model in enumerate(models):
-        if model in rankings:
-            tracking.log({"exam/picks/accuracy": rankings[model].accuracy}, step)
-
-
-def _reading_config(config: TrainerConfig) -> TrainerConfig:
-    """Return the configuration of a trainer that reads a full checkpoint: without adapters and KL term."""
-    grpo = config.grpo.model_copy(update={"kl_coefficient": 0.0})
-    return config.model_copy(update={"lora": None, "grpo": grpo})
+        if ranking := committed_json(night / PICKS / model, "ranking.json"):
+            tracking.log({"exam/picks/accuracy": ranking["accuracy"]}, step)

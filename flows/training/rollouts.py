@@ -7,10 +7,9 @@ from typing import Any
 
 from conf.schema import GrpoConfig
 from conf.sections.stages import Step
-from conf.storage.home import NightError
 from conf.storage.layout import committed_rounds, round_path
 from conf.storage.layout import passes as passes_of
-from flows.run.context import CHANGED, Night, log
+from flows.run.context import Night, log
 from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
 from rewards.data.benchmarks import configured
@@ -22,9 +21,7 @@ from tasks.rollouts.sample import sample
 from tasks.rollouts.score import SOLVE_RATE_DECAY, score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.teacher_advantages import credit_by_teacher
-from tasks.self_play.admit import admit
-from tasks.self_play.ask import ask_for_problems
-from tasks.self_play.credit import credit_questions
+from tasks.self_play import admit, ask_for_problems, credit_questions
 from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import Pass
 
@@ -42,6 +39,10 @@ class GroupSampler:
         self.solve_rates = _last_solve_rates(night)
         self.plays = any(configured(entry).environment for entry in night.config.benchmarks)
         self.own_problems: list[Artifact] = []  # of tonight's rounds of self-play
+        self.block: Step  # that of the current round,
+        self.base: Path  # the checkpoint that it began with,
+        self.policy: Path  # the one that samples,
+        self.learned: LearnedReward | None  # and the learned reward's part
 
     def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
         """Sample the round's groups, and, as often as `refills` allows, others in place of those without signal.
@@ -51,34 +52,36 @@ class GroupSampler:
         the block began with, whose tokenizer renders the prompts. `learned`: the reward model's part in the round, if
         it has one.
         """
+        self.block, self.base, self.policy = block, base, policy
+        self.learned = None if self.plays else learned  # it judges single answers
         if block.kind == "self_play":
-            return self._self_play(number, block, base, policy)
+            return self._self_play(number)
         config = self.night.config
-        learned = None if self.plays else learned  # it judges single answers
         passes: list[Pass] = []
         missing = config.grpo.prompts_per_round
         for refill in range(config.grpo.refills + 1):
             path = f"{round_path(number)}/refill-{refill}" if refill else round_path(number)
             seed = f"{config.seed} {self.night.date} round {number}" + f" refill {refill}" * (refill > 0)
             drawn = tuple(one.prompts for one in passes)
-            prompts = self._select(path, seed, base, missing, drawn, learned)
+            prompts = self._select(path, seed, missing, drawn)
             if not prompts.read_json("selection.json")["drawn"]:
                 break  # the benchmarks have no other problems
-            passes.append(self._pass(path, seed, block, prompts, policy, learned, is_first=not passes))
+            passes.append(self._pass(path, seed, prompts, is_first=not passes))
             signal = passes[-1].advantages.read_json("signal.json")
             missing = signal["groups"] - signal["with_signal"]
             if not missing:
                 break
         return passes
 
-    def _self_play(self, number: int, block: Step, base: Path, policy: Path) -> list[Pass]:
+    def _self_play(self, number: int) -> list[Pass]:
         """Let the student write the round's problems; others are drawn where too few of them are admitted."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
-        common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": base}
+        common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": self.base}
         requests = night.run(ask_for_problems, f"{path}/ask", config=config.self_play, seed=seed, **common)
         one_text = config.grpo.model_copy(update={"group_size": 1})
-        proposals = self._sample(f"{path}/propose", f"{seed} propose", requests, policy, one_text)
+        asking = self._sampling(f"{seed} propose", requests, one_text)
+        proposals = night.run(sample, f"{path}/propose", **asking)
         prompts = night.run(
             admit,
             f"{path}/select_prompts",
@@ -93,11 +96,11 @@ class GroupSampler:
         self.own_problems.append(prompts)
         passes: list[Pass] = []
         if admitted := prompts.read_json("selection.json")["drawn"]:
-            passes.append(self._pass(path, seed, block, prompts, policy, None, is_first=True))
+            passes.append(self._pass(path, seed, prompts, is_first=True))
         if missing := config.grpo.prompts_per_round - admitted:
             path, seed = f"{path}/refill-1", f"{seed} refill 1"
-            others = self._select(path, seed, base, missing, (requests, prompts), None)
-            passes.append(self._pass(path, seed, block, others, policy, None, is_first=not passes))
+            others = self._select(path, seed, missing, (requests, prompts))
+            passes.append(self._pass(path, seed, others, is_first=not passes))
         if (answers := passes[0]).scores and admitted and config.self_play.train == "both":
             questions = night.run(
                 credit_questions,
@@ -112,98 +115,14 @@ class GroupSampler:
             passes.append(Pass(requests, proposals, None, questions))
         return passes
 
-    def _pass(
-        self,
-        path: str,
-        seed: str,
-        block: Step,
-        prompts: Artifact,
-        policy: Path,
-        learned: LearnedReward | None,
-        *,
-        is_first: bool,
-    ) -> Pass:
+    def _pass(self, path: str, seed: str, prompts: Artifact, *, is_first: bool) -> Pass:
         """Sample, score and credit answers to the prompts; the solve rates go on from these."""
-        rollouts = self._sample(f"{path}/sample", seed, prompts, policy)
-        scores = self._score(path, prompts, rollouts, learned, is_first=is_first)
-        self.solve_rates = scores
-        return Pass(prompts, rollouts, scores, self._credit(path, block, rollouts, scores))
-
-    def _select(
-        self,
-        path: str,
-        seed: str,
-        base: Path,
-        count: int,
-        drawn: tuple[Artifact, ...],
-        learned: LearnedReward | None,
-    ) -> Artifact:
-        config = self.night.config
-        return self.night.run(
-            select_prompts,
-            f"{path}/select_prompts",
-            sources=config.benchmarks,
-            grpo=config.grpo,
-            student=config.student,
-            checkpoint=base,
-            solve_rates=self.solve_rates,
-            seed=seed,
-            excluded=self.excluded,
-            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
-            count=count,
-            drawn=drawn,
-            **(learned.select_arguments() if learned else {}),
-        )
-
-    def _sample(
-        self, path: str, seed: str, prompts: Artifact, policy: Path, grpo: GrpoConfig | None = None
-    ) -> Artifact:
-        config = self.night.config
+        night, config = self.night, self.night.config
         if self.plays:
-            return self._play(path.removesuffix("/sample"), seed, prompts, policy)
-        inputs: dict[str, Any] = {
-            "prompts": prompts,
-            "checkpoint": policy,
-            "grpo": grpo or config.grpo,
-            "config": config.sampler,
-            "trust_remote_code": config.student.trust_remote_code,
-            "seed": random.Random(seed).getrandbits(31),
-        }
-        if not policy.is_dir() and sample.committed(self.night.folder, path, **inputs) is None:
-            raise NightError(f"{self.night.folder / path}: {CHANGED}")
-        return self.night.run(sample, path, **inputs, engine=self.night.engine)
-
-    def _play(self, path: str, seed: str, prompts: Artifact, policy: Path) -> Artifact:
-        """Play the round's episodes, a few turns a stage."""
-        config, parts = self.night.config, list[Artifact]()
-        while not parts or parts[-1].figure("live"):
-            inputs: dict[str, Any] = {
-                "prompts": prompts,
-                "before": parts[-1] if parts else None,
-                "sources": config.benchmarks,
-                "checkpoint": policy,
-                "grpo": config.grpo,
-                "config": config.sampler,
-                "student": config.student,
-                "seed": f"{seed} part {len(parts)}",
-            }
-            stage_path = f"{path}/play-{len(parts) + 1}"
-            if not policy.is_dir() and play_turns.committed(self.night.folder, stage_path, **inputs) is None:
-                raise NightError(f"{self.night.folder / stage_path}: {CHANGED}")
-            parts.append(self.night.run(play_turns, stage_path, **inputs, engine=self.night.engine))
-        return self.night.run(collect, f"{path}/sample", parts=tuple(parts))
-
-    def _score(
-        self,
-        path: str,
-        prompts: Artifact,
-        rollouts: Artifact,
-        learned: LearnedReward | None,
-        *,
-        is_first: bool,
-    ) -> Artifact:
-        config = self.night.config
-        scores = self.night.run(
+            rollouts = self._play(path, seed, prompts)
+        else:
+            rollouts = night.run(sample, f"{path}/sample", **self._sampling(seed, prompts, config.grpo))
+        scores = night.run(
             score,
             f"{path}/score",
             prompts=prompts,
@@ -214,22 +133,76 @@ class GroupSampler:
             sandbox=config.sandbox,
             solve_rates=self.solve_rates,
             decay=SOLVE_RATE_DECAY if is_first else 1.0,  # within a round nothing is old
-            night=self.night.date,
-            engine=self.night.engine,
-            **(learned.score_arguments(path, prompts, rollouts) if learned else {}),
+            night=night.date,
+            engine=night.engine,
+            **(self.learned.score_arguments(path, prompts, rollouts) if self.learned else {}),
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
-        return scores
+        self.solve_rates = scores
+        if self.block.kind == "on_policy":
+            advantages = self._credit_by_teacher(f"{path}/credit", rollouts)
+        else:
+            advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
+        return Pass(prompts, rollouts, scores, advantages)
 
-    def _credit(self, path: str, block: Step, rollouts: Artifact, scores: Artifact) -> Artifact:
-        """Compute advantages from the verifier's rewards, or, in on-policy distillation, from the teacher."""
+    def _select(self, path: str, seed: str, count: int, drawn: tuple[Artifact, ...]) -> Artifact:
+        config = self.night.config
+        return self.night.run(
+            select_prompts,
+            f"{path}/select_prompts",
+            sources=config.benchmarks,
+            grpo=config.grpo,
+            student=config.student,
+            checkpoint=self.base,
+            solve_rates=self.solve_rates,
+            seed=seed,
+            excluded=self.excluded,
+            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
+            count=count,
+            drawn=drawn,
+            **(self.learned.select_arguments() if self.learned else {}),
+        )
+
+    def _sampling(self, seed: str, prompts: Artifact, grpo: GrpoConfig) -> dict[str, Any]:
+        """Return the arguments of `sample`."""
+        config = self.night.config
+        return {
+            "prompts": prompts,
+            "checkpoint": self.policy,
+            "grpo": grpo,
+            "config": config.sampler,
+            "trust_remote_code": config.student.trust_remote_code,
+            "seed": random.Random(seed).getrandbits(31),
+            "engine": self.night.engine,
+        }
+
+    def _play(self, path: str, seed: str, prompts: Artifact) -> Artifact:
+        """Play the round's episodes, a few turns a stage."""
+        night, config, parts = self.night, self.night.config, list[Artifact]()
+        while not parts or parts[-1].figure("live"):
+            part = night.run(
+                play_turns,
+                f"{path}/play-{len(parts) + 1}",
+                prompts=prompts,
+                before=parts[-1] if parts else None,
+                sources=config.benchmarks,
+                checkpoint=self.policy,
+                grpo=config.grpo,
+                config=config.sampler,
+                student=config.student,
+                seed=f"{seed} part {len(parts)}",
+                engine=night.engine,
+            )
+            parts.append(part)
+        return night.run(collect, f"{path}/sample", parts=tuple(parts))
+
+    def _credit_by_teacher(self, path: str, rollouts: Artifact) -> Artifact:
+        """Compute advantages from the teacher's log-probabilities."""
         night, config = self.night, self.night.config
-        if block.kind != "on_policy":
-            return night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
         inputs: dict[str, Any] = {"rollouts": rollouts, "config": config.on_policy, "trainer_config": config.trainer}
-        if credit_by_teacher.committed(night.folder, f"{path}/credit", **inputs) is None:
+        if credit_by_teacher.committed(night.folder, path, **inputs) is None:
             night.rest_engine()
-        return night.run(credit_by_teacher, f"{path}/credit", **inputs, teacher=self.teacher, trainer=night.trainer)
+        return night.run(credit_by_teacher, path, **inputs, teacher=self.teacher, trainer=night.trainer)
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
-from conf.storage.layout import QUIZ
+from conf.sections.stages import Step
+from conf.storage.layout import QUIZ, check_path, quiz_of_block, run_name
 from flows.run.context import Night, log
 from rewards.data.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
-from tasks.evaluation.outcomes import outcomes
 from tasks.stage import Artifact
-from tasks.tables import EVALUATIONS, read_table
+from tasks.training.take_back import OUTCOME, judge_lesson, sentence
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 BETWEEN_ROUNDS = 100  # problems of a quiz
@@ -50,6 +50,29 @@ class Quizzes:
         except (HoursOverError, WorkerDiedError) as error:
             log.warning("the quiz %s is skipped: %s", name, error)
             return None
+
+    def accept(self, step: Step, before: Path, after: Path) -> Path:
+        """Quiz the student before and after a lesson or block. Returns the checkpoint to go on with.
+
+        It is the new one, unless the student got worse: that is noted. Without quizzes it always stays; a block also
+        does where time runs out or the engine dies.
+        """
+        night, name = self.night, quiz_of_block(step.path)
+        ask = self.ask_if_possible if step.is_block else self.ask
+        first, second = ask(f"{name}-before", before), ask(name, after)
+        night.rest_engine()
+        if first is None or second is None:
+            return after
+        path = f"{check_path(step.path)}/verdict"
+        inputs = {"quizzes": {"before": first, "after": second}, "checkpoints": {"before": before, "after": after}}
+        known = judge_lesson.committed(night.folder, path, **inputs)
+        verdict = night.run(judge_lesson, path, **inputs)
+        what = f"The {'block of' if step.is_block else 'lesson'} {run_name(name)}"
+        if known is None and (said := sentence(what, verdict.read_json(OUTCOME))):
+            night.note(said if step.is_block else f"{said} Its journal lines are taught again on a later night.")
+        kept = night.checkpoint(verdict)
+        night.edges.add(verdict, kept)
+        return kept
 
 
 def is_quizzed(config: NightConfig, number: int) -> bool:
@@ -92,9 +115,3 @@ def run_quiz(
         exam_questions=exam_questions,
         engine=night.engine,
     )
-
-
-def quiz_accuracy(taken: Artifact) -> float | None:
-    """Return the share of a quiz's graded answers that is right; None where none could be graded."""
-    graded = outcomes(read_table(taken.folder / "evaluations.parquet", EVALUATIONS)).dropna()
-    return None if graded.empty else float(graded.mean())

@@ -17,11 +17,23 @@ from packaging.version import InvalidVersion, Version
 from prefect.client.orchestration import get_client
 
 from conf.redact import redact
-from conf.storage.home import InputError
+from conf.schema import NightConfig
+from conf.storage.home import Home, InputError
+from tasks.monitoring.tracking import tracking_uri
+from tasks.registry.mlflow_registry import Registry
 
 TIMEOUT = 10.0  # seconds
 SQLITE = "sqlite:///"
 INSTEAD = "or unset PREFECT_API_URL: then the night starts a server of its own"
+
+
+def open_registry(home: Home, config: NightConfig) -> Registry | None:
+    """Return a configuration's registry; None where no night has begun one, so that reading makes no database."""
+    uri = tracking_uri(home, config)
+    if uri == home.database and not home.database_file.exists():
+        return None
+    check_mlflow(uri)
+    return Registry(MlflowClient(tracking_uri=uri, registry_uri=uri), config.name)
 
 
 def check_mlflow(uri: str) -> None:

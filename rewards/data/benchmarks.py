@@ -7,14 +7,18 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
+from rewards.competition_math import CompetitionMath
+from rewards.data.instructions import Instructions
+from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
+from rewards.gsm8k import Gsm8k
+from rewards.humaneval import HumanEval
+from rewards.mbpp import Mbpp
+from rewards.programs.unit_tests import DEFAULT_SANDBOX
+from rewards.triviaqa import TriviaQa
 from rewards.verifier import Benchmark
 
-DEFAULT_SANDBOX = SandboxConfig()
-OPTIONAL_MEMBERS = (
-    *("splits", "excluded", "answer_line", "truth_marker", "bounded", "solutions", "draw", "kind", "environment"),
-    *("question_prompt", "proposed", "runs_programs"),
-)
+OPTIONAL_MEMBERS = [name for name in vars(Benchmark) if not name.startswith("_") and name not in ("problems", "score")]
 
 
 def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
@@ -33,49 +37,25 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
 
     Programs of mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
     """
-    # Imported on demand: some of these modules load libraries that take seconds.
-    match _name(entry):
+    match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
         case "arithmetic":
             return Arithmetic(entry.levels)
         case "gsm8k":
-            from rewards.gsm8k import Gsm8k
-
             return Gsm8k(entry.source, entry.revision, entry.lenient, entry.levels)
         case "math":
-            from rewards.competition_math import CompetitionMath
-
             return CompetitionMath(entry.source, entry.levels, entry.subset, entry.revision)
         case "mbpp":
-            from rewards.mbpp import Mbpp
-
             return Mbpp(entry.source, entry.subset, entry.revision, sandbox)
         case "humaneval":
-            from rewards.humaneval import HumanEval
-
             return HumanEval(entry.source, entry.revision, sandbox)
         case "triviaqa":
-            from rewards.triviaqa import TriviaQa
-
             return TriviaQa(entry.source, entry.revision)
         case "instructions":
-            from rewards.data.instructions import Instructions
-
             return Instructions()
         case "ants":
-            from rewards.environments.ants import Ants
-
             return Episodes(Ants(entry.levels or ("0",)), bounded=True)
         case name:
             return _imported(name, entry.source)
-
-
-def is_user_defined(entry: BenchmarkConfig | ExamPart) -> bool:
-    """Return whether an entry names a class of the user's, `module:Class`."""
-    return ":" in _name(entry)
-
-
-def _name(entry: BenchmarkConfig | ExamPart) -> str:
-    return entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
 
 
 def _imported(name: str, source: str | None) -> Benchmark:

@@ -2,17 +2,31 @@
 
 import gzip
 import json
+import logging
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
+from rewards.verifier import Benchmark, Split
+
+Item = TypeVar("Item")
+log = logging.getLogger(__name__)
 
 DATA_VARIABLE = "NIGHTSCHOOL_DATA"
 TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an object"}
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """An item that is left out because its own truth cannot be read, and why."""
+
+    problem_id: str
+    reason: str
 
 
 def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
@@ -82,6 +96,18 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
         if not isinstance(row[name], kind):
             raise InputError(f'{where}: the field "{name}" is not {TYPE_NAMES[kind]}; correct or remove the line')
     return row
+
+
+def usable(benchmark: Benchmark, split: Split, items: Iterable[Item | Excluded]) -> list[Item]:
+    """Return the items of a split without the excluded ones, which go to `benchmark.excluded` and to the log."""
+    every = list(items)
+    excluded = [item for item in every if isinstance(item, Excluded)]
+    for item in excluded:
+        log.warning("%s is excluded: %s", item.problem_id, item.reason)
+    if excluded:
+        log.warning("%s: %d of %d %s problems are excluded", benchmark.name, len(excluded), len(every), split)
+    benchmark.excluded = {**benchmark.excluded, split: [item.problem_id for item in excluded]}
+    return [item for item in every if not isinstance(item, Excluded)]
 
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:

@@ -55,10 +55,6 @@ class Instructions(Benchmark):
             for topic in TOPICS
         ]
 
-    def prompt(self, problem: Problem) -> str:
-        """Return the instruction as it is."""
-        return problem.question
-
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the answer, of three words or more, has the form that was asked for, else 0."""
         return [_score(attempt) for attempt in attempts]
@@ -68,6 +64,5 @@ def _score(attempt: Attempt) -> Score:
     answer, form = attempt.completion.strip(), attempt.problem.problem_id.split("/")[1]
     enough = 1 if form == "yes or no" else 3
     if len(WORD.findall(answer)) < enough:
-        return Score(0.0, "no_answer", parts={"correct": 0.0})
-    correct = FORMS[form][1](answer, attempt.problem.truth)
-    return Score(float(correct), "correct" if correct else "wrong", parts={"correct": float(correct)})
+        return Score.of("no_answer")
+    return Score.of("correct" if FORMS[form][1](answer, attempt.problem.truth) else "wrong")

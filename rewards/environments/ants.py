@@ -38,6 +38,8 @@ class Ants:
     """
 
     name = "ants"
+    drawing = staticmethod(drawing)
+    characters = staticmethod(characters)
 
     def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
         """`turns`: of each ant; None: the tier's. `ants`: that share nest, food and pheromones, and act by turns."""
@@ -75,16 +77,8 @@ class Ants:
         end_turn(after)
         over = after["turn"] >= after["turns"]
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
-        info |= {"action": _said(acts), "agent": state["ant"]}
+        info |= {"action": "; ".join(" ".join(filter(None, each)) for each in acts or []), "agent": state["ant"]}
         return after, observation(after), sum(parts.values()), False, over, info
-
-    def drawing(self, state: State) -> str:
-        """Return the grid as SVG."""
-        return drawing(state)
-
-    def characters(self, state: State) -> str:
-        """Return the grid in characters."""
-        return characters(state)
 
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes of each training layout by a greedy ant, half of whose moves are random.
@@ -151,11 +145,9 @@ def greedy_policy(state: State, rng: random.Random) -> str:
     It does not remember food that it saw and did not take.
     """
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    if goals := [layout.nest] if ant["carrying"] else food_seen(state)[:1]:
+        return _towards(state, goals, rng)
     here = cell_of(ant["at"])
-    if ant["carrying"]:
-        return "ACT: DROP" if here == layout.nest else _towards(layout, here, [layout.nest], rng)
-    if food := food_seen(state):
-        return "ACT: PICK_UP" if food[0] == here else _towards(layout, here, food[:1], rng)
     seen = [cell_of(cell) for cell in ant["seen"]]
     ways = {way: after for way in WAYS if (after := layout.after(here, way)) is not None}
     news = {way: _unseen_around(layout, after, seen) for way, after in ways.items()}
@@ -165,12 +157,7 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
 def oracle(state: State, rng: random.Random) -> str:
     """Take the shortest way to the nearest food, and back: it sees the whole grid."""
-    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
-    here = cell_of(ant["at"])
-    if ant["carrying"]:
-        return "ACT: DROP" if here == layout.nest else _towards(layout, here, [layout.nest], rng)
-    food = [cell_of(cell) for cell in state["food"]]
-    return "ACT: PICK_UP" if here in food else _towards(layout, here, food, rng)
+    return _towards(state, _goals(state), rng)
 
 
 @lru_cache(maxsize=8192)
@@ -219,8 +206,12 @@ def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
-def _towards(layout: Layout, here: Cell, goals: Sequence[Cell], rng: random.Random) -> str:
-    """Return a move that shortens the way to the nearest goal, any of several."""
+def _towards(state: State, goals: Sequence[Cell], rng: random.Random) -> str:
+    """Return a move that shortens the way to the nearest goal, any of several; at a goal, what is to be done there."""
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here = cell_of(ant["at"])
+    if here in goals:
+        return "ACT: DROP" if ant["carrying"] else "ACT: PICK_UP"
     away = distances(layout.free, goals)
     ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
     return f"ACT: MOVE {rng.choice([way for way, steps in ways.items() if steps == min(ways.values())])}"
@@ -240,7 +231,3 @@ def _direction(here: Cell, there: Cell) -> str:
     words = [f"{abs(dy)} {'up' if dy < 0 else 'down'}"] if dy else []
     words += [f"{abs(dx)} {'left' if dx < 0 else 'right'}"] if dx else []
     return ", ".join(words) or "here"
-
-
-def _said(acts: Sequence[tuple[str, str]] | None) -> str:
-    return "; ".join(" ".join(filter(None, act)) for act in acts or [])

@@ -6,8 +6,8 @@ a picture of an episode all come from the same few texts.
 
 import json
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from conf.storage.home import InputError
 from rewards.environment import Environment, State, Step
@@ -54,11 +54,11 @@ class Episodes(Benchmark):
         started = time.perf_counter()
         turns = replay(self._environment, attempt.problem, texts_of(attempt.completion))
         value = turns[-1].value if turns else 0.0
-        parts = {"value": value, "turns": float(len(turns)), "valid": _mean([turn.valid for turn in turns])}
+        valid = sum(turn.valid for turn in turns)
+        parts = {"value": value, "turns": float(len(turns)), "valid": valid / max(1, len(turns))}
         for name in sorted({name for turn in turns for name in turn.parts}):
             parts[name] = sum(turn.parts.get(name, 0.0) for turn in turns)
-        answered = any(turn.valid for turn in turns)
-        verdict = "correct" if value >= SOLVED else "wrong" if answered else "no_answer"
+        verdict = "correct" if value >= SOLVED else "wrong" if valid else "no_answer"
         reward = sum(turn.reward for turn in turns)
         return Score(reward, verdict, parts=parts, seconds=time.perf_counter() - started, turns=turns)
 
@@ -108,32 +108,27 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
 
 def begun(environment: Environment, problem: Problem) -> tuple[State, str]:
     """Return an episode's first state and observation. Raises InputError where the environment raises."""
-    try:
+    with _errors_named(environment, problem, "reset"):
         state, observation = environment.reset(problem)
         json.dumps(state)
         return state, str(observation)
-    except Exception as error:  # a user's environment can raise anything
-        raise _broken(environment, problem, "reset", error) from error
 
 
 def stepped(environment: Environment, problem: Problem, state: State, text: str) -> Step:
     """Return what follows from a text. Raises InputError where the environment raises, or its state is not JSON."""
-    try:
-        step = environment.step(state, text)
-        after, observation, reward, terminated, truncated, info = step
+    with _errors_named(environment, problem, "step"):
+        after, observation, reward, terminated, truncated, info = environment.step(state, text)
         json.dumps(after)
         return after, str(observation), float(reward), bool(terminated), bool(truncated), info
+
+
+@contextmanager
+def _errors_named(environment: Environment, problem: Problem, method: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # a user's environment can raise anything
-        raise _broken(environment, problem, "step", error) from error
-
-
-def _broken(environment: Environment, problem: Problem, method: str, error: Exception) -> InputError:
-    reason = " ".join(str(error).split())[:LONGEST]
-    return InputError(
-        f"the environment {environment.name} failed in {method} of {problem.problem_id} "
-        f"({type(error).__name__}: {reason}); mend it, and start the night again: it goes on where it was"
-    )
-
-
-def _mean(values: Sequence[Any]) -> float:
-    return sum(values) / len(values) if values else 0.0
+        reason = " ".join(str(error).split())[:LONGEST]
+        raise InputError(
+            f"the environment {environment.name} failed in {method} of {problem.problem_id} "
+            f"({type(error).__name__}: {reason}); mend it, and start the night again: it goes on where it was"
+        ) from error

@@ -14,7 +14,6 @@ from typing import Any
 from conf.storage.home import InputError
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
-INSTRUCTION = "Solve the task below. Give only the final answer, between <answer> and </answer>, nothing else."
 SEEDS = {"train": 0, "test": 1_000_000}  # far apart: the package adds the number of a problem to its seed
 PROBLEMS = 500  # of a split
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
@@ -30,6 +29,7 @@ class ReasoningGym(Benchmark):
     """
 
     name = "reasoning_gym"
+    instruction = "Solve the task below. Give only the final answer, between <answer> and </answer>, nothing else."
     splits = ("train", "test")
 
     def __init__(self, task: str | None) -> None:
@@ -60,10 +60,6 @@ class ReasoningGym(Benchmark):
     def kind(self, problem: Problem) -> str:
         """Return the task: its problems are endless, and none comes again."""
         return f"reasoning_gym/{self.task}"
-
-    def prompt(self, problem: Problem) -> str:
-        """Return how to give the answer, and the question."""
-        return f"{INSTRUCTION}\n{problem.question}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Return the task's own verdict on the last answer between the tags."""

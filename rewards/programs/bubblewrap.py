@@ -1,7 +1,6 @@
 """The command line that starts a warden inside bubblewrap: its own namespaces and a read-only view of Python."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,16 +17,6 @@ ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",  # otherwise 64 MB of address space per thread
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-
-
-def executable() -> str | None:
-    """Return the path of bubblewrap, None if it is not installed."""
-    return shutil.which("bwrap")
-
-
-def python() -> Path:
-    """Return the real interpreter, outside any virtual environment."""
-    return Path(os.path.realpath(sys.executable))
 
 
 def readable_folders() -> list[Path]:
@@ -60,4 +49,5 @@ def command(wrapper: str, program: str) -> list[str]:
 def interpreter(root: Path, program: str) -> list[str]:
     """Return the command for Python with only its standard library and this package, which lies below `root`."""
     code = f"import sys; sys.path.insert(0, {str(root)!r}); {program}"
-    return [str(python()), "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed
+    python = os.path.realpath(sys.executable)  # outside any virtual environment
+    return [python, "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed

@@ -9,9 +9,11 @@ import errno
 import os
 import resource
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
+
+from conf.schema import SandboxConfig
 
 # Enough for computation: memory, time, threads, reading allowed files and using open descriptors.
 ALLOWED = """
@@ -96,6 +98,26 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
         finally:
             os.close(descriptor)
     return ruleset
+
+
+def missing_layers() -> dict[Layer, str]:
+    """Return the layers that the kernel or a library lacks here, each with the reason and the remedy."""
+    missing: dict[Layer, str] = {}
+    attempts: dict[Layer, Callable[[], object]] = {
+        "seccomp": seccomp_program,
+        "landlock": lambda: os.close(landlock_ruleset(())),
+    }
+    for layer, attempt in attempts.items():
+        try:
+            attempt()
+        except SandboxUnavailable as reason:
+            missing[layer] = str(reason)
+    return missing
+
+
+def tolerated(config: SandboxConfig) -> frozenset[Layer]:
+    """Return the layers that are missing here and that the configuration allows to be missing."""
+    return frozenset(missing_layers().keys() & set(config.allow_missing)) if config.allow_missing else frozenset()
 
 
 def _add(rules: object, action: int, name: str, *arguments: object) -> None:

@@ -5,7 +5,6 @@ What arrives is a plain value, a proxy, or opaque. Nothing that the program send
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn
 
@@ -30,13 +29,6 @@ class Unusable(Exception):
     """A test used something that did not cross by value: an opaque object, or a comparison with one."""
 
 
-@dataclass(frozen=True)
-class Raised:
-    """An answer that is an exception, as opposed to an exception of the channel itself."""
-
-    exception: BaseException
-
-
 class Connection:
     """Questions to the program, and the values and proxies that answer them."""
 
@@ -51,15 +43,15 @@ class Connection:
     def ask(self, *question: Any) -> Any:
         """Return the answer's value. Raises what the program raised, CandidateGone, or Unusable for a non-answer."""
         try:
-            answer = self._answer_to(question)
-        except (EOFError, OSError):
-            answer = Raised(CandidateGone("ended"))
+            kind, answer = self._answer_to(question)
+        except (EOFError, OSError):  # of the channel; what the program raised is an answer
+            kind, answer = "raise", CandidateGone("ended")
         except WireError as error:
             self.refuse(str(error))
-        if isinstance(answer, Raised):
-            if isinstance(answer.exception, CandidateGone):
-                self.broken = answer.exception
-            raise answer.exception
+        if kind == "raise":
+            if isinstance(answer, CandidateGone):
+                self.broken = answer
+            raise answer
         return answer
 
     def refuse(self, what: str) -> NoReturn:
@@ -67,14 +59,14 @@ class Connection:
         self.broken = self.broken or Unusable(what)
         raise self.broken
 
-    def _answer_to(self, question: Sequence[Any]) -> Any:
+    def _answer_to(self, question: Sequence[Any]) -> tuple[str, Any]:
         self.channel.send(question)
         while True:
             match self.channel.receive():
                 case ["value", sent]:
-                    return self.decoder.decode(sent)
+                    return "value", self.decoder.decode(sent)
                 case ["raise", [list(names), str(text)]]:
-                    return Raised(as_raised(names, text))
+                    return "raise", as_raised(names, text)
                 case ["callback", number, args]:
                     self._call_back(number, args)
                 case _:

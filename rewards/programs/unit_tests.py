@@ -2,17 +2,15 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from conf.schema import SandboxConfig
-from rewards.programs.layers import configured_sandbox
-from rewards.sandbox import Program, SandboxUnavailable
-from rewards.verifier import Score
+from rewards.programs.policy import tolerated
+from rewards.sandbox import Program, Sandbox, SandboxUnavailable
+from rewards.verifier import Attempt, Score
 
 DEFAULT_SANDBOX = SandboxConfig()
-NO_PROGRAM = Score(0.0, "no_answer", "no program", {"correct": 0.0})
-UNREADABLE = Score(None, "grader_failed", "the truth is not JSON of setup, tests and entry_point")
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +44,21 @@ class ProgramTests:
         return Program(source, self.tests, self.setup, self.entry_point, limits.seconds, limits.memory_mb)
 
 
+def score_programs(
+    attempts: Sequence[Attempt], config: SandboxConfig, source: Callable[[Attempt, ProgramTests], str | None]
+) -> list[Score]:
+    """Return the attempts' scores by the tests in their truths. `source` returns the program of an attempt."""
+
+    def item(attempt: Attempt) -> Program | Score:
+        tests = ProgramTests.read(attempt.problem.truth)
+        if tests is None:
+            return Score.of("grader_failed", "the truth is not JSON of setup, tests and entry_point")
+        program = source(attempt, tests)
+        return Score.of("no_answer", "no program") if program is None else tests.program(program, config)
+
+    return judged([item(attempt) for attempt in attempts], config)
+
+
 def judged(items: Sequence[Program | Score], config: SandboxConfig = DEFAULT_SANDBOX) -> list[Score]:
     """Return one score per item, in the same order: programs are run in the sandbox, scores returned as they are.
 
@@ -61,8 +74,8 @@ def _run(programs: Sequence[Program], config: SandboxConfig) -> list[Score]:
     if not programs:
         return []
     try:
-        with configured_sandbox(config) as sandbox:
+        with Sandbox(without=tolerated(config)) as sandbox:
             return sandbox.run(programs)
     except SandboxUnavailable as reason:
         log.warning("no program can be judged: %s", reason)
-        return [Score(None, "grader_failed", " ".join(str(reason).split()))] * len(programs)
+        return [Score.of("grader_failed", " ".join(str(reason).split()))] * len(programs)

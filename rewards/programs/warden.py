@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from rewards.programs import candidate, isolation, judge
 from rewards.programs.wire import Channel, WireError
@@ -102,7 +102,8 @@ class Trial:
         for descriptor in (source, tests, reason, verdict_in):
             os.close(descriptor)
         with os.fdopen(verdict_out, "rb") as report:
-            verdict, detail = self._watch(candidate_pid, judge_pid, verdict_out) or (_judged(report), None)
+            verdict, detail = self._watch(candidate_pid, judge_pid, verdict_out) or ("", None)
+            verdict = verdict or report.read(REASON_BYTES).decode() or "grader_failed judge died"
         status, used = _end(candidate_pid, patient=verdict == "gone")
         _end(judge_pid)
         if verdict == "gone":
@@ -214,10 +215,6 @@ def _read_file(descriptor: int) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         file.seek(0)
         return file.read()
-
-
-def _judged(report: BinaryIO) -> str:
-    return report.read(REASON_BYTES).decode() or "grader_failed judge died"
 
 
 def _state(tasks: int, thread: str) -> bytes:

@@ -23,35 +23,55 @@ MAX_DRAINED = 100_000  # items taken from a returned iterator; the rest is dropp
 SMALL = 1 << 53
 LENGTH = struct.Struct("!I")
 
-# Types that a test may pass or a candidate return, by their names.
-TYPES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(
-            object,
-            type(None),
-            bool,
-            int,
-            float,
-            complex,
-            str,
-            bytes,
-            bytearray,
-            list,
-            tuple,
-            set,
-            frozenset,
-            dict,
-            range,
-        ),
-        *(Fraction, Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, type),
-    )
-}
-DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
-
 
 class WireError(Exception):
     """A message that is too large, too deep, truncated or malformed; or a value that cannot cross."""
+
+
+def _only(kind: type) -> Callable[[Any], Any]:
+    """Return what receives a value that crosses as itself, and nothing else."""
+
+    def received(sent: Any) -> Any:
+        if type(sent) is not kind:
+            raise WireError(f"not a {kind.__name__}")
+        return sent
+
+    return received
+
+
+def _from_hexadecimal(kind: Any) -> Callable[[Any], Any]:
+    return lambda sent: kind(*(int(part, 16) for part in sent))
+
+
+# How a scalar is sent and received. One of a subclass is sent as its builtin, read by the builtin's own methods.
+# Whole numbers are hexadecimal: Python prints 4,300 decimal digits at most.
+SCALARS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    int: (lambda value: hex(int.__int__(value)), lambda sent: int(sent, 16)),
+    str: (str.__str__, _only(str)),
+    float: (float.__float__, _only(float)),
+    complex: (
+        lambda value: [complex.real.__get__(value), complex.imag.__get__(value)],  # pyright: ignore
+        lambda sent: complex(*map(float, sent)),
+    ),
+    bytes: (lambda value: bytes(memoryview(value)).hex(), bytes.fromhex),
+    bytearray: (lambda value: bytes(memoryview(value)).hex(), bytearray.fromhex),
+    Fraction: (lambda value: [hex(int(value.numerator)), hex(int(value.denominator))], _from_hexadecimal(Fraction)),
+    range: (lambda value: [hex(value.start), hex(value.stop), hex(value.step)], _from_hexadecimal(range)),
+    Decimal: (Decimal.__str__, Decimal),
+    datetime.datetime: (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    datetime.date: (datetime.date.isoformat, datetime.date.fromisoformat),
+    datetime.time: (datetime.time.isoformat, datetime.time.fromisoformat),
+    datetime.timedelta: (
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda sent: datetime.timedelta(*sent),
+    ),
+}
+COLLECTIONS = (list, tuple, set, frozenset, deque)
+# Types that a test may pass or a candidate return, by their names.
+TYPES: dict[str, Any] = {
+    kind.__name__: kind for kind in (*SCALARS, *COLLECTIONS[:-1], dict, object, type(None), bool, type)
+}
+DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 
 
 class Channel:
@@ -112,42 +132,17 @@ class Encoder:
         return self._scalar(value) or self._collection(value, depth + 1) or self.refer(value)
 
     def _scalar(self, value: Any) -> Any:
-        """Return the tagged form of a scalar. A subclass is sent as its builtin, read by the builtin's own methods."""
-        if isinstance(value, int):
-            return ["int", hex(int.__int__(value))]  # hexadecimal: Python prints 4,300 decimal digits at most
-        if isinstance(value, str):
-            return ["str", str.__str__(value)]
-        if isinstance(value, float):
-            return ["float", float.__float__(value)]
-        if isinstance(value, complex):
-            return ["complex", [complex.real.__get__(value), complex.imag.__get__(value)]]  # pyright: ignore
-        if isinstance(value, (bytes, bytearray)):
-            return ["bytes" if isinstance(value, bytes) else "bytearray", bytes(memoryview(value)).hex()]
-        if isinstance(value, Fraction):
-            return ["Fraction", [hex(int(value.numerator)), hex(int(value.denominator))]]
-        if isinstance(value, Decimal):
-            return ["Decimal", Decimal.__str__(value)]
-        return self._date(value)
-
-    def _date(self, value: Any) -> Any:
-        if isinstance(value, datetime.datetime):
-            return ["datetime", datetime.datetime.isoformat(value)]
-        if isinstance(value, datetime.date):
-            return ["date", datetime.date.isoformat(value)]
-        if isinstance(value, datetime.time):
-            return ["time", datetime.time.isoformat(value)]
-        if isinstance(value, datetime.timedelta):
-            return ["timedelta", [value.days, value.seconds, value.microseconds]]
+        for kind, (send, _) in SCALARS.items():
+            if isinstance(value, kind):
+                return [kind.__name__, send(value)]
         return None
 
     def _collection(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
             return ["dict", [[self.encode(k, depth), self.encode(v, depth)] for k, v in dict.items(value)]]
-        for kind in (list, tuple, set, frozenset, deque):
+        for kind in COLLECTIONS:
             if isinstance(value, kind):
                 return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]  # pyright: ignore
-        if isinstance(value, range):
-            return ["range", [hex(value.start), hex(value.stop), hex(value.step)]]
         view = DICT_VIEWS.get(type(value))
         if view is not None:
             return [view, [self.encode(item, depth) for item in value]]
@@ -190,30 +185,10 @@ class Decoder:
                 return dict(enumerate(map(self._decode, payload))).values()
             case "items":
                 return dict(map(self._decode, payload)).items()
-            case _:
-                return self._single(tag, payload)
-
-    def _single(self, tag: str, payload: Any) -> Any:
-        match tag:
-            case "int":
-                return int(payload, 16)
-            case "str" | "float":
-                if type(payload) is not TYPES[tag]:
-                    raise WireError(f"not a {tag}")
-                return payload
-            case "complex":
-                return complex(*map(float, payload))
-            case "bytes" | "bytearray":
-                return TYPES[tag].fromhex(payload)
-            case "Fraction" | "range":
-                return TYPES[tag](*(int(part, 16) for part in payload))
-            case "Decimal":
-                return Decimal(payload)
-            case "date" | "datetime" | "time":
-                return TYPES[tag].fromisoformat(payload)
-            case "timedelta":
-                return datetime.timedelta(*payload)
             case "type":
                 return TYPES[payload]
+            case _ if TYPES.get(tag) in SCALARS:
+                _, receive = SCALARS[TYPES[tag]]
+                return receive(payload)
             case _:
                 return self.resolve(tag, payload)

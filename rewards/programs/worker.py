@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,59 +15,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rewards.programs import bubblewrap, policy
+from rewards.programs import bubblewrap
 from rewards.programs.policy import Layer, SandboxUnavailable
-from rewards.programs.program import Program
 from rewards.verifier import Score
 
 START_SECONDS = 30.0  # for a worker to be ready
 LOST_SECONDS = 60.0  # beyond a program's own limits: after that the worker counts as stuck
 
 
-@dataclass
-class Policy:
-    """What all workers share: the compiled seccomp filter and the Landlock ruleset's descriptor (-1: none)."""
+@dataclass(frozen=True)
+class Program:
+    """An untrusted source and the asserts that it must pass.
 
-    seccomp: bytes
-    ruleset: int
+    `setup` runs before the tests, in the judge. `entry_point` is the function that the tests call. `seconds` limits the
+    CPU time, and separately the idle time; `memory_mb` is address space beyond what Python itself takes.
+    """
 
-    @classmethod
-    def compile(cls, without: Collection[Layer]) -> "Policy":
-        """Compile the layers that are not in `without`. Raises SandboxUnavailable where this machine lacks one."""
-        seccomp = b"none" if "seccomp" in without else policy.seccomp_program("pid_namespace" not in without)
-        folders = bubblewrap.readable_folders()
-        return cls(seccomp, -1 if "landlock" in without else policy.landlock_ruleset(folders))
-
-    def close(self) -> None:
-        """Close the ruleset."""
-        if self.ruleset >= 0:
-            os.close(self.ruleset)
+    source: str
+    tests: tuple[str, ...]
+    setup: str = ""
+    entry_point: str | None = None
+    seconds: float = 5.0
+    memory_mb: int = 512
 
 
 class JailProcess:
-    """A warden inside bubblewrap, judging one program at a time."""
+    """A warden inside bubblewrap, judging one program at a time.
 
-    def __init__(self, shared: Policy, without: Collection[Layer]) -> None:
+    `seccomp`: the compiled filter, or `none`. `ruleset`: Landlock's descriptor, or -1.
+    """
+
+    def __init__(self, seccomp: bytes, ruleset: int, without: Collection[Layer]) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self.reason, self.reason_in = os.pipe()
-        os.set_blocking(self.reason, False)
         self.index: int | None = None
         self.deadline = 0.0
         self.alive = True
         with theirs:
-            passed = [theirs.fileno(), *([shared.ruleset] if shared.ruleset >= 0 else [])]
             self.process = subprocess.Popen(
-                _command(theirs.fileno(), shared.ruleset, without),
+                _command(theirs.fileno(), ruleset, without),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self.errors,
-                pass_fds=passed,
+                pass_fds=[theirs.fileno(), *([ruleset] if ruleset >= 0 else [])],
                 env=bubblewrap.ENVIRONMENT,
             )
+        self.reason, self.reason_in = os.pipe()
+        os.set_blocking(self.reason, False)
         self.control.settimeout(START_SECONDS)
         with contextlib.suppress(OSError):  # it has ended already: wait_until_ready reports why
-            self.control.send(shared.seccomp)
+            self.control.send(seccomp)
 
     @property
     def idle(self) -> bool:
@@ -142,7 +140,7 @@ def _command(control: int, ruleset: int, without: Collection[Layer]) -> list[str
     program = f"from rewards.programs.warden import main; main({arguments})"
     if not inside:
         return bubblewrap.interpreter(Path(__file__).parents[2], program)
-    wrapper = bubblewrap.executable()
+    wrapper = shutil.which("bwrap")
     if wrapper is None:
         raise SandboxUnavailable("bubblewrap is not installed; install it (apt install bubblewrap)")
     return bubblewrap.command(wrapper, program)
@@ -163,8 +161,6 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """Return a score whose only part is `correct`, null where the grader failed. `detail` may be the program's text."""
+    """Return the score of a program. `detail` may be the program's own text: it becomes one printable line."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
-    correct = float(verdict == "correct")
-    reward = None if verdict == "grader_failed" else correct
-    return Score(reward, verdict, line, {"correct": correct}, seconds)  # pyright: ignore[reportArgumentType]
+    return Score.of(verdict, line, seconds)  # pyright: ignore[reportArgumentType]

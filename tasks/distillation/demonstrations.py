@@ -1,19 +1,37 @@
 """A teacher's episodes as examples: what it wrote in a turn is learned, what the environment said is only read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from conf.schema import StudentConfig
 from models.hf.bridge import Bridge
 from models.hf.loading import answer_tokens, prompt_tokens
-from models.lessons.preference_data import EpisodeExample
+from models.lessons.preference_data import EpisodeExample, Example
 from rewards.environment import Environment
 from rewards.environments.episodes import replay, weighted_texts
-from rewards.verifier import Problem
+from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import Trace
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+def example_maker(
+    benchmarks: Iterable[Benchmark], tokenizer: "PreTrainedTokenizerBase", student: StudentConfig
+) -> Callable[[Trace], Example | EpisodeExample]:
+    """Return the function that makes an example of a trace: an episode, or a prompt and the answer to it."""
+    demonstrations = {
+        benchmark.name: Demonstrations(benchmark.environment, tokenizer, student)
+        for benchmark in benchmarks
+        if benchmark.environment is not None
+    }
+
+    def example(trace: Trace) -> Example | EpisodeExample:
+        if trace.benchmark in demonstrations:
+            return demonstrations[trace.benchmark].example(trace)
+        return prompt_tokens(tokenizer, trace.messages, student), answer_tokens(tokenizer, trace.response)
+
+    return example
 
 
 class Demonstrations:

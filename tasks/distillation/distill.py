@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,25 +10,15 @@ from jinja2 import TemplateError
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.checkpoint import learned
-from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.hf.loading import load_tokenizer
 from models.lessons.pace import Pace, came
-from models.lessons.preference_data import EpisodeExample, Example
-from rewards.data.benchmarks import configured, is_user_defined
-from tasks.distillation.demonstrations import Demonstrations
-from tasks.distillation.known import Answering, mark_known
-from tasks.distillation.trace_filter import (
-    LEARNED,
-    Fate,
-    Trace,
-    counts,
-    counts_by_source,
-    draw_lessons,
-    filter_traces,
-    traces_of,
-)
-from tasks.journal.tables import TRACES
+from rewards.data.benchmarks import configured
+from tasks.distillation.demonstrations import example_maker
+from tasks.distillation.known import mark_known
+from tasks.distillation.trace_filter import LEARNED, Fate, Trace, draw_lessons, filter_traces, read_traces, write_fates
+from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact, stage
-from tasks.tables import read_rollouts, read_table
+from tasks.tables import read_rollouts
 from tasks.training import trainer_process
 from tasks.workers.worker import Worker
 
@@ -54,7 +43,7 @@ def distill(
     checkpoints: Path,
     trainer: Worker,
     rehearsed: Artifact | None = None,
-    answering: Answering | None = None,
+    answering: Player | None = None,
     pace: Pace | None = None,
 ) -> None:
     """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
@@ -69,38 +58,25 @@ def distill(
     traces the checkpoint stays the same.
     """
     started = time.perf_counter()
-    tables = [traces_of(read_table(artifact.folder / "traces.parquet", TRACES)) for artifact in traces]
     known = learned(checkpoint)
-    read = [trace for table in tables for trace in table if trace.lesson not in known]
+    read = [trace for artifact in traces for trace in read_traces(artifact.folder) if trace.lesson not in known]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-
-    demonstrations = {
-        benchmark.name: Demonstrations(benchmark.environment, tokenizer, student)
-        for benchmark in map(configured, benchmarks)
-        if benchmark.environment is not None
-    }
-
-    def tokens(trace: Trace) -> Example | EpisodeExample:
-        if trace.benchmark in demonstrations:
-            return demonstrations[trace.benchmark].example(trace)
-        return prompt_tokens(tokenizer, trace.messages, student), answer_tokens(tokenizer, trace.response)
+    example = example_maker(map(configured, benchmarks), tokenizer, student)
 
     def unfit(trace: Trace) -> Fate | None:
         try:
-            return "too_long" if sum(map(len, tokens(trace)[:2])) > max_tokens else None
+            return "too_long" if sum(map(len, example(trace)[:2])) > max_tokens else None
         except TemplateError:
             return "refused"
 
-    user_benchmarks = {entry.name: configured(entry) for entry in benchmarks if is_user_defined(entry)}
-    filtered = filter_traces(
-        read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, [*user_benchmarks.values()]
-    )
+    user_benchmarks = [configured(entry) for entry in benchmarks if ":" in entry.name]
+    filtered = filter_traces(read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, user_benchmarks)
     own = read_rollouts(rehearsed.folder / "rollouts.parquet") if rehearsed else []
     filtered = draw_lessons(filtered, config.steps * config.batch_size - len(own), drawn_by)
     if answering is not None:
-        filtered = mark_known(filtered, checkpoint, student, sandbox, user_benchmarks, answering)
+        filtered = mark_known(filtered, answering, sandbox, user_benchmarks)
     chosen = [index for index, trace in enumerate(filtered) if trace.fate in LEARNED]
-    examples = [tokens(filtered[index]) for index in chosen]
+    examples = [example(filtered[index]) for index in chosen]
     curve: list[dict[str, float]] = []
     if examples:
         rehearsals = round(len(examples) * config.rehearsal / (1 - config.rehearsal))
@@ -121,24 +97,6 @@ def distill(
             filtered[index] = replace(filtered[index], fate="later")
         if pace is not None and pace.file.exists():  # not where one or two steps were planned
             (folder / PACE).write_text(pace.file.read_text())
-    _write_outcome(folder, filtered)
+    write_fates(folder, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)
-
-
-def _write_outcome(folder: Path, filtered: Sequence[Trace]) -> None:
-    """Write the counts by fate and by source, and the matches with the exam."""
-    (folder / "counts.json").write_text(json.dumps(counts(filtered)))
-    (folder / "sources.json").write_text(json.dumps(counts_by_source(filtered)))
-    matches = [
-        {
-            "source": trace.source,
-            "asked": trace.messages[-1]["content"],
-            "question": trace.exam.question,
-            "match": trace.exam.kind,
-            "share": trace.exam.share,
-        }
-        for trace in filtered
-        if trace.exam
-    ]
-    (folder / "contamination.json").write_text(json.dumps(matches, indent=1))

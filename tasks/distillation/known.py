@@ -1,73 +1,44 @@
 """Which worked solutions a student does not need: it solves their problems already."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import get_args
+from collections.abc import Sequence
+from dataclasses import replace
 
-from conf.schema import EngineConfig, SandboxConfig, StudentConfig
-from conf.sections.benchmark import BenchmarkName
+from conf.schema import SandboxConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
-from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem
-from tasks.distillation.trace_filter import LEARNED, Trace
+from tasks.distillation.trace_filter import LEARNED, Trace, benchmark_of
 from tasks.evaluation.answering import answer_questions
+from tasks.rollouts.episodes import Player
 from tasks.workers import engine_process
-from tasks.workers.worker import Worker
-
-BUILT_IN = get_args(BenchmarkName)
-
-
-@dataclass(frozen=True)
-class Answering:
-    """How a student answers: with which engine, and with at most how many tokens."""
-
-    config: EngineConfig
-    max_completion_tokens: int
-    engine: Worker
 
 
 def mark_known(
-    traces: Sequence[Trace],
-    checkpoint: Path,
-    student: StudentConfig,
-    sandbox: SandboxConfig,
-    user_benchmarks: Mapping[str, Benchmark],
-    answering: Answering,
+    traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
 ) -> list[Trace]:
-    """Return the traces; those to be learned whose problem the checkpoint solves, greedily, get the fate `known`.
+    """Return the traces; those to be learned whose problem the player solves get the fate `known`.
 
     One without a truth, or of a benchmark that the night does not have, never does. The engine sleeps afterwards.
     """
-    rows: dict[str, list[int]] = defaultdict(list)
+    rows: dict[str | None, list[int]] = defaultdict(list)
     for row, trace in enumerate(traces):
-        if trace.fate in LEARNED and trace.truth is not None and trace.benchmark in {*BUILT_IN, *user_benchmarks}:
-            rows[str(trace.benchmark)].append(row)
+        if trace.fate in LEARNED and trace.truth is not None:
+            rows[trace.benchmark].append(row)
     marked = list(traces)
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
     for name, asked in rows.items():
-        benchmark = user_benchmarks.get(name) or benchmarks.load(name, sandbox)
+        if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
+            continue
         chosen = [traces[row] for row in asked]
-        problems = [Problem(str(row), name, _question(trace), trace.truth or "") for row, trace in enumerate(chosen)]
-        prompts = [prompt_tokens(tokenizer, trace.messages, student) for trace in chosen]
-        answers = answer_questions(
-            benchmark,
-            problems,
-            prompts,
-            checkpoint,
-            student,
-            answering.config,
-            answering.max_completion_tokens,
-            answering.engine,
-        )
+        problems = [
+            Problem(str(row), benchmark.name, trace.messages[-1]["content"], trace.truth or "")
+            for row, trace in enumerate(chosen)
+        ]
+        prompts = [prompt_tokens(tokenizer, trace.messages, player.student) for trace in chosen]
+        answers = answer_questions(benchmark, problems, prompts, player)
         for row, answer in zip(asked, answers, strict=True):
             if answer["correct"]:
                 marked[row] = replace(traces[row], fate="known")
     if rows:
-        answering.engine.call(engine_process.sleep)
+        player.engine.call(engine_process.sleep)
     return marked
-
-
-def _question(trace: Trace) -> str:
-    return trace.messages[-1]["content"]

@@ -50,18 +50,9 @@ def ask_teacher(
         if answer is not None
     ]
     write_table(folder / "traces.parquet", TRACES, rows)
-    summary = {
-        "teacher": config.endpoint.model,
-        "problems": len(problems),
-        "questions": len(questions),
-        "asked": replies.asked,
-        "cached": replies.cached,
-        "answered": len(rows),
-        "failed": dict(replies.failed),
-        "stopped": replies.stopped,
-        "tokens": replies.tokens,
-    }
-    (folder / "asked.json").write_text(json.dumps(summary))
+    summary = {"teacher": config.endpoint.model, "problems": len(problems), "questions": len(questions)}
+    costs = {name: value for name, value in vars(replies).items() if name != "answers"}
+    (folder / "asked.json").write_text(json.dumps(summary | {"answered": len(rows)} | costs))
     if replies.stopped:
         log.warning("stopped querying the teacher %s: %s", config.endpoint.model, replies.stopped)
 

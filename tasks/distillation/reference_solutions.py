@@ -2,18 +2,15 @@
 
 import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.data.benchmarks import configured
-from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import DATASET
 from tasks.journal.tables import TRACES
 from tasks.rollouts.draw import shares
 from tasks.stage import stage
-from tasks.tables import write_table
+from tasks.tables import Row, write_table
 
 EASIEST = 8  # times as many problems to draw from, the easiest ones
 
@@ -29,26 +26,21 @@ def reference_solutions(
     """
     benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]
     solved = [(entry, benchmark, found) for entry, benchmark in benchmarks if (found := benchmark.solutions())]
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for (entry, benchmark, found), share in zip(
         solved, shares([entry.weight for entry, _, _ in solved], count), strict=True
     ):
         easiest = sorted(found, key=lambda each: (each[0].level or "", len(each[1]), each[0].problem_id))
         pool = easiest[: EASIEST * share]
-        drawn = random.Random(f"{seed} {entry.label}").sample(pool, min(share, len(pool)))
-        rows += _traces(benchmark, drawn)
+        for problem, solution in random.Random(f"{seed} {entry.label}").sample(pool, min(share, len(pool))):
+            rows.append(
+                {
+                    "messages": json.dumps([{"role": "user", "content": benchmark.prompt(problem)}]),
+                    "response": solution,
+                    "teacher": DATASET,
+                    "benchmark": benchmark.name,
+                    "truth": None if benchmark.environment else problem.truth,  # an episode is neither right nor wrong
+                    "source": f"{benchmark.name}:{problem.problem_id}",
+                }
+            )
     write_table(folder / "traces.parquet", TRACES, rows)
-
-
-def _traces(benchmark: Benchmark, solutions: Sequence[tuple[Problem, str]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "messages": json.dumps([{"role": "user", "content": benchmark.prompt(problem)}]),
-            "response": solution,
-            "teacher": DATASET,
-            "benchmark": benchmark.name,
-            "truth": None if benchmark.environment else problem.truth,  # an episode is neither right nor wrong
-            "source": f"{benchmark.name}:{problem.problem_id}",
-        }
-        for problem, solution in solutions
-    ]

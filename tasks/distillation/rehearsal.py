@@ -38,9 +38,8 @@ def rehearsal(
     asked = PROMPTS.read_text(encoding="utf-8").splitlines()
     prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], student) for prompt in asked]
     each = -(-count // len(prompts))
-    arguments = (checkpoint, config, prompts, each)
-    options: dict[str, Any] = {"seed": seed, "temperature": 1.0, "max_tokens": max_completion_tokens}
-    groups, _ = sample_proven(engine, *arguments, **options, trust_remote_code=student.trust_remote_code)
+    options: dict[str, Any] = {"max_tokens": max_completion_tokens, "trust_remote_code": student.trust_remote_code}
+    groups, _ = sample_proven(engine, checkpoint, config, prompts, each, seed=seed, temperature=1.0, **options)
     answers = [group[sample] for sample in range(each) for group in groups]
     write_rollouts(folder / "rollouts.parquet", answers[:count])
     engine.call(engine_process.sleep)

@@ -1,9 +1,8 @@
 """Rejection-sampling self-distillation: the student's own correct answers to problems that it mostly fails."""
 
 from pathlib import Path
-from typing import Any
 
-from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of
+from tasks.distillation.attempts import earlier_rounds, practised_problems, rounds_of
 from tasks.journal.tables import TRACES
 from tasks.stage import Artifact, stage
 from tasks.tables import write_table
@@ -32,9 +31,9 @@ def own_answers(
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     hard = [entry for entry in practised_problems(rounds, answers=True) if 0 < entry.solved < HARD * entry.tried]
-    write_table(folder / "traces.parquet", TRACES, [row for entry in hard for row in _traces(entry, per_problem)])
-
-
-def _traces(practised: PractisedProblem, per_problem: int) -> list[dict[str, Any]]:
-    shortest = sorted(set(practised.correct), key=lambda text: (len(text), text))
-    return [practised.trace(response, "itself", "own answers") for response in shortest[:per_problem]]
+    rows = [
+        entry.trace(response, "itself", "own answers")
+        for entry in hard
+        for response in sorted(set(entry.correct), key=lambda text: (len(text), text))[:per_problem]
+    ]
+    write_table(folder / "traces.parquet", TRACES, rows)

@@ -3,11 +3,10 @@
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
-
-import pandas as pd
 
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import BenchmarkName
@@ -17,7 +16,9 @@ from rewards.data.contamination import Match, exam_index
 from rewards.data.former_prompts import asked_now
 from rewards.data.solution_formats import Solution, has_tags, marked_truth, read_question, read_solution, rewritten
 from rewards.verifier import Attempt, Benchmark, Problem, Score
+from tasks.journal.tables import TRACES
 from tasks.rollouts.grade import scores_of
+from tasks.tables import table_rows
 
 Fate = Literal[
     "kept",  # its answer is correct
@@ -58,10 +59,11 @@ class Trace:
     exam: Match | None = None
 
 
-def traces_of(table: pd.DataFrame) -> list[Trace]:
-    """Return the rows of a traces table."""
-    rows: list[dict[str, Any]] = table.drop(columns="day").to_dict("records")  # pyright: ignore
-    return [Trace(**row | {"messages": json.loads(row["messages"])}) for row in rows]
+def read_traces(folder: Path) -> Iterator[Trace]:
+    """Yield the rows of a stage's traces table."""
+    for row in table_rows(folder / "traces.parquet", TRACES):
+        del row["day"]
+        yield Trace(**row | {"messages": json.loads(row["messages"])})
 
 
 def filter_traces(
@@ -119,6 +121,14 @@ def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
     return [replace(trace, fate="later") if index in later else trace for index, trace in enumerate(traces)]
 
 
+def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchmark]) -> Benchmark | None:
+    """Return the benchmark that a trace names, the user's `own` or a built-in one; None if there is none."""
+    found = next((benchmark for benchmark in own if benchmark.name == name), None)
+    if found is None and name in get_args(BenchmarkName):
+        return benchmarks.load(str(name), sandbox)
+    return found
+
+
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]) -> list[Trace]:
     """Return the traces graded by their benchmarks; one of an unknown benchmark stays `unknown`.
 
@@ -128,18 +138,17 @@ def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Se
     indices: dict[str | None, list[int]] = defaultdict(list)
     for index, trace in enumerate(traces):
         indices[trace.benchmark].append(index)
-    for name in get_args(BenchmarkName):
-        if rows := indices[name]:
-            benchmark = benchmarks.load(name, sandbox=sandbox)
-            new = _graded_and_rewritten([_asked_now(traces[row], benchmark) for row in rows], benchmark)
-            for row, trace in zip(rows, new, strict=True):
-                graded[row] = trace
-    for benchmark in user_benchmarks:
-        if rows := indices[benchmark.name]:
+    for name, rows in indices.items():
+        if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
+            continue
+        asked = [_asked_now(traces[row], benchmark) for row in rows]
+        if benchmark in user_benchmarks:
             problems = {benchmark.prompt(problem): problem for problem in benchmark.problems("train")}
-            asked = [_asked_now(traces[row], benchmark) for row in rows]
-            for row, trace in zip(rows, _grade(asked, benchmark, problems), strict=True):
-                graded[row] = trace
+            new = _grade(asked, benchmark, problems)
+        else:
+            new = _graded_and_rewritten(asked, benchmark)
+        for row, trace in zip(rows, new, strict=True):
+            graded[row] = trace
     return graded
 
 
@@ -157,14 +166,10 @@ def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list
     """
     rewrites = benchmark.answer_line is not None
     solutions = [read_solution(trace.response) if rewrites else None for trace in traces]
-    truths = [
-        solution.answer if trace.truth is None and solution else trace.truth
-        for trace, solution in zip(traces, solutions, strict=True)
-    ]
-    with_truths = [
-        trace if truth is None else replace(trace, truth=marked_truth(truth, benchmark))
-        for trace, truth in zip(traces, truths, strict=True)
-    ]
+    with_truths = list[Trace]()
+    for trace, solution in zip(traces, solutions, strict=True):
+        truth = solution.answer if trace.truth is None and solution else trace.truth
+        with_truths.append(trace if truth is None else replace(trace, truth=marked_truth(truth, benchmark)))
     tried = _grade(with_truths, benchmark)
     graded = [original if original.truth is None else trace for original, trace in zip(traces, tried, strict=True)]
     if not rewrites:
@@ -230,3 +235,21 @@ def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
     return [
         {"teacher": teacher, "source": source} | counts(group) for (teacher, source), group in sorted(groups.items())
     ]
+
+
+def write_fates(folder: Path, traces: Sequence[Trace]) -> None:
+    """Write the counts by fate and by source, and the matches with the exam."""
+    (folder / "counts.json").write_text(json.dumps(counts(traces)))
+    (folder / "sources.json").write_text(json.dumps(counts_by_source(traces)))
+    matches = [
+        {
+            "source": trace.source,
+            "asked": trace.messages[-1]["content"],
+            "question": trace.exam.question,
+            "match": trace.exam.kind,
+            "share": trace.exam.share,
+        }
+        for trace in traces
+        if trace.exam
+    ]
+    (folder / "contamination.json").write_text(json.dumps(matches, indent=1))

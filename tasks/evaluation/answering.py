@@ -15,8 +15,8 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
-from tasks.evaluation.stored_answers import Answers, Rows, answer_inputs, load_answers, problem_key, save_answers
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.evaluation.stored_answers import Rows, answer_inputs, load_answers, problem_key, save_answers
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.grade import scores_of
 from tasks.rollouts.proven import sample_proven
 from tasks.workers.worker import Worker, working_on
@@ -51,38 +51,23 @@ class Examiner:
         """
         benchmark = benchmarks.configured(part, self.sandbox)
         prompts = render_prompts(benchmark, problems, checkpoint, self.student)
-        asked = {
-            problem_key(problem, prompt): (problem, prompt) for problem, prompt in zip(problems, prompts, strict=True)
-        }
+        asked = {problem_key(*pair): pair for pair in zip(problems, prompts, strict=True)}
         settings = (self.config, self.sandbox, self.max_completion_tokens)
         inputs = answer_inputs(checkpoint, part, benchmark, *settings, samples, temperature)
         known = load_answers(self.exams, inputs)
-        missing = {name: pair for name, pair in asked.items() if name not in known}
-        if missing:
-            known |= self._ask(part, benchmark, missing, checkpoint, inputs, samples, temperature)
+        if missing := [name for name in asked if name not in known]:
+            started = time.perf_counter()
+            player = Player(checkpoint, self.student, self.config, self.engine, self.max_completion_tokens, temperature)
+            new_problems, new_prompts = zip(*(asked[name] for name in missing), strict=True)
+            many = f" × {samples}" if temperature else ""  # times are kept by label, so the size is in it
+            with working_on(f"evaluate · {part.name} · {len(missing)}{many}"):
+                rows = answer_questions(benchmark, new_problems, new_prompts, player, samples)
+            seconds = time.perf_counter() - started
+            self.answered, self.seconds = self.answered + len(missing), self.seconds + seconds
+            answers = {name: rows[at * samples : (at + 1) * samples] for at, name in enumerate(missing)}
+            save_answers(self.exams, inputs, answers, seconds)
+            known |= answers
         return [row | {"benchmark": part.name} for name in asked for row in known[name]]
-
-    def _ask(
-        self,
-        part: ExamPart,
-        benchmark: Benchmark,
-        missing: dict[str, tuple[Problem, list[int]]],
-        checkpoint: Path,
-        inputs: dict[str, str],
-        samples: int,
-        temperature: float,
-    ) -> Answers:
-        problems, prompts = (list(each) for each in zip(*missing.values(), strict=True))
-        started = time.perf_counter()
-        many = f" × {samples}" if temperature else ""
-        with working_on(f"evaluate · {part.name} · {len(problems)}{many}"):  # times are kept by label: the size counts
-            arguments = (problems, prompts, checkpoint, self.student, self.config, self.max_completion_tokens)
-            rows = answer_questions(benchmark, *arguments, self.engine, samples=samples, temperature=temperature)
-        seconds = time.perf_counter() - started
-        self.answered, self.seconds = self.answered + len(problems), self.seconds + seconds
-        answers = {name: rows[at * samples : (at + 1) * samples] for at, name in enumerate(missing)}
-        save_answers(self.exams, inputs, answers, seconds)
-        return answers
 
 
 def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Problem], exams: Path) -> int:
@@ -91,10 +76,8 @@ def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Probl
     benchmark = benchmarks.configured(part, config.sandbox)
     settings = (config.sampler, config.sandbox, config.exam.max_completion_tokens)
     known = load_answers(exams, answer_inputs(checkpoint, part, benchmark, *settings))
-    if not known:
-        return 0
     prompts = render_prompts(benchmark, problems, checkpoint, config.student)
-    return sum(problem_key(problem, prompt) in known for problem, prompt in zip(problems, prompts, strict=True))
+    return sum(problem_key(*asked) in known for asked in zip(problems, prompts, strict=True))
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
@@ -121,82 +104,60 @@ def render_prompts(
 
 
 def answer_questions(
-    benchmark: Benchmark,
-    problems: Sequence[Problem],
-    prompts: Sequence[list[int]],
-    checkpoint: Path,
-    student: StudentConfig,
-    config: EngineConfig,
-    max_completion_tokens: int,
-    engine: Worker,
-    *,
-    samples: int = 1,
-    temperature: float = 0.0,
+    benchmark: Benchmark, problems: Sequence[Problem], prompts: Sequence[list[int]], player: Player, samples: int = 1
 ) -> list[dict[str, Any]]:
     """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
     `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers: every checkpoint
     fails it alike.
     """
-    if benchmark.environment is not None:
-        player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature)
-        return _play(benchmark, problems, prompts, player, samples)
-    short = [index for index, prompt in enumerate(prompts) if len(prompt) < config.max_model_len]
-    if len(short) < len(prompts):
-        log.warning(
-            "%d questions of the exam are too long to be asked: raise engine.max_model_len", len(prompts) - len(short)
-        )
+    if benchmark.environment is None:
+        rollouts = _written(prompts, player, samples)
+    else:
+        rollouts = _played(benchmark, problems, prompts, player, samples)
+    asked = [(problem, sample) for problem in problems for sample in range(samples)]
+    attempts = [
+        Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=rollout.written)
+        for (problem, _), rollout in zip(asked, rollouts, strict=True)
+    ]
+    scores = scores_of(benchmark, attempts, player.engine)  # in one call: starting a grader may take a second
+    return [_row(*pair, rollout, score) for pair, rollout, score in zip(asked, rollouts, scores, strict=True)]
+
+
+def _written(prompts: Sequence[list[int]], player: Player, samples: int) -> list[Rollout]:
+    """Return `samples` answers to each prompt, one after the other."""
+    short = [index for index, prompt in enumerate(prompts) if len(prompt) < player.config.max_model_len]
+    if too_long := len(prompts) - len(short):
+        log.warning("%d questions of the exam are too long to be asked: raise engine.max_model_len", too_long)
     groups, _ = sample_proven(
-        engine,
-        checkpoint,
-        config,
+        player.engine,
+        player.checkpoint,
+        player.config,
         [prompts[index] for index in short],
         samples,
-        seed=SAMPLED_SEED if temperature else 0,
-        temperature=temperature,
-        max_tokens=max_completion_tokens,
-        trust_remote_code=student.trust_remote_code,
+        seed=SAMPLED_SEED if player.temperature else 0,
+        temperature=player.temperature,
+        max_tokens=player.max_tokens,
+        trust_remote_code=player.student.trust_remote_code,
     )
-    unasked = [Rollout("", 0, 0, [], [], [], [], "length", "", checkpoint.name)] * samples
-    answers = dict.fromkeys(range(len(prompts)), unasked)
-    answers |= dict(zip(short, groups, strict=True))
-    return _graded(benchmark, problems, [answers[index] for index in range(len(prompts))], engine)
+    unasked = [Rollout("", 0, 0, [], [], [], [], "length", "", player.checkpoint.name)] * samples
+    answers = dict(zip(short, groups, strict=True))
+    return [rollout for index in range(len(prompts)) for rollout in answers.get(index, unasked)]
 
 
-def _play(
+def _played(
     benchmark: Benchmark, problems: Sequence[Problem], prompts: Sequence[list[int]], player: Player, samples: int
-) -> list[dict[str, Any]]:
-    """Return `samples` graded episodes from each problem, as rows of the evaluations table."""
+) -> list[Rollout]:
+    """Return `samples` episodes from each problem, one after the other."""
     episodes = [
         Episode(problem, group, sample, prompt)
         for group, (problem, prompt) in enumerate(zip(problems, prompts, strict=True))
         for sample in range(samples)
     ]
-    with game(benchmark) as opened:
+    with Game(benchmark) as opened:
         opened.begin(episodes)
         play(episodes, opened, player, str(SAMPLED_SEED if player.temperature else 0), turns=None)
-    rollouts = [episode.rollout() for episode in episodes]
-    by_problem = [rollouts[start : start + samples] for start in range(0, len(rollouts), samples)]
-    return _graded(benchmark, problems, by_problem)
-
-
-def _graded(
-    benchmark: Benchmark,
-    problems: Sequence[Problem],
-    answers: Sequence[Sequence[Rollout]],
-    engine: Worker | None = None,
-) -> list[dict[str, Any]]:
-    answered = [
-        (problem, sample, rollout)
-        for problem, rollouts in zip(problems, answers, strict=True)
-        for sample, rollout in enumerate(rollouts)
-    ]
-    attempts = [
-        Attempt(problem, rollout.text, finish_reason=rollout.finish_reason, tokens=rollout.written)
-        for problem, _, rollout in answered
-    ]
-    scores = scores_of(benchmark, attempts, engine)  # in one call: starting a grader may take a second
-    return [_row(*answer, score) for answer, score in zip(answered, scores, strict=True)]
+    return [episode.rollout() for episode in episodes]
 
 
 def _row(problem: Problem, sample: int, rollout: Rollout, score: Score) -> dict[str, Any]:

@@ -24,24 +24,17 @@ def choose_start(
     It must favour your held-out picks more, by the exact one-sided paired test at `alpha`, and do no worse in the quiz.
     `champion`, `day`: their quizzes, if they took one. `refused`: a sentence on why there is no day copy.
     """
-    begins, reasons = (False, [refused]) if refused else _compare(champion, day, champion_picks, day_picks, alpha)
+    begins, taste = False, compare_taste(champion_picks, day_picks, alpha)
+    if refused:
+        reasons = [refused]
+    elif champion_picks is None or day_picks is None:
+        reasons = ["The held-out picks were not ranked."]
+    elif taste is None:
+        reasons = ["There are too few held-out picks to compare it with the champion."]
+    else:
+        begins = taste.p_value <= alpha
+        reasons = [f"Of your held-out picks, it {favours(taste)}{'' if begins else ': not enough'}."]
+        if champion is not None and day is not None and (p_value := p_worse(champion, day)) < LEVEL:
+            begins = False
+            reasons.append(f"In the quiz it does worse than the champion (p = {p_value:.4f}).")
     (folder / "start.json").write_text(json.dumps({"day": begins, "reasons": reasons}))
-
-
-def _compare(
-    champion: Artifact | None,
-    day: Artifact | None,
-    champion_picks: Artifact | None,
-    day_picks: Artifact | None,
-    alpha: float,
-) -> tuple[bool, list[str]]:
-    if champion_picks is None or day_picks is None:
-        return False, ["The held-out picks were not ranked."]
-    taste = compare_taste(champion_picks, day_picks, alpha)
-    if taste is None:
-        return False, ["There are too few held-out picks to compare it with the champion."]
-    earned = taste.p_value <= alpha
-    reasons = [f"Of your held-out picks, it {favours(taste)}{'' if earned else ': not enough'}."]
-    if champion is not None and day is not None and (p_value := p_worse(champion, day)) < LEVEL:
-        return False, [*reasons, f"In the quiz it does worse than the champion (p = {p_value:.4f})."]
-    return earned, reasons

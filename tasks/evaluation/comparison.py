@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tasks.evaluation.outcomes import are_values, outcomes
+from tasks.evaluation.sequential import smallest_gain
 from tasks.evaluation.statistics import (
     Accuracy,
     agresti_min_low,
     bootstrap,
-    bootstrap_mean,
-    detectable,
     detectable_mean,
     mcnemar,
     sign_flip,
@@ -46,33 +45,25 @@ class Comparison:
     after_digest: str
 
 
-@dataclass(frozen=True)
-class Difference:
-    """What a look sees: `n` graded pairs, those that got better and worse, the mean difference, and the p-value."""
-
-    n: int
-    gained: int
-    lost: int
-    mean: float
-    p_value: float
-
-
 def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
-    """Compare two checkpoints' evaluations of one part of the exam.
+    """Compare two checkpoints' rows of the evaluations table on the part of the exam with this name.
 
     Pairs in which either answer could not be graded are dropped and counted. `seed`: the bootstrap's. `alpha`:
     the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the same
     problems.
     """
-    first, second = _paired(name, before, after)
+    before, after = (table[table["benchmark"] == name] for table in (before, after))
+    first, second = _outcomes(before), _outcomes(after)
+    if not first.index.equals(second.index):
+        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
     graded, counted = first.notna() & second.notna(), not are_values(before)
     differences = (second - first)[graded].to_numpy(dtype=float)
     n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
+    low, high = bootstrap(differences, seed=seed)
     if counted:
-        low, high = bootstrap(gained, lost, n, seed=seed)
-        guard_low, smallest = agresti_min_low(gained, lost, n), detectable(gained + lost, n, alpha)
+        guard_low = agresti_min_low(gained, lost, n)
+        smallest = smallest_gain([n], alpha, share=max(gained + lost, 1e-6) / n) if n else None
     else:
-        low, high = bootstrap_mean(differences, seed=seed)
         guard_low, smallest = student_low(differences), detectable_mean(differences, alpha)
     return Comparison(
         name=name,
@@ -91,22 +82,6 @@ def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, 
         before_digest=_digest(before),
         after_digest=_digest(after),
     )
-
-
-def difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> Difference:
-    """Return how two checkpoints' evaluations of one part differ, as `compare` does, without intervals."""
-    first, second = _paired(name, before, after)
-    differences = (second - first).dropna().to_numpy(dtype=float)
-    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    p_value = sign_flip(differences) if are_values(before) else mcnemar(gained, lost)
-    return Difference(len(differences), gained, lost, float(differences.mean()) if len(differences) else 0.0, p_value)
-
-
-def _paired(name: str, before: pd.DataFrame, after: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    first, second = _outcomes(before), _outcomes(after)
-    if not first.index.equals(second.index):
-        raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
-    return first, second
 
 
 def _outcomes(evaluations: pd.DataFrame) -> pd.Series:

@@ -3,15 +3,15 @@
 import dataclasses
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.comparison import Comparison, compare
-from tasks.evaluation.english import FILE, compare_english, with_english
+from tasks.evaluation.english import FILE, hold_english
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.sequential import smallest_gain
@@ -59,10 +59,18 @@ def decide(
     at the `end`. `digests`: of champion, start, distilled, candidate. `news`: sentences that come before the reasons.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
-    pairs = _Pairs({role: _evaluations(each) for role, each in exams.items()}, exam, seed, alpha)
-    target = pairs.compare("champion", "candidate", exam.target.name)
+    rows = {role: _evaluations(each) for role, each in exams.items()}
+    pair = partial(compare, seed=seed, alpha=alpha)
+    guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # that were examined
+    parts = (exam.target, *guards)
+    against = {part.name: pair(part.name, rows["champion"], rows["candidate"]) for part in parts}
+    target = against[exam.target.name]
     decision = _decide_target(target, last, planned, exam, alpha, taste)
-    decision = _hold_guards(decision, pairs)
+    for guard in guards:
+        decision = judge_guard(decision, against[guard.name], guard.margin)
+        if "first" in rows:
+            champion, candidate = (pair(guard.name, rows["first"], rows[role]) for role in ("champion", "candidate"))
+            decision = judge_guard(decision, candidate, guard.margin, FIRST, champion)
     decision, fluent = _hold_english(decision, exams, exam.english_margin)
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
@@ -71,14 +79,7 @@ def decide(
     sound = fluent and not severe and _passed_quiz(quizzes)
     goes_on = ahead and sound and not decision.promote and unpromoted < MOST_UNPROMOTED
     after = [] if decision.promote else [_on_next_night(goes_on, ahead)]
-    growth = None
-    if whole:
-        found = _Pairs({role: _evaluations(each) for role, each in whole.items()}, exam, seed, alpha)
-        growth = dataclasses.asdict(found.compare("distilled", "candidate", exam.target.name))
-    against = {
-        part.name: dataclasses.asdict(pairs.compare("champion", "candidate", part.name))
-        for part in (exam.target, *pairs.guards)
-    }
+    grown = [_evaluations(whole[role]) for role in ("distilled", "candidate")] if whole else None
     written: dict[str, Any] = {
         "promote": decision.promote,
         "reasons": [*news, *decision.reasons, *after],
@@ -89,31 +90,11 @@ def decide(
         "next_night_begins_with_it": goes_on,
         "unpromoted": unpromoted + 1 if goes_on else 0,
         "digests": dict(digests),
-        "comparisons": {"candidate": against},
+        "comparisons": {"candidate": {name: dataclasses.asdict(found) for name, found in against.items()}},
         "taste": taste and dataclasses.asdict(taste),
-        "growth": growth,
+        "growth": grown and dataclasses.asdict(pair(exam.target.name, *grown)),
     }
     (folder / "decision.json").write_text(json.dumps(written, indent=1))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Pairs:
-    """The models' answers by role, to be compared in pairs."""
-
-    rows: Mapping[str, pd.DataFrame]
-    exam: ExamConfig
-    seed: int
-    alpha: float
-
-    @property
-    def guards(self) -> list[ExamPart]:
-        """The guards that were examined."""
-        return [part for part in self.exam.guards if (self.rows["candidate"].benchmark == part.name).any()]
-
-    def compare(self, before: str, after: str, part: str) -> Comparison:
-        """Compare two models on a part of the exam."""
-        first, second = (self.rows[role][self.rows[role].benchmark == part] for role in (before, after))
-        return compare(part, first, second, seed=self.seed, alpha=self.alpha)
 
 
 def _evaluations(exam: Artifact) -> pd.DataFrame:
@@ -147,37 +128,25 @@ def _decide_target(
     return Decision(decision.promote, (*decision.reasons, sentence))
 
 
-def _hold_guards(decision: Decision, pairs: _Pairs) -> Decision:
-    """Hold the candidate to the guards that were examined: against the champion and against the first student."""
-    for part in pairs.guards:
-        decision = judge_guard(decision, pairs.compare("champion", "candidate", part.name), part.margin)
-        if "first" in pairs.rows:
-            champion, candidate = (pairs.compare("first", role, part.name) for role in ("champion", "candidate"))
-            decision = judge_guard(decision, candidate, part.margin, FIRST, champion)
-    return decision
-
-
 def _hold_english(decision: Decision, exams: Mapping[str, Artifact], margin: float | None) -> tuple[Decision, bool]:
     """Hold the candidate to the guard on English, where it was measured. Returns also whether it passed."""
     passed = True
     for role, than in (("champion", ""), ("first", FIRST)):
         if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
             continue
-        english = compare_english(exams[role], exams["candidate"])
-        decision, passed = with_english(decision, english, margin, than), passed and english.high < margin
+        decision, holds = hold_english(decision, exams[role], exams["candidate"], margin, than)
+        passed = passed and holds
     return decision, passed
 
 
 def _on_next_night(goes_on: bool, ahead: bool) -> str:
     if goes_on:
         return "The candidate was ahead but is not proven: by default the next night begins with it."
+    if not ahead:
+        return "The next night begins with the champion."
     return (
-        "The next night begins with the champion."
-        if not ahead
-        else (
-            "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
-            "fourth in a row."
-        )
+        "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the "
+        "fourth in a row."
     )
 
 

@@ -1,22 +1,20 @@
 """The guard on language: how well a checkpoint predicts English prose that nothing in a night teaches."""
 
 import json
-import math
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
-from scipy.stats import t
+import numpy as np
 
 from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
 from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.judgement import Decision
-from tasks.evaluation.statistics import signed
-from tasks.evaluation.stored_answers import key, store, versions
+from tasks.evaluation.statistics import signed, student_low
+from tasks.evaluation.stored_answers import key, stored, versions
 from tasks.rollouts.proven import call_proven
 from tasks.stage import Artifact, committed
 from tasks.workers import engine_process
@@ -24,20 +22,6 @@ from tasks.workers.worker import Worker
 
 FILE = "english.json"
 PASSAGES = Path(__file__).with_name("english.txt")  # one a line, written for this program
-
-
-@dataclass(frozen=True)
-class EnglishComparison:
-    """Two checkpoints on the same passages: mean negative log-likelihoods, nats per token.
-
-    `high`: the one-sided 95 % upper bound of the difference (Student's t over the passages).
-    """
-
-    passages: int
-    before: float
-    after: float
-    difference: float
-    high: float
 
 
 def write_english(
@@ -53,21 +37,17 @@ def write_english(
         "settings": json.dumps(config.model_dump(mode="json"), sort_keys=True),
         **versions(),
     }
-    stored = exams / f"{key(inputs)}-english"
-    if committed(stored, inputs) is None:
+    measured = exams / f"{key(inputs)}-english"
+    if committed(measured, inputs) is None:
         started = time.perf_counter()
         tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()
         texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
         arguments = (checkpoint, config, texts, student.trust_remote_code)
         logprobs = call_proven(engine, engine_process.logprobs, *arguments)
-        measured = json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]})
-
-        def write(draft: Path) -> None:
-            (draft / FILE).write_text(measured)
-
-        store(stored, inputs, write, time.perf_counter() - started)
-    shutil.copyfile(stored / FILE, folder / FILE)
+        with stored(measured, inputs, time.perf_counter() - started) as draft:
+            (draft / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
+    shutil.copyfile(measured / FILE, folder / FILE)
 
 
 def mean_nats(exam: Path) -> float | None:
@@ -76,24 +56,21 @@ def mean_nats(exam: Path) -> float | None:
     return measured and fmean(measured["nats"])
 
 
-def compare_english(before: Artifact, after: Artifact) -> EnglishComparison:
-    """Compare two `evaluate` stages, passage by passage."""
-    old, new = (artifact.read_json(FILE)["nats"] for artifact in (before, after))
-    changes = [late - early for early, late in zip(old, new, strict=True)]
-    n, difference = len(changes), fmean(changes)
-    high = difference + float(t.ppf(0.95, n - 1)) * stdev(changes) / math.sqrt(n)
-    return EnglishComparison(n, fmean(old), fmean(new), difference, high)
+def hold_english(
+    decision: Decision, before: Artifact, after: Artifact, margin: float, than: str = ""
+) -> tuple[Decision, bool]:
+    """Return the decision with the guard on English, and whether it passed.
 
-
-def with_english(decision: Decision, english: EnglishComparison, margin: float, than: str = "") -> Decision:
-    """Return the decision with this guard: no promotion where the upper bound is not below the margin.
-
-    `than`: whom the candidate is compared with, if not the champion.
+    It compares two `evaluate` stages passage by passage: the one-sided 95 % upper bound of what a token's mean negative
+    log-likelihood rose by (Student's t over the passages, nats) must be below the margin. `than`: whom the candidate
+    is compared with, if not the champion.
     """
-    passed = english.high < margin
+    old, new = (np.array(artifact.read_json(FILE)["nats"]) for artifact in (before, after))
+    high = -student_low(old - new)
+    passed = high < margin
     reason = (
-        f"Guard English prose{f' against {than}' if than else ''}: {english.before:.2f} → {english.after:.2f} nats a "
-        f"token ({signed(english.difference)}, upper bound {signed(english.high)}; allowed {signed(margin)})"
+        f"Guard English prose{f' against {than}' if than else ''}: {old.mean():.2f} → {new.mean():.2f} nats a token "
+        f"({signed((new - old).mean())}, upper bound {signed(high)}; allowed {signed(margin)})"
         f"{'' if passed else ': not passed'}."
     )
-    return Decision(decision.promote and passed, (*decision.reasons, reason))
+    return Decision(decision.promote and passed, (*decision.reasons, reason)), passed

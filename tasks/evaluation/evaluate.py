@@ -14,10 +14,11 @@ from conf.sections.benchmark import ExamPart
 from rewards.data import benchmarks
 from rewards.data.contamination import exam_index
 from tasks.evaluation.answering import Examiner, answer_questions, exam_problems, render_prompts
-from tasks.evaluation.comparison import difference
+from tasks.evaluation.comparison import compare
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.stored_answers import Rows
+from tasks.rollouts.episodes import Player
 from tasks.rollouts.proven import call_proven
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
@@ -54,16 +55,19 @@ def look(
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     chosen = exam_problems(part, sandbox, order)[:problems]
-    before, after = (_table(examiner.ask(part, chosen, checkpoint)) for checkpoint in (champion, candidate))
-    found = difference(part.name, before, after)
+    before, after = (
+        pd.DataFrame(examiner.ask(part, chosen, checkpoint), columns=EVALUATIONS.names)
+        for checkpoint in (champion, candidate)
+    )
+    found = compare(part.name, before, after, seed=0)
     outcome = {
         "problems": problems,
         "gained": found.gained,
         "lost": found.lost,
-        "difference": found.mean,
+        "difference": found.difference,
         "p_value": found.p_value,
         "level": levels(looks, alpha)[looks.index(problems)],
-        "verdict": verdict_of(problems, found.p_value, found.mean > 0, looks, alpha),
+        "verdict": verdict_of(problems, found.p_value, found.difference > 0, looks, alpha),
     }
     (folder / LOOK).write_text(json.dumps(outcome))
     return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
@@ -114,10 +118,6 @@ def evaluate(
     return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
 
 
-def _table(rows: Rows) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=EVALUATIONS.names)
-
-
 @stage(retries=2, resources=("engine",))
 def quiz(
     folder: Path,
@@ -145,7 +145,8 @@ def quiz(
     prompts = render_prompts(benchmark, problems, checkpoint, student)
     call_proven(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)  # starts, if it has to
     started = time.perf_counter()
-    rows = answer_questions(benchmark, problems, prompts, checkpoint, student, config, max_completion_tokens, engine)
+    player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
+    rows = answer_questions(benchmark, problems, prompts, player)
     seconds = time.perf_counter() - started
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
     return {"seconds_answering": seconds}

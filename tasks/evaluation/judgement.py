@@ -52,9 +52,7 @@ def judge_guard(
     against = f" against {than}" if than else ""
     bounds = f"lower bound {signed(guard.guard_low, digits)}; allowed {signed(-margin, digits)}"
     reason = f"Guard {guard.name}{against}: {change} ({bounds}){'' if passed else ': not passed'}."
-    if guard.before.accuracy == 0:
-        reason += " The champion solved none, so this guard could not fail." if not than else ""
-    elif guard.before.accuracy < margin and not than:
+    if guard.before.accuracy < margin and not than:
         reason += " The champion solves less than the margin, so this guard can hardly fail."
     flipped = (guard.gained + guard.lost) / guard.n
     if not passed and champion is not None and champion.guard_low <= -margin:

@@ -5,9 +5,10 @@ Only the greedy answers decide, by `tasks/evaluation/statistics.py`.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -15,10 +16,10 @@ import pandas as pd
 from tasks.evaluation.outcomes import are_values, outcomes
 from tasks.evaluation.statistics import Accuracy
 from tasks.rollouts.verdicts import FAILED
-from tasks.stage import committed
 from tasks.tables import EVALUATIONS, read_table
 
 ROLES = ("champion", "candidate")
+FIGURES = ("mean_tokens", "format_rate", "truncation_rate", "valid_rate", "mean_turns")
 
 
 @dataclass(frozen=True)
@@ -92,28 +93,14 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():
-        named = {"accuracy": its.accuracy.accuracy, "mean_tokens": its.mean_tokens}
-        rates = {"format_rate": its.format_rate, "truncation_rate": its.truncation_rate}
-        rates |= {"valid_rate": its.valid_rate, "mean_turns": its.mean_turns}
-        named |= {name: rate for name, rate in rates.items() if rate is not None}
+        named = {"accuracy": its.accuracy.accuracy}
+        figures = {name: getattr(its, name) for name in FIGURES}
+        named |= {name: figure for name, figure in figures.items() if figure is not None}
         named |= {f"pass_at_{k}": share for k, share in its.pass_at.items()}
         named |= {f"level_{level}": accuracy.accuracy for level, accuracy in its.by_level.items()}
         named |= {f"subject_{subject}": accuracy.accuracy for subject, accuracy in its.by_subject.items()}
         metrics |= {f"exam/{_plain(part)}/{_plain(name)}": value for name, value in named.items()}
     return metrics
-
-
-def ranking_accuracies(night: Path) -> dict[str, Accuracy]:
-    """Return by role the share of the owner's held-out picks that a model itself ranks first, where it was measured.
-
-    Chance is one in the number of answers shown. See `tasks/reward_model/rank.py`.
-    """
-    accuracies: dict[str, Accuracy] = {}
-    for role in ROLES:
-        if ranked := committed(night / "picks" / role):
-            right: Sequence[bool] = ranked.read_json("ranking.json")["right"]
-            accuracies[role] = Accuracy.of(sum(right), len(right))
-    return accuracies
 
 
 def _plain(name: str) -> str:
@@ -138,9 +125,6 @@ def _pass_at(sampled: pd.DataFrame, n: int) -> dict[int, float]:
     """
     graded = sampled.dropna(subset=["correct"]).groupby("problem_id", sort=False)["correct"]
     counts = [(len(answers), int(answers.sum())) for _, answers in graded]
-    means: dict[int, float] = {}
-    for k in sorted({n, *(2**power for power in range(n.bit_length()))} - {0}):
-        shares = [pass_at_k(number, correct, k) for number, correct in counts if k <= number]
-        if k <= n and shares:
-            means[k] = math.fsum(shares) / len(shares)
-    return means
+    ks = sorted({n, *(2**power for power in range(n.bit_length()))} - {0})
+    shares = {k: [pass_at_k(number, correct, k) for number, correct in counts if k <= number] for k in ks}
+    return {k: fmean(its) for k, its in shares.items() if its}

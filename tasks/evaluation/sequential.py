@@ -15,13 +15,12 @@ from scipy.optimize import root_scalar
 from scipy.signal import fftconvolve
 from scipy.stats import binom
 
-from tasks.evaluation.statistics import POWER, mcnemar
+from tasks.evaluation.statistics import POWER, USUAL_FLIPS, mcnemar
 
 Verdict = Literal["better", "not ahead", "undecided"]
 
 FIRST_LOOK = 100  # problems
 NOT_AHEAD_FROM = 400  # problems, from which on a candidate that is not ahead ends the exam
-USUAL_FLIPS = 0.15  # the share of answers that differ between candidate and champion
 _NEGLIGIBLE = 1e-9
 
 
@@ -54,7 +53,8 @@ def levels(looks: Sequence[int], alpha: float) -> list[float]:
     look k has α(t_k) − α(t_{k−1}). By the union bound all looks together promote by luck with probability `alpha` at
     most, however their answers depend on each other. Raises ValueError where the looks do not ascend.
     """
-    _check(looks)
+    if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
+        raise ValueError(f"an exam's looks must ascend from at least 1: {list(looks)}")
     spent = [alpha * (look / looks[-1]) ** 2 for look in looks]
     shares = [now - before for now, before in zip(spent, [0.0, *spent], strict=False)]
     while max(sum(shares), math.fsum(shares)) > alpha:  # by rounding
@@ -138,11 +138,6 @@ def smallest_gain(looks: Sequence[int], alpha: float, share: float = USUAL_FLIPS
     if surplus(1.0, 1.0) < 0:
         return None
     return float(root_scalar(lambda gain: surplus(gain, gain), bracket=(share, 1.0), xtol=1e-5).root)
-
-
-def _check(looks: Sequence[int]) -> None:
-    if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
-        raise ValueError(f"an exam's looks must ascend from at least 1: {list(looks)}")
 
 
 def _may_end(look: int, looks: Sequence[int]) -> bool:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.optimize import root_scalar
-from scipy.special import bdtrc
-from scipy.stats import binom, binomtest, norm, sem, t
+from scipy.stats import binomtest, norm, sem, t
 
 DRAWS = 10_000  # of the bootstrap
 POWER = 0.8  # four times in five
@@ -73,15 +71,6 @@ def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
     return min(1.0, float(chances[sizes.sum() + steps.sum() :].sum()))
 
 
-def bootstrap_mean(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
-    """Return the bootstrap's 95 % percentile interval of a mean of paired differences."""
-    if len(differences) == 0:
-        return -1.0, 1.0
-    drawn = np.random.default_rng(seed).choice(differences, (samples, len(differences))).mean(axis=1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return float(low), float(high)
-
-
 def student_low(differences: Float[np.ndarray, "n"]) -> float:
     """Return the lower one-sided 95 % bound of a mean of paired differences, by Student's t."""
     if len(differences) < 2:
@@ -96,16 +85,17 @@ def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float 
     return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
 
 
-def bootstrap(gained: int, lost: int, n: int, *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
-    """Return the paired bootstrap's 95 % percentile interval of the difference (Efron & Tibshirani 1993, chapter 13).
+def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
+    """Return the paired bootstrap's 95 % percentile interval of the mean (Efron & Tibshirani 1993, chapter 13).
 
-    A pair's difference is −1, 0 or 1, so resampling n pairs is one multinomial draw of the three counts.
+    To resample n pairs is one multinomial draw of how often each of their differences occurs.
     """
+    n = len(differences)
     if n == 0:
         return -1.0, 1.0
-    shares = np.array([gained, lost, n - gained - lost]) / n
-    drawn = np.random.default_rng(seed).multinomial(n, shares, size=samples)
-    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [0.025, 0.975])
+    values, counts = np.unique(differences, return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(n, counts / n, size=samples) @ values / n
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -136,38 +126,6 @@ def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
     where n = 6.2 ψ / margin².
     """
     return float(norm.cdf(float(norm.ppf(0.95)) - margin / math.sqrt(share / n)))
-
-
-def power(n: int, share: float, difference: float, alpha: float) -> float:
-    """Return the chance that `mcnemar` at `alpha` detects a true `difference` on n problems of which `share` flip.
-
-    The exact unconditional power (Duffy 1984, "Asymptotic and exact power for the McNemar test"): with ψ the share of
-    flips and δ the difference, Σ_d P(Bin(n, ψ) = d) · P(Bin(d, (ψ + δ) / 2ψ) ≥ c_d), c_d the least number of gains
-    among d flips that is significant.
-    """
-    flips = np.arange(n + 1)
-    least = np.concatenate([[1.0], binom.isf(alpha, flips[1:], 0.5) + 1])
-    significant = bdtrc(least - 1, flips, min((share + difference) / (2 * share), 1.0))
-    return float(binom.pmf(flips, n, share) @ np.where(least <= flips, significant, 0.0))
-
-
-def detectable(flips: int, n: int, alpha: float) -> float | None:
-    """Return the smallest true difference that `mcnemar` at `alpha` detects four times in five, if `flips / n` flip.
-
-    Where so few flips could never suffice, all flips count as gains, ψ = δ in `power`. None where the exam is too small
-    for any difference.
-    """
-
-    def surplus(share: float, difference: float) -> float:
-        return power(n, share, difference, alpha) - POWER
-
-    share = flips / n if n else 0.0
-    if share and surplus(share, share) >= 0:
-        return float(root_scalar(lambda difference: surplus(share, difference), bracket=(0.0, share), xtol=1e-6).root)
-    if n == 0 or surplus(1.0, 1.0) < 0:
-        return None
-    least_share = max(share, 1e-9)
-    return float(root_scalar(lambda alike: surplus(alike, alike), bracket=(least_share, 1.0), xtol=1e-6).root)
 
 
 def signed(value: float, digits: int = 2) -> str:

@@ -12,8 +12,8 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -118,20 +118,18 @@ def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) 
     if not graded:
         return
     problems = hashlib.sha256(" ".join(sorted(graded)).encode()).hexdigest()[:12]
-
-    def write(draft: Path) -> None:
+    with stored(exams / f"{key(inputs)}-{problems}", inputs, seconds) as draft:
         write_table(draft / "answers.parquet", EVALUATIONS, [row for rows in graded.values() for row in rows])
         (draft / "keys.json").write_text(json.dumps([name for name, rows in graded.items() for _ in rows]))
 
-    store(exams / f"{key(inputs)}-{problems}", inputs, write, seconds)
 
-
-def store(folder: Path, inputs: Inputs, write: Callable[[Path], None], seconds: float) -> None:
-    """Store what `write` writes into a draft, which is then renamed. Another process's, stored meanwhile, stays."""
+@contextmanager
+def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
+    """Store what is written into this draft, which is then renamed. Another process's, stored meanwhile, stays."""
     draft = folder.with_name(f"{DRAFT}{folder.name}-{secrets.token_hex(4)}")
     make_folder(draft)
     with room_for(draft):
-        write(draft)
+        yield draft
         commit(draft, "exam", inputs, seconds)
     if committed(folder, inputs) is None:
         shutil.rmtree(folder, ignore_errors=True)  # damaged

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from conf.storage.journal import IMPORTED
@@ -73,9 +74,7 @@ def _pair(row: Row, teacher: str) -> Fields:
     ours, theirs = _turns(chosen), _turns(rejected)
     if ours == theirs:
         raise ValueError("both answers are the same")
-    common = next(
-        (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
-    )
+    common = _alike(ours, theirs)
     messages = ours[:common]
     if row.get("prompt") is not None and not any(turn["role"] == "user" for turn in messages):
         messages = _prompt(row["prompt"]) + messages
@@ -185,10 +184,14 @@ def _common_prompt(chosen: str, rejected: str) -> tuple[str, str, str]:
     if min(cuts) > 0 and chosen[: cuts[0]] == rejected[: cuts[1]]:
         after = cuts[0] + len("\n\nAssistant:")
         return chosen[: cuts[0]], chosen[after:].strip(), rejected[after:].strip()
-    pairs = enumerate(zip(chosen, rejected, strict=False))
-    cut = next((index for index, (a, b) in pairs if a != b), min(len(chosen), len(rejected)))
+    cut = _alike(chosen, rejected)
     cut -= cut > 0 and chosen[cut - 1] == " "
     return chosen[:cut], chosen[cut:].strip(), rejected[cut:].strip()
+
+
+def _alike(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """Return how many items both begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _score(item: Mapping[str, Any]) -> float | None:

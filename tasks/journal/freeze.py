@@ -1,9 +1,9 @@
 """Freeze the journal: its lines become tables of lessons, and bad lines go to a quarantine with a reason."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from conf.storage.journal import Entry, Trace, Words, lesson_of, parse_line
 from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
-from tasks.journal.read import TABLES, Line, read_lines, table_row
+from tasks.journal.read import TABLES, Line, Refused, read_lines, table_row
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS
 from tasks.stage import Artifact, stage
 from tasks.tables import read_table, write_table
@@ -25,6 +25,8 @@ LESSONS = {
     "words": WORDS,
     "traces": TRACES,
 }
+# An entry with its rows by lesson, its source, and whether it judges and is never taught.
+Taught = tuple[Entry, Mapping[str, dict[str, Any]], str, bool]
 
 
 @stage(resources=("journal",))
@@ -49,30 +51,24 @@ def freeze_journal(
     `start`: what the night begins with. `unseen_share`: the share of conversations that are held out, to judge.
     counts.json: for each table how many lessons the start has not learned (`new`), has `learned`, or are `generated`.
     """
-    lines, quarantine = list[Line](), list[dict[str, Any]]()
-    for line in read_lines(journal, date):
-        if isinstance(line, Line):
-            lines.append(line)
-        else:
-            quarantine.append(asdict(line))
-    tables = _Tables(learned(start))
-    held_out = conversations_held_out(lines, tables.known, unseen_share)
-    for line in lines:
-        tables.add(line.entry, line.rows, line.source, opening_of(line.entry) in held_out)
-    kinds = (
-        ("preferences", "traces", "corrections", "feedback", "words") if parent_of(start) is None else ("preferences",)
-    )
-    generated = list(_generated(day, levels, seed, date, *kinds))
-    if parent_of(start) is not None and new_levels:
-        generated += _generated(day, new_levels, seed, date, "traces")
+    read, known, untouched = [*read_lines(journal, date)], learned(start), parent_of(start) is None
+    lines = [line for line in read if isinstance(line, Line)]
+    held_out = conversations_held_out(lines, known, unseen_share)
+    taught: list[Taught] = [(line.entry, line.rows, line.source, opening_of(line.entry) in held_out) for line in lines]
+    kinds = ("preferences", "traces", "corrections", "feedback", "words") if untouched else ("preferences",)
+    generated = [*_generated(day, kinds, levels, seed, date)]
+    if new_levels and not untouched:
+        generated += _generated(day, ("traces",), new_levels, seed, date)
     for number, entry in enumerate(generated):
         name = f"{GENERATED}-{number}-{lesson_of(entry)}"
-        judges = name not in tables.known and is_judge(entry, unseen_share)
-        tables.add(entry, {name: table_row(entry)}, GENERATED, judges)
+        judges = name not in known and is_judge(entry, unseen_share)
+        taught.append((entry, {name: table_row(entry)}, GENERATED, judges))
+    rows, counts = _tables(taught, known)
     for name, schema in LESSONS.items():
-        write_table(folder / f"{name}.parquet", schema, tables.rows[name])
+        write_table(folder / f"{name}.parquet", schema, rows[name])
+    quarantine = [asdict(line) for line in read if isinstance(line, Refused)]
     write_table(folder / "quarantine.parquet", QUARANTINE, quarantine)
-    (folder / "counts.json").write_text(json.dumps({**tables.counts, "quarantined": len(quarantine)}))
+    (folder / "counts.json").write_text(json.dumps({**counts, "quarantined": len(quarantine)}))
 
 
 def read_counts(frozen: Artifact) -> dict[str, int]:
@@ -122,30 +118,25 @@ def _messages(entry: Any) -> list[dict[str, Any]]:
     return [message.model_dump() for message in entry.messages]
 
 
-@dataclass
-class _Tables:
-    """The rows of the lesson tables, and the counts. `known`: the lessons that the student has learned."""
-
-    known: frozenset[str]
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
-    counts: dict[str, Counter[str]] = field(
-        default_factory=lambda: {name: Counter(new=0, learned=0, generated=0) for name in LESSONS}
-    )
-
-    def add(self, entry: Entry, rows: dict[str, dict[str, Any]], source: str, held_out: bool) -> None:
-        """Add an entry's rows; a conversation's are feedback."""
+def _tables(
+    taught: Iterable[Taught], known: frozenset[str]
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Counter[str]]]:
+    """Return the rows of each lesson table, and its counts; a conversation's rows are feedback."""
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in LESSONS}
+    counts = {name: Counter(new=0, learned=0, generated=0) for name in LESSONS}
+    for entry, lessons, source, held_out in taught:
         table = TABLES.get(entry.kind, "feedback")
-        origin = {"source": source, "day": str(entry.day)} | (
-            {"held_out": held_out} if "held_out" in LESSONS[table].names else {}
-        )
-        for lesson, row in rows.items():
-            is_known = lesson in self.known
-            self.counts[table]["learned" if is_known else GENERATED if source == GENERATED else "new"] += 1
-            self.rows[table].append(row | origin | {"lesson": lesson})
+        origin: dict[str, Any] = {"source": source, "day": str(entry.day)}
+        if "held_out" in LESSONS[table].names:
+            origin["held_out"] = held_out
+        for lesson, row in lessons.items():
+            counts[table]["learned" if lesson in known else GENERATED if source == GENERATED else "new"] += 1
+            rows[table].append(row | origin | {"lesson": lesson})
+    return rows, counts
 
 
 def _generated(
-    day: DayConfig, levels: tuple[str, ...] | None, seed: str, date: str, *kinds: Lessons
+    day: DayConfig, kinds: Sequence[Lessons], levels: tuple[str, ...] | None, seed: str, date: str
 ) -> Iterator[Entry]:
     """Yield the generated day's lines of these kinds."""
     for kind in kinds:

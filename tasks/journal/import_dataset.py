@@ -40,7 +40,8 @@ def import_rows(
     written before all rows are read. Raises InputError if the source cannot be read, if its columns are not recognised,
     or if no row makes a line.
     """
-    seen, known = _imported_before(journal), 0
+    before = (entry for file in journal.glob("*.jsonl") for _, entry in read_file(file)[0] if entry.imported_from)
+    seen, known = set(map(lesson_of, before)), 0
     entries: list[Entry] = []
     refused: list[dict[str, Any]] = []
     for number, entry in _entries(source, read_rows(source, split, subset, limit), benchmark):
@@ -55,7 +56,7 @@ def import_rows(
         if not refused:
             raise InputError(f"{source}: holds no rows; try another --split")
         raise InputError(f"{source}: none of its {len(refused)} rows makes a line; the first: {refused[0]['reason']}")
-    return Imported(append(journal, entries), len(entries), known, refused)
+    return Imported(append(journal, entries).file, len(entries), known, refused)
 
 
 def read_rows(
@@ -101,12 +102,6 @@ def _loaded(source: str, split: str, subset: str | None, limit: int | None) -> I
         streaming = path.exists() or limit is not None  # no copy of a private file in the cache, no needless download
         rows = datasets.load_dataset(source, subset, split=split, streaming=streaming)
     yield from enumerate(rows, 1)
-
-
-def _imported_before(journal: Path) -> set[str]:
-    return {
-        lesson_of(entry) for file in journal.glob("*.jsonl") for _, entry in read_file(file)[0] if entry.imported_from
-    }
 
 
 def _entries(

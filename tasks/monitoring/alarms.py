@@ -1,12 +1,20 @@
-"""What an alarm is, and the alarms on the whole night; those after each round are in `round_alarms.py`."""
+"""What an alarm is, and those on the disk and on the whole night; `round_alarms.py` has those on rounds' figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import pandas as pd
+
+from conf.storage.durable import size_of
 from tasks.report.text import percent
+from tasks.rollouts.verdicts import FAILED
 
 FORGOTTEN_FROM, FORGOTTEN_TO = 0.15, 0.02  # share solved at best, and at the end
 ENOUGH_TRIES = 8  # fewer may be luck
+STATE_PER_CHECKPOINT = 6  # of a state not yet written: two moments and a weight of 4 bytes each per bf16 weight of 2
+ROUNDS_HELD = 2  # rounds on the disk at the same time: the newest, and the one being written
+SPARE = 2  # further rounds' room, for exam, databases and report
 
 
 @dataclass(frozen=True)
@@ -23,32 +31,53 @@ class Alarm:
     round: int | None = None
 
 
-def kind_alarms(history: Sequence[Mapping[str, tuple[float, float]]]) -> list[Alarm]:
+def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
+    """Return the alarm after round `number`, if any.
+
+    `room`: bytes that are free, or held by rounds, since each round replaces an older one. `of_a_round`: bytes that a
+    round writes.
+    """
+    needed = ROUNDS_HELD * of_a_round
+    if room >= needed + SPARE * of_a_round:
+        return []
+    sentence = (
+        f"The disk is running short: after round {number} there are {room / 1e9:.1f} GB for rounds, "
+        f"which need {needed / 1e9:.1f} GB at a time."
+    )
+    return [Alarm("disk_short", room < needed, sentence, number)]
+
+
+def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
+    """Return the bytes that a round writes: as much as this checkpoint and state, or an estimate without a state."""
+    weights = size_of(checkpoint)
+    return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
+
+
+def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
     """Return alarms on kinds of problems that the student never learned, or learned and forgot.
 
-    `history`: for each round, by kind, the (decayed) number of tries and of those solved.
+    `rates`: as `tasks.report.queries.solve_rates` returns them.
     """
-    best: dict[str, float] = {}
-    for rates in history:
-        for kind, (tried, solved) in rates.items():
-            if tried >= ENOUGH_TRIES:
-                best[kind] = max(best.get(kind, 0.0), solved / tried)
-    last = {kind: rate for kind, rate in sorted(history[-1].items()) if rate[0] >= ENOUGH_TRIES} if history else {}
-    never = [kind for kind in last if all(r[kind][1] <= FORGOTTEN_TO * r[kind][0] for r in history if kind in r)]
-    forgotten = [
-        f"{kind} ({percent(best[kind], 0)}, then {percent(solved / tried, 0)})"
-        for kind, (tried, solved) in last.items()
-        if best[kind] >= FORGOTTEN_FROM and solved / tried <= FORGOTTEN_TO
-    ]
+    if rates.empty:
+        return []
+    rates = rates[rates["answers"] >= ENOUGH_TRIES]
+    never = rates[rates["best"] <= FORGOTTEN_TO].index
+    lost = rates[(rates["best"] >= FORGOTTEN_FROM) & (rates["last"] <= FORGOTTEN_TO)]
+    shares = zip(lost.index, lost["best"], lost["last"], strict=True)
+    forgotten = [f"{kind} ({percent(best, 0)}, then {percent(last, 0)})" for kind, best, last in shares]
     return [
-        *_about("unsolved_kinds", "Kinds hardly ever solved all night (worked solutions would help)", never),
+        *_about("unsolved_kinds", "Kinds hardly ever solved all night (worked solutions would help)", [*never]),
         *_about("forgotten_kinds", "Kinds solved during the night but hardly ever at its end", forgotten),
     ]
 
 
-def exam_alarms(ungraded: Mapping[str, tuple[int, int]]) -> list[Alarm]:
-    """Return the alarm on the exam. `ungraded`: by part, answers that the grader failed on, and all answers."""
-    parts = [f"{failed} of {answers} of {part}" for part, (failed, answers) in ungraded.items() if failed]
+def exam_alarms(verdicts: Mapping[tuple[str, str], Mapping[str, int]]) -> list[Alarm]:
+    """Return the alarm on the exam. `verdicts`: how often each was given, by part and model."""
+    parts = [
+        f"{counts[FAILED]} of {sum(counts.values())} of {part} ({model})"
+        for (part, model), counts in verdicts.items()
+        if counts[FAILED]
+    ]
     return _about("exam_graders_failing", "The grader failed on exam answers, which were left out", parts)
 
 

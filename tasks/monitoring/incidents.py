@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 
 FILE, EARLY = "incidents.jsonl", "ended_early.json"
 log = logging.getLogger("nightschool")
@@ -52,7 +52,5 @@ def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
 
 def ended_early(folder: Path) -> EarlyEnd | None:
     """Return how far a night got that ended early; None where it did not."""
-    try:
-        return EarlyEnd(**json.loads((folder / EARLY).read_text()))
-    except FileNotFoundError:
-        return None
+    found = read_json(folder / EARLY)
+    return found and EarlyEnd(**found)

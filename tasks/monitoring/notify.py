@@ -4,15 +4,14 @@ import json
 import logging
 import os
 import signal
+import ssl
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import httpx
 
 from conf.storage.home import InputError
 from tasks.monitoring.alarms import Alarm
@@ -33,9 +32,19 @@ def run_alarm_command(
     is appended to the file `output`. Its child processes end with it, and it ends with the night. Failures are logged,
     without the arguments: they may hold a key.
     """
-    line = json.dumps({"night": night, **asdict(alarm)}) + "\n"
+    line, parent = json.dumps({"night": night, **asdict(alarm)}) + "\n", os.getpid()
     try:
-        child = _start(command, alarm.sentence, output)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with output.open("ab") as stream:
+            child = subprocess.Popen(
+                command,
+                env=os.environ | {"NIGHTSCHOOL_ALARM": alarm.sentence},
+                stdin=subprocess.PIPE,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,  # a process group that can be killed as a whole
+                preexec_fn=lambda: die_with_parent(parent),
+            )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         log.warning("alarms.command: %s cannot be run: %s", command[0], error)
         return
@@ -46,7 +55,10 @@ def run_alarm_command(
     except subprocess.TimeoutExpired:
         log.warning("alarms.command: %s took longer than %g s and was ended", command[0], limit)
     finally:
-        _end(child)
+        with suppress(ProcessLookupError, PermissionError):  # all are gone, or the rest belongs to another user
+            os.killpg(child.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(5)
 
 
 def webhook(variable: str) -> str:
@@ -61,49 +73,17 @@ def webhook(variable: str) -> str:
 def post_report(variable: str, text: str, limit: float = WEBHOOK_LIMIT) -> None:
     """Post `{"text": …}`, which Slack, Mattermost, Rocket.Chat and Google Chat accept, within `limit` seconds.
 
-    A failure is one line in the log, without the URL: it may be a key.
+    No redirect is followed. A failure is one line in the log, without the URL: it may be a key.
     """
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # below, it logs URLs
     try:
-        body = json.dumps({"text": text}).encode()
-        request = Request(webhook(variable), body, {"Content-Type": "application/json; charset=utf-8"}, method="POST")
-        with build_opener(_NoRedirect).open(request, timeout=limit):
-            return
+        url, trusted = webhook(variable), ssl.create_default_context()  # the system's certificates, not httpx's own
+        answer = httpx.post(url, json={"text": text}, timeout=limit, verify=trusted)
+        why = "" if answer.is_success else f"HTTP {answer.status_code}"
     except InputError as error:
         log.warning("%s", error)
         return
-    except HTTPError as error:
-        why = f"HTTP {error.code}"
-    except URLError as error:
-        why = str(error.reason)
-    except (OSError, HTTPException, ValueError) as error:
+    except Exception as error:  # a bad URL, proxy, name or certificate: whatever the client raises
         why = type(error).__name__
-    log.warning("%s: the webhook of %s did not accept the morning report: %s", KEY, variable, why)
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """Follows no redirect: a redirected POST becomes a GET, and the text is lost."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
-def _start(command: Sequence[str], sentence: str, output: Path) -> subprocess.Popen[bytes]:
-    parent = os.getpid()
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("ab") as stream:
-        return subprocess.Popen(
-            command,
-            env=os.environ | {"NIGHTSCHOOL_ALARM": sentence},
-            stdin=subprocess.PIPE,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,  # a process group that can be killed as a whole
-            preexec_fn=lambda: die_with_parent(parent),
-        )
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # all are gone, or the rest belongs to another user
-        os.killpg(child.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(5)
+    if why:
+        log.warning("%s: the webhook of %s did not accept the morning report: %s", KEY, variable, why)

@@ -6,6 +6,7 @@ docs/how-to/every-night.md says what each means and what to do about it.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatch
 from statistics import fmean, median
 
 from tasks.monitoring.alarms import Alarm
@@ -28,12 +29,17 @@ MASTERED = 0.9  # share of correct completions from which on low entropy is fine
 TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # times the median that make a round slow, and rounds needed for a median
 QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen, since the best of several was lucky
 REWARD_RISE = 0.02
+# Of a round without a step; comparisons with nan are false.
+MISSING = dict.fromkeys(("completion_length", "truncated_share"), math.nan) | dict.fromkeys(
+    ("non_finite_steps", "masked_share", "sampler_k3"), 0.0
+)
 
 
 def round_alarms(rounds: Sequence[Figures], quizzes: Quizzes | None = None) -> list[Alarm]:
     """Return the alarms on the rounds so far, at most one of each name. Rounds without a step have fewer figures."""
     if not rounds:
         return []
+    rounds = [{**MISSING, **figures} for figures in rounds]
     alarms = [check(rounds) for check in CHECKS] + [_reward_up_quiz_down(rounds, quizzes or {})]
     return [alarm for alarm in alarms if alarm is not None]
 
@@ -59,16 +65,14 @@ def _skipped_updates(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _non_finite_steps(rounds: Sequence[Figures]) -> Alarm | None:
-    bad = _where(rounds, lambda r: r.get("non_finite_steps", 0) > 0)
+    bad = _where(rounds, lambda r: r["non_finite_steps"] > 0)
     return _alarm("non_finite_steps", f"Steps were skipped in {_listed(bad)}: loss or gradients were not finite", bad)
 
 
 def _graders_failing(rounds: Sequence[Figures]) -> Alarm | None:
-    def of_verifiers(r: Figures) -> float:  # a reward model that fails is no reason to end the night
-        return r["null_rewards"] - r.get(f"verdicts/{OWNER}/{FAILED}", 0)
-
     some = _where(rounds, lambda r: r["null_rewards"] > 0)
-    most = _where(rounds, lambda r: 0 < MOST_FAILED * _completions(r) < of_verifiers(r))
+    of_owner = f"verdicts/{OWNER}/{FAILED}"  # a reward model that fails is no reason to end the night
+    most = _where(rounds, lambda r: 0 < MOST_FAILED * _completions(r) < r["null_rewards"] - r.get(of_owner, 0))
     failed = sum(r["null_rewards"] for r in rounds)
     return _alarm(
         "graders_failing",
@@ -79,12 +83,9 @@ def _graders_failing(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _mismatch(rounds: Sequence[Figures]) -> Alarm | None:
-    def masked(r: Figures) -> float:
-        return r.get("masked_share", 0.0)
-
-    some = _where(rounds, lambda r: masked(r) > MASKED_LIMIT or r.get("sampler_k3", 0.0) > K3_LIMIT)
-    far = _where(rounds, lambda r: masked(r) > MASKED_FAR)
-    worst, k3 = max(map(masked, rounds)), max(r.get("sampler_k3", 0.0) for r in rounds)
+    some = _where(rounds, lambda r: r["masked_share"] > MASKED_LIMIT or r["sampler_k3"] > K3_LIMIT)
+    far = _where(rounds, lambda r: r["masked_share"] > MASKED_FAR)
+    worst, k3 = (max(r[name] for r in rounds) for name in ("masked_share", "sampler_k3"))
     return _alarm(
         "mismatch",
         f"Sampler and trainer disagreed in {_listed(some)}: up to {percent(worst)} of the completions were masked, "
@@ -95,12 +96,9 @@ def _mismatch(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _length_collapse(rounds: Sequence[Figures]) -> Alarm | None:
-    first = rounds[0].get("completion_length", 0.0)
-
-    def shorter_than(share: float) -> list[int]:
-        return _where(rounds, lambda r: r.get("completion_length", math.inf) < share * first)
-
-    some, gone = shorter_than(1 / LENGTH_CHANGED), shorter_than(1 / LENGTH_GONE)
+    first = rounds[0]["completion_length"]
+    some = _where(rounds, lambda r: LENGTH_CHANGED * r["completion_length"] < first)
+    gone = _where(rounds, lambda r: LENGTH_GONE * r["completion_length"] < first)
     return _alarm(
         "length_collapse",
         f"Completions shrank from {first:.0f} tokens to less than a third in {_listed(some)}",
@@ -110,11 +108,11 @@ def _length_collapse(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _length_explosion(rounds: Sequence[Figures]) -> Alarm | None:
-    first, cut = rounds[0].get("completion_length", math.inf), rounds[0].get("truncated_share", 0.0)
-    at_limit = _where(rounds, lambda r: r.get("truncated_share", 0.0) > max(CUT_SHARE, cut + CUT_RISE))
-    some = _where(rounds, lambda r: r.get("completion_length", 0.0) > LENGTH_CHANGED * first)
+    first, cut = rounds[0]["completion_length"], rounds[0]["truncated_share"]
+    at_limit = _where(rounds, lambda r: r["truncated_share"] > max(CUT_SHARE, cut + CUT_RISE))
+    some = _where(rounds, lambda r: r["completion_length"] > LENGTH_CHANGED * first)
     last = max(some + at_limit, default=1)
-    tokens, share = (rounds[last - 1].get(name, 0.0) for name in ("completion_length", "truncated_share"))
+    tokens, share = (rounds[last - 1][name] for name in ("completion_length", "truncated_share"))
     sentence = (
         f"Completions grew from {first:.0f} to {tokens:.0f} tokens by round {last}, and {percent(share, 0)} of them "
         "were cut off"
@@ -203,9 +201,8 @@ def _reward(rounds: Sequence[Figures], number: int) -> float:
 def _by_benchmark(rounds: Sequence[Figures]) -> str:
     """Return each benchmark's failures of the grader, in brackets; empty if the figures do not say."""
     failed: Counter[str] = Counter()
-    for figures in rounds:
-        for name, number in figures.items():
-            if name.startswith("verdicts/") and name.endswith(f"/{FAILED}") and name.count("/") == 2:
-                failed[name.split("/")[1]] += int(number)
+    for name, number in (figure for figures in rounds for figure in figures.items()):
+        if fnmatch(name, f"verdicts/*/{FAILED}"):
+            failed[name.split("/")[1]] += int(number)
     counts = [f"{benchmark} {number}" for benchmark, number in failed.most_common() if number]
     return f" ({', '.join(counts)})" if counts else ""

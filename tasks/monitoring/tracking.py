@@ -37,7 +37,7 @@ TRAINING_VIEW = "workflowType=machine_learning"
 # The groups of MLflow's charts, and the rounds' figures in each; all others are in `update`.
 CHARTS = {
     "reward": (
-        *("reward", "signal_share", "expected_signal_share", "even_signal_share", "useful_groups", "groups"),
+        *("reward", "signal_share", "expected_signal_share", "useful_groups", "groups"),
         *("refills", "replaced_groups", "null_rewards", "teacher_kl"),
     ),
     "completion": ("completion_length", "truncated_share"),
@@ -69,15 +69,13 @@ class Tracking:
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.uri = tracking_uri(home, config)
         self.client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
-        self.experiment_id = self._experiment(config.tracking.experiment, home)
-        self.run_id = ""
-
-    def _experiment(self, name: str, home: Home) -> str:
+        self.run_id, name = "", config.tracking.experiment
         if known := self.client.get_experiment_by_name(name):
-            return known.experiment_id
-        tags = KIND | {MLFLOW_RUN_NOTE: EXPERIMENT_NOTE}
-        location = (home.root / "mlartifacts").as_uri() if self.uri == home.database else None
-        return self.client.create_experiment(name, artifact_location=location, tags=tags)
+            self.experiment_id = known.experiment_id
+        else:
+            location = (home.root / "mlartifacts").as_uri() if self.uri == home.database else None
+            tags = KIND | {MLFLOW_RUN_NOTE: EXPERIMENT_NOTE}
+            self.experiment_id = self.client.create_experiment(name, artifact_location=location, tags=tags)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
         """Open the night's run: its earlier one if it was interrupted, else a new one with the frozen configuration."""

@@ -26,7 +26,10 @@ GOOD = "name a folder written by save_pretrained of both model and tokenizer, or
 
 @stage(retries=2, resources=("checkpoints",))
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
-    """Import the student into the home as a checkpoint without a parent. Writes its digest to `checkpoint.txt`."""
+    """Import the student into the home as a checkpoint without a parent. Writes its digest to `checkpoint.txt`.
+
+    The chat template is written beside it, so that every program renders its prompts alike.
+    """
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft):
@@ -38,22 +41,13 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
             draft.mkdir(parents=True)
             for file in (file for pattern in patterns for file in source.glob(pattern)):
                 shutil.copy(file, draft / file.name)
-        _complete_template(draft, student.chat_template)
+        template = draft / TEMPLATE
+        if student.chat_template is not None:
+            template.write_text(student.chat_template)
+        elif not template.exists() and not read_json(draft / "tokenizer_config.json", {}).get("chat_template"):
+            template.write_text(PLAIN_TEMPLATE)  # a base model's
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
-
-
-def _complete_template(draft: Path, chat_template: str | None) -> None:
-    """Write the configured chat template, or for a base model without one the plain one.
-
-    So every program renders its prompts alike.
-    """
-    if chat_template is not None:
-        (draft / TEMPLATE).write_text(chat_template)
-        return
-    config = read_json(draft / "tokenizer_config.json", {})
-    if not (draft / TEMPLATE).exists() and not config.get("chat_template"):
-        (draft / TEMPLATE).write_text(PLAIN_TEMPLATE)
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:

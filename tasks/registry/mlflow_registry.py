@@ -125,7 +125,9 @@ class Registry:
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
             return known
-        self._create(tags["role"])
+        if self._registered() is None:
+            note = f"Checkpoints of `{self.model}`. The alias `{DAYTIME}` serves, `{PREVIOUS}` is its predecessor."
+            self.client.create_registered_model(self.model, description=note)
         tags = {"digest": checkpoint.name, **tags}
         name = f"{tags['role'].replace(' ', '-')}-{checkpoint.name[:8]}"
         note = f"The {tags['role']} of the night {tags['night']}, checkpoint {checkpoint.name}."
@@ -198,16 +200,6 @@ class Registry:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
             return None
-
-    def _create(self, role: str) -> None:
-        note = f"Checkpoints of `{self.model}`. The alias `{DAYTIME}` serves, `{PREVIOUS}` is its predecessor."
-        if role == REWARD_MODEL:
-            note = "Reward models, fitted to the owner's picks: backbones with a head, `reward_head.safetensors`."
-        try:
-            self.client.create_registered_model(self.model, description=note)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
 
     def _source(self, checkpoint: Path, role: str, model_id: str, location: str) -> str:
         """Lay a checkpoint out as MLflow's flavor `transformers` does, and return the URI to load it from.

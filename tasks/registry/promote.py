@@ -27,9 +27,7 @@ DRY_RUN = "dry_run"  # in the night's folder: no alias may move
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
     """Tell Prefect whether to retry a failed promotion: only where MLflow failed, as a damaged checkpoint stays so."""
-    return isinstance(state.data, MlflowException) or isinstance(
-        getattr(state.data, "exception", None), MlflowException
-    )
+    return isinstance(getattr(state.data, "exception", state.data), MlflowException)
 
 
 @task(
@@ -92,7 +90,7 @@ def _register_and_move(
         verify(checkpoint)
     versions = {}
     for role, checkpoint in checkpoints.items():
-        accuracies = accuracy_of(decision, role)
+        accuracies = {part: interval["accuracy"] for part, interval in intervals_of(decision, role).items()}
         tags = {
             "role": role,
             "night": night.name,
@@ -145,11 +143,6 @@ def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dic
         reason = f"{reason} The candidate has earned its promotion: `{command}`."
         decision = decision | {"withheld": command}
     return decision | {"promote": False, "reasons": [*decision["reasons"], reason]}
-
-
-def accuracy_of(decision: Mapping[str, Any], role: str) -> dict[str, float]:
-    """Return the accuracy of a model on every part of the exam that it sat, as `intervals_of` does."""
-    return {part: interval["accuracy"] for part, interval in intervals_of(decision, role).items()}
 
 
 def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:

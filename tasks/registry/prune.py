@@ -28,13 +28,13 @@ BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advanta
 
 @dataclass(frozen=True)
 class Item:
-    """What is removed together: a registered version, files and folders, or both."""
+    """What is removed together: files and folders, and the version that names them in a registry, if any does."""
 
     what: str
     why: str
-    version: str | None
     paths: tuple[Path, ...]
-    is_reward_model: bool = False
+    version: str | None = None
+    registry: Registry | None = None
 
     @property
     def size(self) -> int:
@@ -54,49 +54,45 @@ class Pruning:
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
     """Remove what the rule lets go, under the home's lock. Return what that was."""
     planned = plan(home, keep_nights, registry)
-    remove(home, planned, registry)
+    remove(home, planned)
     return [item.what for item in planned.goes]
 
 
 def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     """Return what goes and what stays, without touching anything."""
-    oldest = _oldest_kept(home, keep_nights)
+    dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
+    oldest = dates[keep_nights - 1] if len(dates) >= keep_nights else ""  # of the newest `keep_nights`
     stays = _reasons_to_stay(home, registry, oldest)
-    versions = registry.versions()
-    registered = {version.digest for version in versions}
     on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
     stays |= _of_another_mlflow(home, registry.client, on_disk - stays.keys())
     goes: list[Item] = []
-    for version in versions:
-        if (digest := version.digest) in on_disk - stays.keys():  # others are another home's on the same server
-            why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
-            what = f"version {version.version} ({digest})"
-            goes.append(Item(what, why, version.version, (home.checkpoints / digest,)))
-    for version in registry.reward_models.versions():
-        if (digest := version.digest) in on_disk - stays.keys() - registered:
-            registered.add(digest)
-            what, why = f"reward model {version.version} ({digest})", f"the night {version.night} is old"
-            goes.append(Item(what, why, version.version, (home.checkpoints / digest,), is_reward_model=True))
-    for digest in sorted(on_disk - stays.keys() - registered):
-        goes.append(Item(f"checkpoint {digest}", "nothing names it", None, (home.checkpoints / digest,)))
+    unnamed = on_disk - stays.keys()
+    for kind, holder in (("version", registry), ("reward model", registry.reward_models)):
+        for version in holder.versions():
+            if (digest := version.digest) in unnamed:  # others are another home's on the same server
+                unnamed.remove(digest)
+                why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
+                what, paths = f"{kind} {version.version} ({digest})", (home.checkpoints / digest,)
+                goes.append(Item(what, why, paths, version.version, holder))
+    for digest in sorted(unnamed):
+        goes.append(Item(f"checkpoint {digest}", "nothing names it", (home.checkpoints / digest,)))
     if (draft := home.checkpoints / "draft").exists():
-        goes.append(Item("draft", "an unfinished checkpoint", None, (draft,)))
-    staying = on_disk - {path.name for item in goes for path in item.paths}
-    for digest, folder in stored_answers.orphans(home.exams, staying):
-        goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", None, (folder,)))
+        goes.append(Item("draft", "an unfinished checkpoint", (draft,)))
+    for digest, folder in stored_answers.orphans(home.exams, on_disk & stays.keys()):
+        goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", (folder,)))
     goes += _old_tables(home, registry.model, oldest)
     return Pruning(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
-def remove(home: Home, planned: Pruning, registry: Registry) -> None:
+def remove(home: Home, planned: Pruning) -> None:
     """Remove what is planned: each registry entry before its weights, so that a crash leaves no entry without them."""
     for item in planned.goes:
-        if item.version is not None:
+        if item.registry is not None and item.version is not None:
             with alias_lock(home):
-                its_registry = registry.reward_models if item.is_reward_model else registry
-                if _is_chosen(its_registry, item.version):  # the owner has promoted it since it was planned
+                known = next((known for known in item.registry.versions() if known.version == item.version), None)
+                if known is not None and (known.aliases or known.promoted):  # since it was planned
                     continue
-                its_registry.remove(item.version)
+                item.registry.remove(item.version)
         for path in item.paths:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -108,12 +104,6 @@ def bytes_freed(path: Path) -> int:
     """Return the bytes that removing a file or a folder frees: hard-linked files free nothing."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
-
-
-def _oldest_kept(home: Home, keep_nights: int) -> str:
-    """Return the date of the oldest of the newest `keep_nights` nights; "" while there are fewer."""
-    dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
-    return dates[keep_nights - 1] if len(dates) >= keep_nights else ""
 
 
 def _reasons_to_stay(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
@@ -175,10 +165,6 @@ def _needed(night: Path) -> set[str]:
     return digests
 
 
-def _is_chosen(registry: Registry, version: str) -> bool:
-    return any(known.version == version and (known.aliases or known.promoted) for known in registry.versions())
-
-
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
     """Yield what the rounds of old, finished nights of this model sampled; all other files of a night stay."""
     for folder in sorted(home.nights.glob(NIGHTS)):
@@ -188,4 +174,4 @@ def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
             file for rounds in ROUNDS for table in BIG_TABLES for file in sorted(folder.glob(f"{rounds}/{table}"))
         )
         if tables and (config := config_of(folder)) and config.name == model:
-            yield Item(f"rollouts of {folder.name}", "a finished night, older than the newest", None, tables)
+            yield Item(f"rollouts of {folder.name}", "a finished night, older than the newest", tables)

@@ -94,7 +94,8 @@ def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
                 fill = colour if promoted else "none"
                 axes.plot(*zip(*shown, strict=True), "o", color=colour, markerfacecolor=fill, label=label)
         labelled = sorted({round(at * (len(nights) - 1) / (LABELS - 1)) for at in range(LABELS)})
-        axes.set_xticks([at + 1 for at in labelled], [_short(nights[at].date) for at in labelled])
+        dates = [f"{date.fromisoformat(nights[at].date):%-d %b}" for at in labelled]
+        axes.set_xticks([at + 1 for at in labelled], dates)
         axes.yaxis.set_major_formatter("{x:.0%}")
         axes.legend(ncol=4, **ABOVE)
 
@@ -129,8 +130,3 @@ def _picture(title: str, caption: str, plot: Callable[[Any], None]) -> Picture:
     for placeholder, colour in COLOURS.items():
         svg = svg.replace(placeholder, colour)
     return Picture(title, caption, Markup(svg))
-
-
-def _short(night: str) -> str:
-    found = date.fromisoformat(night)
-    return f"{found.day} {found:%b}"

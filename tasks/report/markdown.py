@@ -66,14 +66,18 @@ def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_
 
     `by_hand`: how you have moved the serving alias since the night before.
     """
-    return template("short.md").render(
-        summary=summary,
-        night=day(summary["night"]),
-        headline=headline(summary, decision),
-        models={role: name for role, name in MODELS.items() if role in summary["accuracy"]},
-        by_hand=by_hand,
-        links=links_of(summary),
-    )
+    return template("short.md").render(first_facts(summary, decision), by_hand=by_hand)
+
+
+def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what both templates begin with. Links to anything but http:// and https:// are left out."""
+    return {
+        "summary": summary,
+        "night": day(summary["night"]),
+        "headline": headline(summary, decision),
+        "models": {role: name for role, name in MODELS.items() if role in summary["accuracy"]},
+        "links": {name: url for name, url in summary["links"].items() if re.match(r"https?://", url)},
+    }
 
 
 def to_do(summary: Mapping[str, Any]) -> str:
@@ -97,11 +101,6 @@ def to_do(summary: Mapping[str, Any]) -> str:
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
     """Return whether the alias was moved during the night, so that another checkpoint serves than was decided."""
     return summary["serving"] not in (None, _decided(summary))
-
-
-def links_of(summary: Mapping[str, Any]) -> dict[str, str]:
-    """Return the summary's links to pages; anything but http:// and https:// is left out."""
-    return {name: url for name, url in summary["links"].items() if re.match(r"https?://", url)}
 
 
 def _changed(summary: Mapping[str, Any]) -> str:

@@ -11,18 +11,17 @@ from tasks.report.charts import Picture, history_curve, learning_curve
 from tasks.report.episode import shown_episode
 from tasks.report.history import past_nights
 from tasks.report.lessons import lessons_of
-from tasks.report.markdown import headline, links_of, template
+from tasks.report.markdown import first_facts, template
 from tasks.report.queries import (
     MODELS,
+    exam_verdicts,
     excluded_problems,
     flipped_answers,
     round_metrics,
     sampled_answers,
     solve_rates,
-    verdict_counts,
 )
-from tasks.report.sections import judge_sentences, reward_model_sentences, trace_remarks, watch_sentences
-from tasks.report.text import day
+from tasks.report.sections import remarks
 from tasks.rollouts.verdicts import VERDICTS
 from tasks.workers.cluster import read_machines
 
@@ -46,12 +45,10 @@ FIGURES = {
 def render(night: Path, summary: Mapping[str, Any]) -> str:
     """Return the report of the night in this folder as one HTML file; what the night does not have is left out."""
     decision = committed_json(night / "decide", "decision.json")
-    history, metrics, verdicts = past_nights(night, summary), round_metrics(night), verdict_counts(night)
+    history, metrics = past_nights(night, summary), round_metrics(night)
+    verdicts = {(name, "training"): counts for name, counts in summary["verdicts"].items()} | exam_verdicts(night)
     page = template("template.html").render(
-        night=day(summary["night"]),
-        summary=summary,
-        models={role: name for role, name in MODELS.items() if role in summary["accuracy"]},
-        headline=headline(summary, decision),
+        first_facts(summary, decision),
         decision=decision,
         differences=decision["comparisons"]["candidate"],
         history=history,
@@ -68,15 +65,9 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         verdicts_given=[name for name in VERDICTS if any(counts[name] for counts in verdicts.values())],
         excluded=excluded_problems(night),
         lessons=lessons_of(night),
-        trace_remarks=trace_remarks(night),
-        reward_model=[
-            *judge_sentences(committed_json(night / "examine_judge", "outcome.json")),
-            *reward_model_sentences(committed_json(night / "fit_reward_model", "outcome.json")),
-            *watch_sentences(night),
-        ],
+        **remarks(night),
         machines=read_machines(night),
         config=(night / "config.yaml").read_text(),
-        links=links_of(summary),
     )
     return page.encode("utf-8", "replace").decode()  # a lone surrogate in a completion cannot be written
 

@@ -5,7 +5,6 @@ Only committed stages are read; what a night does not have is empty.
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,8 @@ def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
 def solve_rates(night: Path) -> pd.DataFrame:
     """Return a row for each kind of problem: its graded `answers`, and the shares solved of the `first` and `last`.
 
-    These are a third of the rounds each; NaN: none was drawn. Of episodes the shares are their mean value.
+    These are a third of the rounds each; NaN: none was drawn. `best`: the share of the best round. Of episodes the
+    shares are their mean value.
     """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"verdict": []})])
@@ -70,6 +70,7 @@ def solve_rates(night: Path) -> pd.DataFrame:
     third = math.ceil(len(numbers) / 3)
     thirds = {"first": rows["round"].isin(numbers[:third]), "last": rows["round"].isin(numbers[-third:])}
     rates = {name: rows[chosen].groupby("kind")["solved"].mean() for name, chosen in thirds.items()}
+    rates["best"] = rows.groupby(["kind", "round"])["solved"].mean().groupby("kind").max()
     return pd.DataFrame({"answers": rows["kind"].value_counts(), **rates}).sort_index()
 
 
@@ -110,29 +111,15 @@ def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
     return count(pair for table in tables for pair in zip(table["benchmark"], table["verdict"], strict=True))
 
 
-def verdict_counts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
-    """Return how often each verdict was given: by benchmark in training, and by part and model in the exam."""
-    tables = {name: read_table(night / "evaluate" / role, "evaluations") for role, name in MODELS.items()}
-    exams = {
-        name: count(zip(table["benchmark"], table["verdict"], strict=True))
-        for name, table in tables.items()
-        if table is not None
-    }
-    parts = dict.fromkeys(part for exam in exams.values() for part in exam)
-    found = {(name, "training"): counts for name, counts in benchmark_verdicts(night).items()}
-    return found | {(part, name): exam[part] for part in parts for name, exam in exams.items() if part in exam}
-
-
-def ungraded_answers(night: Path) -> dict[str, tuple[int, int]]:
-    """Return by part of the exam how many answers the grader failed on, and how many there are, over all models."""
-    failed: Counter[str] = Counter()
-    answers: Counter[str] = Counter()
-    for role in MODELS:
-        exam = read_table(night / "evaluate" / role, "evaluations")
-        if exam is not None:
-            failed.update(exam["benchmark"][exam["verdict"] == FAILED])
-            answers.update(exam["benchmark"])
-    return {part: (failed[part], answers[part]) for part in answers}
+def exam_verdicts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
+    """Return how often each verdict was given in the exam, by its part and the model as people read it."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for role, model in MODELS.items():
+        table = read_table(night / "evaluate" / role, "evaluations")
+        if table is not None:
+            counts = count(zip(table["benchmark"], table["verdict"], strict=True))
+            found |= {(part, model): verdicts for part, verdicts in counts.items()}
+    return dict(sorted(found.items(), key=lambda entry: entry[0][0]))
 
 
 def excluded_problems(night: Path) -> dict[str, list[str]]:
@@ -144,22 +131,6 @@ def excluded_problems(night: Path) -> dict[str, list[str]]:
         for name, problems in (committed_json(stage, "excluded.json") or {}).items():
             found.setdefault(name, set()).update(problems)
     return {name: sorted(problems) for name, problems in found.items() if problems}
-
-
-def kind_history(night: Path) -> list[dict[str, tuple[float, float]]]:
-    """Return for each round, by broad kind, the (decayed) number of tries and of those solved."""
-    history: list[dict[str, tuple[float, float]]] = []
-    broad: dict[str, str] = {}
-    for _, folder in rounds(night):
-        known = [read_table(one / "score", "solve_rates") for one in passes(folder)]
-        rates = next((table for table in reversed(known) if table is not None), None)
-        prompts = round_table(folder, "select_prompts", "prompts")
-        if rates is None or prompts is None:
-            continue
-        broad |= dict(zip(prompts["kind"], _broad_kinds(prompts), strict=True))
-        sums = rates.groupby(rates["problem_id"].map(broad))[["tried", "solved"]].sum()
-        history.append(dict(zip(sums.index, zip(sums["tried"], sums["solved"], strict=True), strict=True)))
-    return history
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame | None:

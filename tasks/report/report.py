@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prefect import task
+from prefect.artifacts import create_link_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from conf.storage.home import SHORT_REPORT, SUMMARY
 from conf.storage.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.evaluation.metrics import ROLES
 from tasks.monitoring.incidents import ended_early, incidents
-from tasks.monitoring.prefect_artifacts import show_link, show_text
+from tasks.monitoring.prefect_artifacts import show, show_text
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
@@ -60,7 +61,8 @@ def report(
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
     if "mlflow" in links:
-        show_link("mlflow-run", links["mlflow"], f"the night of {folder.name} in MLflow")
+        name = f"The night of {folder.name} in MLflow"
+        show(create_link_artifact, "mlflow-run", name, link=links["mlflow"], link_text=name)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")
     for role in ROLES:
@@ -126,9 +128,8 @@ def division_of(folder: Path) -> dict[str, Any] | None:
     The reward model is among the lessons, and quizzes are among the rounds. None before the hours were divided, and for
     a night without hours.
     """
-    file = folder / DIVISION
-    division = json.loads(file.read_text()) if file.exists() else {"hours": None}
-    if division["hours"] is None:
+    division = read_json(folder / DIVISION)
+    if division is None or division["hours"] is None:
         return None
     stages = _stages(folder)
     real = {

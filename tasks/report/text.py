@@ -37,8 +37,7 @@ def duration(seconds: float) -> str:
 
 def day(night: str) -> str:
     """Return `2026-11-20` as `20 November 2026`."""
-    found = date.fromisoformat(night)
-    return f"{found.day} {found:%B %Y}"
+    return f"{date.fromisoformat(night):%-d %B %Y}"
 
 
 def plain_line(text: str) -> str:

@@ -12,7 +12,6 @@ from models.hf.loading import load_tokenizer
 from tasks.journal.tables import HELD_OUT
 from tasks.reward_model import process
 from tasks.reward_model.preferences import DayPicks, choices, day_picks
-from tasks.reward_model.process import Fitted
 from tasks.stage import Artifact, stage
 from tasks.tables import write_table
 from tasks.workers.worker import HoursOverError, Worker
@@ -20,10 +19,6 @@ from tasks.workers.worker import HoursOverError, Worker
 UNUSED = (
     "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0, tie_breaker: 0})"
 )
-
-
-class UnfitError(Exception):
-    """No reward model is fitted tonight; the message says why, as half a sentence."""
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
@@ -54,55 +49,40 @@ def fit_reward_model(
     picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
     held_out = picks.held_out_choices if config else []  # without a reward model all picks are lessons
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
-    outcome: dict[str, Any] = {
-        "picks": len(picks),
-        "held_out": len(held_out),
-        "left_out": dict(picks.left_out),
-        "broke": broke,
-        "continues": None,
-    }
-    try:
-        config = _check(config, picks)
-        if broke is not None:
-            raise UnfitError(f"it could not be fitted: {broke}")
+    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
+    outcome |= {"broke": broke, "continues": None}
+    fitted, refusal = None, _refusal(config, picks, broke)
+    if config is not None and refusal is None:
         if earlier is not None and not _may_go_on(earlier, base_of(checkpoint), picks):
             earlier = None
         outcome["continues"] = earlier and earlier.name
-        fitted = trainer.call(
-            process.fit_reward_model,
-            checkpoint,
-            picks.fitted,
-            picks.lessons,
-            picks.held_out,
-            config,
-            trainer_config,
-            seed,
-            checkpoints,
-            earlier,
-        )
-    except (UnfitError, HoursOverError) as refusal:
-        outcome = {"serves": False, "reason": str(refusal), "checkpoint": None} | outcome
+        inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, config, trainer_config, seed, checkpoints)
+        try:
+            fitted = trainer.call(process.fit_reward_model, *inputs, earlier)
+        except HoursOverError as error:
+            refusal = str(error)
+    if fitted is None:
+        outcome |= {"serves": False, "reason": refusal, "checkpoint": None}
     else:
-        outcome = _outcome(fitted) | outcome
+        kept = fitted.checkpoint and fitted.checkpoint.name
+        outcome |= {"serves": kept is not None, "reason": fitted.ranking.refusal, "checkpoint": kept}
+        outcome |= asdict(fitted.ranking)
         (folder / "curve.json").write_text(json.dumps(fitted.steps))
-        if fitted.checkpoint is not None:
-            (folder / "checkpoint.txt").write_text(fitted.checkpoint.name)
+        if kept is not None:
+            (folder / "checkpoint.txt").write_text(kept)
     (folder / "outcome.json").write_text(json.dumps(outcome))
 
 
 def _may_go_on(earlier: Path, backbone: Path, picks: DayPicks) -> bool:
     """Whether a fit may continue an earlier reward model, by its shape and by the picks that it was fitted to."""
     fitted, judges = learned(earlier), {choice.lesson for choice in picks.held_out_choices}
-    return bool(fitted) and fitted.isdisjoint(judges) and have_same_shape(earlier, backbone)
+    return bool(fitted) and fitted.isdisjoint(judges) and _shape(earlier) == _shape(backbone)
 
 
-def have_same_shape(one: Path, other: Path) -> bool:
-    """Whether two models have the same architecture and sizes, by the numbers of their configurations."""
-    shapes = []
-    for folder in (one, other):
-        settings = json.loads((folder / "config.json").read_text())
-        shapes.append({key: value for key, value in settings.items() if key == "model_type" or type(value) is int})
-    return shapes[0] == shapes[1]
+def _shape(model: Path) -> dict[str, Any]:
+    """Return a model's architecture and sizes, the numbers of its configuration."""
+    settings = json.loads((model / "config.json").read_text())
+    return {key: value for key, value in settings.items() if key == "model_type" or type(value) is int}
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
@@ -115,18 +95,12 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
     return {f"reward_model/{name}": value for name, value in values.items()}
 
 
-def _outcome(fitted: Fitted) -> dict[str, Any]:
-    checkpoint = None if fitted.checkpoint is None else fitted.checkpoint.name
-    verdict = {"serves": checkpoint is not None, "reason": fitted.ranking.refusal, "checkpoint": checkpoint}
-    return verdict | asdict(fitted.ranking)
-
-
-def _check(config: RewardModelConfig | None, picks: DayPicks) -> RewardModelConfig:
-    """Return the configuration; raise UnfitError where no reward model is wanted or the picks do not suffice."""
+def _refusal(config: RewardModelConfig | None, picks: DayPicks, broke: str | None) -> str | None:
+    """Return why no reward model is fitted tonight, as half a sentence; None if one is."""
     if config is None:
-        raise UnfitError(UNUSED)
+        return UNUSED
     if len(picks) + picks.left_out["older"] < config.min_picks:
-        raise UnfitError(f"with fewer than {config.min_picks} usable picks none is fitted")
+        return f"with fewer than {config.min_picks} usable picks none is fitted"
     if not picks.fitted or not picks.held_out:
-        raise UnfitError("all picks are on one side of the split by prompt: more different prompts are needed")
-    return config
+        return "all picks are on one side of the split by prompt: more different prompts are needed"
+    return None if broke is None else f"it could not be fitted: {broke}"

@@ -89,17 +89,15 @@ def break_ties(
     if correct and others:
         limit = min(limit, max(0.0, min(rewards[index] for index in correct) - max(others)))
     z_scores = standings([group[index] for index in correct], [learned[index] for index in correct])
-    z_of = dict(zip(correct, z_scores, strict=True))
+    z_parts = {
+        index: {"learned_z": z, "tie_breaker": limit * math.tanh(z)} for index, z in zip(correct, z_scores, strict=True)
+    }
     scores = []
     for index, (score, raw) in enumerate(zip(verified, learned, strict=True)):
-        if score.reward is None or math.isnan(raw):
-            scores.append(score)
-            continue
-        z = z_of.get(index)
-        change = 0.0 if z is None else limit * math.tanh(z)
-        z_part = {} if z is None else {"learned_z": z}
-        parts = {**score.parts, "learned": raw, **z_part, "tie_breaker": change}
-        scores.append(replace(score, reward=score.reward + change, parts=parts))
+        if score.reward is not None and not math.isnan(raw):
+            parts = {**score.parts, "learned": raw, "tie_breaker": 0.0, **z_parts.get(index, {})}
+            score = replace(score, reward=score.reward + parts["tie_breaker"], parts=parts)
+        scores.append(score)
     return scores
 
 

@@ -29,27 +29,19 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, rela
     """
     for first, number in sorted(rankings):
         before, after = rankings.get((first, first - 1)), rankings[first, number]
-        if before is None or not first <= number <= len(rounds):
+        if before is None or not first <= number <= len(rounds) or fell(before, after) > CHANCE:
             continue
-        if relative and fell(before, after) <= CHANCE:
-            return Alarm(
-                "learned_reward_hacked",
-                False,
-                f"Under the judge's rankings the share of the owner's held-out picks that the student itself ranks "
-                f"first fell from {fmean(before):.2f} to {fmean(after):.2f} by round {number}: from then on the judge "
-                "was not asked.",
-                number,
-            )
-        rewards, spread = risen(rounds[first - 1 : number])
-        if rewards[1] - rewards[0] > RISE * spread and fell(before, after) <= CHANCE:
-            return Alarm(
-                "learned_reward_hacked",
-                False,
-                f"The learned reward rose from {rewards[0]:.2f} to {rewards[1]:.2f} by round {number} while the share "
-                "of the owner's held-out picks that the student itself ranks first fell from "
-                f"{fmean(before):.2f} to {fmean(after):.2f}: from then on it was not used.",
-                number,
-            )
+        fall = "the share of the owner's held-out picks that the student itself ranks first fell"
+        fall += f" from {fmean(before):.2f} to {fmean(after):.2f}"
+        (low, high), spread = risen(rounds[first - 1 : number])
+        if relative:
+            what = f"Under the judge's rankings {fall} by round {number}: from then on the judge was not asked."
+        elif high - low > RISE * spread:
+            what = f"The learned reward rose from {low:.2f} to {high:.2f} by round {number} while {fall}"
+            what += ": from then on it was not used."
+        else:
+            continue
+        return Alarm("learned_reward_hacked", False, what, number)
     return None
 
 

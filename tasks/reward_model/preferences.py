@@ -15,12 +15,11 @@ from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, opening
 from rewards.data.contamination import exam_index
 from tasks.journal.tables import CORRECTIONS, GENERATED, PREFERENCES
-from tasks.tables import read_table
+from tasks.tables import table_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-LEFT_OUT = ("no_choice", "too_long", "refused", "exam", "correction", "older")  # reasons; see `day_picks`
 HALF_LIFE = 14.0  # nights after which a pick's weight has halved
 LONGEST = 1024  # tokens of a prompt plus an answer
 MOST = 200  # picks to fit: on two slow cores 200 take six minutes, and those of a month ago weigh a quarter
@@ -47,9 +46,8 @@ class Choice:
     @property
     def row(self) -> dict[str, Any]:
         """The choice as a row of the table of held-out picks."""
-        responses = json.dumps(self.responses)
-        shown = {"messages": json.dumps(self.messages), "responses": responses, "chosen": self.chosen}
-        return shown | {"generated": self.generated}
+        shown = {"messages": json.dumps(self.messages), "responses": json.dumps(self.responses)}
+        return shown | {"chosen": self.chosen, "generated": self.generated}
 
 
 @dataclass
@@ -60,7 +58,9 @@ class DayPicks:
     lessons: list[str] = field(default_factory=list)
     held_out: list[Pick] = field(default_factory=list)
     held_out_choices: list[Choice] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(LEFT_OUT, 0)))
+    left_out: Counter[str] = field(
+        default_factory=lambda: Counter(too_long=0, refused=0, exam=0, correction=0, older=0)
+    )
 
     def __len__(self) -> int:
         return len(self.fitted) + len(self.held_out)
@@ -68,11 +68,9 @@ class DayPicks:
 
 def choices(day: Path) -> Iterator[Choice]:
     """Yield the picks of a frozen day, each answer once, then its corrections as picks of the corrected answer."""
-    picks: Any = read_table(day / "preferences.parquet", PREFERENCES).to_dict("records")
-    for row in picks:
+    for row in table_rows(day / "preferences.parquet", PREFERENCES):
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
-    corrections: Any = read_table(day / "corrections.parquet", CORRECTIONS).to_dict("records")
-    for row in corrections:
+    for row in table_rows(day / "corrections.parquet", CORRECTIONS):
         yield _choice(row, [row["response"], row["correction"]], 1, corrected=True)
 
 
@@ -90,17 +88,14 @@ def day_picks(
 ) -> DayPicks:
     """Split the picks, as of a date, into those to fit and those that judge the fit.
 
-    Leaves out picks without two different answers (`no_choice`), that ask an exam question, even approximately
-    (`exam`), whose conversation the student's template refuses (`refused`), and with an answer longer than
-    1,024 tokens or more answers than a step has memory for (`too_long`). Of the held-out ones it also leaves
-    out corrections (`correction`): style tells the owner's answer from the student's, so they do not show how well the
-    student's own answers are told apart. Only the 200 newest are fitted (`older`).
+    Leaves out picks that ask an exam question, even approximately (`exam`), whose conversation the student's template
+    refuses (`refused`), and with an answer longer than 1,024 tokens or more answers than a step has memory for
+    (`too_long`). Of the held-out ones it also leaves out corrections (`correction`): style tells the owner's answer
+    from the student's, so they do not show how well the student's own answers are told apart. Only the 200 newest are
+    fitted (`older`).
     """
     picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in choices:
-        if len(choice.responses) < 2:
-            picks.left_out["no_choice"] += 1
-            continue
         if exam.match_any([*(message["content"] for message in choice.messages), *choice.responses]):
             picks.left_out["exam"] += 1
             continue
@@ -114,7 +109,8 @@ def day_picks(
         if len(prompt) + longest > LONGEST or len(prompt) + total > AT_ONCE * LONGEST:
             picks.left_out["too_long"] += 1
             continue
-        pick = Pick(prompt, answers, choice.chosen, age_weight(_age(choice.day, date), HALF_LIFE))
+        age = datetime.date.fromisoformat(date) - datetime.date.fromisoformat(choice.day)
+        pick = Pick(prompt, answers, choice.chosen, age_weight(age.days, HALF_LIFE))
         if not choice.held_out:
             picks.fitted.append(pick)
             picks.lessons.append(choice.lesson)
@@ -142,8 +138,3 @@ def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bo
         corrected,
         generated=row.get("source") == GENERATED,
     )
-
-
-def _age(day: str, date: str) -> int:
-    """Return the number of nights since a pick."""
-    return (datetime.date.fromisoformat(date) - datetime.date.fromisoformat(day)).days

@@ -5,13 +5,14 @@ import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.storage.durable import room_for, size_of
-from models.hf.checkpoint import keep, learned, write_learned, write_lineage
+from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
@@ -19,9 +20,6 @@ from tasks.training import trainer_process
 
 if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
     from models.reward_model import RewardModel
-
-_judge: "RewardModel | None" = None
-_held: tuple[Path, TrainerConfig] | None = None  # what the judge was loaded from
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,13 @@ def fit_reward_model(
     let_go()  # memory suffices for one model
     order = random.Random(seed).sample(list(picks), len(picks))
     model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
-    draft = checkpoints / "draft"
-    shutil.rmtree(draft, ignore_errors=True)
+    draft = new_draft(checkpoints)
     with room_for(draft, size_of(champion)):
         model.save(draft)
         del model
         gc.collect()  # model and layers refer to each other
-        ranking = _evaluate(RewardModel.load(draft, trainer), held_out)
+        rewards = RewardModel.load(draft, trainer).judge([(pick.prompt, pick.answers) for pick in held_out])
+        ranking = rank(rewards, held_out)
         write_lineage(draft, (earlier or champion).name)
         write_learned(draft, {*lessons, *(learned(earlier) if earlier else ())})
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
@@ -83,24 +81,20 @@ def judge(
 
     The model stays loaded between calls. The same call returns the same rewards.
     """
-    global _judge, _held
-    from models.reward_model import RewardModel
-
-    if _judge is None or _held != (checkpoint, config):
-        let_go()
-        _judge, _held = RewardModel.load(checkpoint, config), (checkpoint, config)
-    rewards = _judge.judge(groups)
+    rewards = _loaded(checkpoint, config).judge(groups)  # pyright: ignore[reportArgumentType] (frozen models have a hash)
     release_gpu_memory()
     return rewards
 
 
-def _evaluate(model: "RewardModel", picks: Sequence[Pick]) -> Ranking:
-    return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks)
+@lru_cache(maxsize=1)
+def _loaded(checkpoint: Path, config: TrainerConfig) -> "RewardModel":
+    from models.reward_model import RewardModel
+
+    return RewardModel.load(checkpoint, config)
 
 
 def let_go() -> None:
     """Release the judge's memory; the garbage collector is needed because model and layers refer to each other."""
-    global _judge, _held
-    _judge, _held = None, None
+    _loaded.cache_clear()
     gc.collect()
     release_gpu_memory()

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -49,33 +48,23 @@ def rank_picks(
         for pick in picks.itertuples()
     ]
     encoder = load_tokenizer(tokenizer, student.trust_remote_code)
-    rollouts = [
-        _as_rollout(group, sample, prompt_tokens(encoder, messages, student), answer_tokens(encoder, answer), policy)
-        for group, (messages, answers, _) in enumerate(rankings)
-        for sample, answer in enumerate(answers)
-    ]
+    rollouts = list[Rollout]()
+    for group, (messages, answers, _) in enumerate(rankings):
+        prompt = prompt_tokens(encoder, messages, student)
+        for sample, tokens in enumerate(answer_tokens(encoder, answer) for answer in answers):
+            zeros, mask = [0.0] * len(tokens), [True] * len(tokens)
+            rollouts.append(Rollout(str(group), group, sample, prompt, tokens, zeros, mask, "stop", "", policy))
     if predecessor is None:
         logprobs = trainer.call(trainer_process.logprobs_of, tokenizer, config, rollouts)
     else:
         logprobs = trainer.call(trainer_process.logprobs, predecessor, config, rollouts)
-    likelihoods = iter(map(fmean, logprobs))
-    found = [([next(likelihoods) for _ in answers], chosen) for _, answers, chosen in rankings]
-    right = [_is_first(likelihood, chosen) for likelihood, chosen in found]
-    margins = [_margin(likelihood, chosen) for likelihood, chosen in found]
+    likelihoods, right, margins = iter(map(fmean, logprobs)), list[bool](), list[float]()
+    for _, answers, chosen in rankings:
+        others = [next(likelihoods) for _ in answers]
+        picked = others.pop(chosen)
+        right.append(all(picked > other for other in others))
+        margins.append(picked - fmean(others))
     accuracy = fmean(right) if right else None
     openings = [hashlib.sha256(opening(messages).encode()).hexdigest()[:12] for messages, _, _ in rankings]
     written = {"accuracy": accuracy, "right": right, "margins": margins, "generated": picks.generated.tolist()}
     (folder / "ranking.json").write_text(json.dumps(written | {"openings": openings}))
-
-
-def _is_first(likelihoods: Sequence[float], chosen: int) -> bool:
-    return all(likelihoods[chosen] > other for index, other in enumerate(likelihoods) if index != chosen)
-
-
-def _margin(likelihoods: Sequence[float], chosen: int) -> float:
-    return likelihoods[chosen] - fmean(other for index, other in enumerate(likelihoods) if index != chosen)
-
-
-def _as_rollout(group: int, sample: int, prompt: list[int], answer: list[int], policy: str) -> Rollout:
-    mask = [True] * len(answer)
-    return Rollout(str(group), group, sample, prompt, answer, [0.0] * len(answer), mask, "stop", "", policy)

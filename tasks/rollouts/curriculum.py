@@ -9,22 +9,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import pandas as pd
-
+from conf.storage.durable import read_json
 from rewards.verifier import Attempt, Score
-from tasks.tables import ARMS, Row, table_rows
+from tasks.rollouts.verdicts import GIVEN
+from tasks.tables import Row
 
-ARMS_FILE = "arms.parquet"
+ARMS = "arms.json"  # what a score stage leaves: see `next_arms`
 HINTED = " · hint "  # between a kind and the share of the solution that its problems are asked with
+
+Arms = Mapping[str, Mapping[str, Any]]
 
 
 class Tried(NamedTuple):
-    """A group of a round: its arm, the rewards of its graded completions, how much each solved, the tokens of all."""
+    """A group of a round: its arm, and the rewards of its graded completions."""
 
     arm: str
     rewards: Sequence[float]
-    solved: Sequence[float]
-    tokens: int
 
 
 def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
@@ -38,58 +38,42 @@ def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str
     return of_all + "".join(kind.partition(HINTED)[1:])
 
 
-def next_arms(
-    before: Sequence[Row], tried: Sequence[Tried], probabilities: Mapping[str, float], choice: str, rate: float
-) -> list[Row]:
-    """Return the arms after a round, as rows of the table ARMS.
+def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) -> dict[str, dict[str, Any]]:
+    """Return the arms after a round, by name: its groups `drawn`, their `signal`, and the `estimate` to draw by.
 
-    With the `choice` *signal*, the estimate follows the mean absolute advantage in the arm's groups (SEC, arXiv
-    2505.14970) at `rate` (see `follow`). Other choices have none.
+    The signal is the mean absolute advantage in the groups (SEC, arXiv 2505.14970), None where nothing was graded. With
+    the `choice` *signal* the estimate follows it at `rate` (see `follow`); other choices have none.
     """
-    earlier = {row["arm"]: row for row in before}
-    rows: list[Row] = []
-    for arm in sorted({*earlier, *(group.arm for group in tried)}):
-        groups = [group for group in tried if group.arm == arm and group.rewards]
-        known = earlier.get(arm, {})
-        estimate = known.get("estimate") if known.get("choice") == choice else None
-        tokens = sum(group.tokens for group in tried if group.arm == arm)
-        signal = fmean(_spread(group.rewards) for group in groups) if groups else None
-        solved = fmean(fmean(group.solved) for group in groups) if groups else None
-        if choice == "signal" and signal is not None:
+    arms: dict[str, dict[str, Any]] = {}
+    for arm in sorted({*before, *(group.arm for group in tried)}):
+        drawn = [group.rewards for group in tried if group.arm == arm]
+        signals = [_spread(rewards) for rewards in drawn if rewards]
+        signal = fmean(signals) if signals else None
+        estimate = before.get(arm, {}).get("estimate")
+        if signal is not None:
             estimate = follow(estimate, signal, rate)
-        rows.append(
-            {"arm": arm, "choice": choice, "drawn": len([group for group in tried if group.arm == arm])}
-            | {"probability": probabilities.get(arm), "tokens": tokens, "signal": signal}
-            | {"solved": known.get("solved") if solved is None else solved, "estimate": estimate}
-        )
-    return rows
+        arms[arm] = {"drawn": len(drawn), "signal": signal, "estimate": estimate if choice == "signal" else None}
+    return arms
 
 
-def tried(prompts: pd.DataFrame, attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
+def tried(prompts: Sequence[Row], attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
     """Return a round's groups; `prompts`: of problems that have a verifier, rows of the table PROMPTS."""
-    by_group: dict[int, list[tuple[Attempt, Score]]] = defaultdict(list)
+    rewards: dict[int, list[float]] = defaultdict(list)
     for attempt, score in zip(attempts, scores, strict=True):
-        by_group[attempt.group].append((attempt, score))
-    rows: Any = prompts.itertuples()
-    found: list[Tried] = []
-    for row in rows:
-        graded = [score for _, score in by_group[row.group] if score.reward is not None and score.verdict != "given"]
-        rewards = [score.reward for score in graded if score.reward is not None]
-        tokens = sum(attempt.tokens for attempt, _ in by_group[row.group])
-        arm = arm_of(row.kind, row.problem_id, row.benchmark, row.level)
-        found.append(Tried(arm, rewards, [score.solved for score in graded], tokens))
-    return found
+        if score.reward is not None and score.verdict != GIVEN:
+            rewards[attempt.group].append(score.reward)
+    names = ("kind", "problem_id", "benchmark", "level")
+    return [Tried(arm_of(*(row[name] for name in names)), rewards[row["group"]]) for row in prompts]
 
 
-def read_arms(folder: Path) -> list[Row]:
+def read_arms(folder: Path) -> Arms:
     """Return the arms that a score stage left; none of a night without."""
-    file = folder / ARMS_FILE
-    return table_rows(file, ARMS) if file.exists() else []
+    return read_json(folder / ARMS, {})
 
 
-def estimates_of(rows: Sequence[Row], choice: str) -> dict[str, float]:
-    """Return the arms' estimates for a choice."""
-    return {row["arm"]: row["estimate"] for row in rows if row["choice"] == choice and row["estimate"] is not None}
+def estimates_of(arms: Arms) -> dict[str, float]:
+    """Return the arms' estimates, of those that have one."""
+    return {name: arm["estimate"] for name, arm in arms.items() if arm["estimate"] is not None}
 
 
 def _spread(rewards: Sequence[float]) -> float:
@@ -97,17 +81,15 @@ def _spread(rewards: Sequence[float]) -> float:
     return fmean(abs(reward - mean) for reward in rewards)
 
 
-def weights_of(arms: Sequence[str], estimates: Mapping[str, float], exploration: float) -> list[float]:
-    """Return each arm's probability: in proportion to its estimate, mixed with an even share for all.
+def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
+    """Return probabilities in proportion to what each is worth, mixed with an even share for all.
 
-    An arm without an estimate has the mean of the others. All are even where there is no estimate above 0.
+    Without the even share a kind that falls to 0 would never return. All are even where none is worth anything.
     """
-    usual = fmean(estimates.values()) if estimates else 0.0
-    worth = [estimates.get(arm, usual) for arm in arms]
     total = sum(worth)
     if total <= 0:
-        return [1 / len(arms) for _ in arms]
-    return [(1 - exploration) * value / total + exploration / len(arms) for value in worth]
+        return [1 / len(worth) for _ in worth]
+    return [(1 - exploration) * (value / total) + exploration / len(worth) for value in worth]
 
 
 def follow(estimate: float | None, seen: float, rate: float) -> float:

@@ -6,9 +6,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
-
-import pandas as pd
 
 from conf.schema import BenchmarkConfig, GrpoConfig
 from rewards.data.contamination import exam_index
@@ -16,25 +13,13 @@ from rewards.verifier import Benchmark, Problem
 from tasks.rollouts.curriculum import arm_of, weights_of
 from tasks.rollouts.guidance import share_of
 from tasks.stage import Artifact
-from tasks.tables import SOLVE_RATES, read_table
+from tasks.tables import SOLVE_RATES, table_rows
 
 POOL = 20  # problems of an endless benchmark to choose from, per problem that is chosen
 LEAST_POOL = 200  # and at least, so that a single prompt is also chosen among all kinds
 log = logging.getLogger("nightschool")
 
 Kind = Callable[[Problem], str]
-
-
-def kind_weights(kinds: Sequence[str], rates: Mapping[str, float], exploration: float) -> list[float]:
-    """Return each kind's probability: p(1 − p) of its solve rate p, mixed with an even share for all.
-
-    A kind of unknown rate counts as p = 0.5. Without the even share a kind that falls to p = 0 would never return.
-    """
-    signal = [rates.get(kind, 0.5) * (1 - rates.get(kind, 0.5)) for kind in kinds]
-    total = sum(signal)
-    if total == 0:  # every kind is always or never solved, or there is none
-        return [1 / len(kinds) for _ in kinds]
-    return [(1 - exploration) * (value / total) + exploration / len(kinds) for value in signal]
 
 
 def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
@@ -84,31 +69,27 @@ def problem_weights(
     estimates: Mapping[str, float],
     chance: random.Random,
 ) -> dict[Problem, float]:
-    """Return each problem's probability: that of its kind or arm by `choice`, shared alike by the pool's of it."""
+    """Return each problem's probability: that of its kind or arm by `choice`, shared alike by the pool's of it.
+
+    By solve rate, a kind is worth p(1 − p), and one of unknown rate counts as p = 0.5; else an arm is worth its
+    estimate, and one without has the mean of the others.
+    """
     by_rate = grpo.choice == "solve_rate"
     members: dict[str, list[Problem]] = defaultdict(list)
     different = list(dict.fromkeys(pool))
     for problem in chance.sample(different, len(different)):
-        members[kind(problem) if by_rate else _arm(kind, problem)].append(problem)
-    names = sorted(members)
-    drawn = kind_weights(names, rates, grpo.exploration) if by_rate else weights_of(names, estimates, grpo.exploration)
+        name = kind(problem)
+        members[name if by_rate else arm_of(name, problem.problem_id, problem.benchmark, problem.level)].append(problem)
+    names, usual = sorted(members), fmean(estimates.values()) if estimates else 0.0
+    if by_rate:
+        worth = [rate * (1 - rate) for rate in (rates.get(name, 0.5) for name in names)]
+    else:
+        worth = [estimates.get(name, usual) for name in names]
     return {
         problem: weight / len(members[name])
-        for name, weight in zip(names, drawn, strict=True)
+        for name, weight in zip(names, weights_of(worth, grpo.exploration), strict=True)
         for problem in members[name]
     }
-
-
-def _arm(kind: Kind, problem: Problem) -> str:
-    return arm_of(kind(problem), problem.problem_id, problem.benchmark, problem.level)
-
-
-def by_arm(kind: Kind, weights: Mapping[Problem, float]) -> dict[str, float]:
-    """Return each arm's probability."""
-    found: dict[str, float] = defaultdict(float)
-    for problem, weight in weights.items():
-        found[_arm(kind, problem)] += weight
-    return found
 
 
 def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
@@ -125,38 +106,16 @@ def _draw_key(chance: float, weight: float) -> float:
     return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
 
 
-def outlook_of(
-    rows: Sequence[Mapping[str, Any]],
-    kinds: Sequence[tuple[int, Sequence[str]]],
-    rates: Mapping[str, float],
-    size: int,
-) -> dict[str, float]:
-    """Return the number of prompts drawn, and the expected share of groups with signal, also of an even draw.
-
-    `kinds`: for each benchmark, how many were drawn, and all its kinds. Without solve rates there is no expectation.
-    """
-    if not rows or not rates:
-        return {"drawn": len(rows)}
-    even = [(number, expected_signal(all_kinds, rates, size)) for number, all_kinds in kinds if number]
-    return {
-        "drawn": len(rows),
-        "expected_signal_share": expected_signal([row["kind"] for row in rows], rates, size),
-        "even_signal_share": sum(number * share for number, share in even) / len(rows),
-    }
-
-
 def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:
     """Return the solve rates of the kinds tried, and those of their benchmarks' levels and hints, by Laplace's rule."""
     if previous is None:
         return {}, {}
-    table: pd.DataFrame = read_table(previous.folder / "solve_rates.parquet", SOLVE_RATES)
-    table = table[table.tried > 0]
     rates: dict[str, float] = {}
     levels: dict[tuple[str, str | None, float], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    rows: list[dict[str, Any]] = table.to_dict("records")  # pyright: ignore
-    for row in rows:
-        rates[row["problem_id"]] = row["solved"] / row["tried"]
-        level = levels[row["benchmark"], row["level"], share_of(row["problem_id"])]
-        level[0] += row["solved"]
-        level[1] += row["tried"]
+    for row in table_rows(previous.folder / "solve_rates.parquet", SOLVE_RATES):
+        if row["tried"] > 0:
+            rates[row["problem_id"]] = row["solved"] / row["tried"]
+            level = levels[row["benchmark"], row["level"], share_of(row["problem_id"])]
+            level[0] += row["solved"]
+            level[1] += row["tried"]
     return rates, {name: (solved + 1) / (tried + 2) for name, (solved, tried) in levels.items()}

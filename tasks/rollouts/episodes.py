@@ -3,8 +3,8 @@
 import json
 import logging
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,10 +87,11 @@ class Player(NamedTuple):
     temperature: float
 
 
-class Game:
-    """The environment's side. A user's environment acts in a child process, which is stopped if it hangs.
+class Game(AbstractContextManager["Game"]):
+    """The environment's side, for the duration of a `with`.
 
-    Raises InputError where an environment raises, or does not answer in time.
+    A user's environment acts in a child process, which is stopped if it hangs. Raises InputError where an environment
+    raises, or does not answer in time.
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
@@ -108,8 +109,7 @@ class Game:
         """Return for each text the state after it, what the environment says, and whether the episode is over."""
         return self._call(next_states, moves)
 
-    def close(self) -> None:
-        """End the child process."""
+    def __exit__(self, *_: Any) -> None:
         if self._worker is not None:
             self._worker.end(grace=0)
 
@@ -120,16 +120,6 @@ class Game:
             return self._worker.call(function, self.environment, what)
         except WorkerDiedError as error:
             raise InputError(f"the environment {self.environment.name} gave no answer: {error}; mend it") from error
-
-
-@contextmanager
-def game(benchmark: Benchmark) -> Iterator[Game]:
-    """Open a benchmark's environment for the duration of the `with`."""
-    opened = Game(benchmark)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 def first_states(environment: Environment, problems: Sequence[Problem]) -> list[State]:

@@ -38,7 +38,7 @@ def _shared_scores(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Cl
         part = attempts[start : start + PART]
         if not isinstance(worker, RemoteWorker):
             return benchmark.score(part)
-        scores = worker.call_once("grader", LIMIT, benchmark.score, part)
+        scores: list[Score] = worker.ask("run", call_once, "grader", LIMIT, benchmark.score, part)
         if failed := [score.detail for score in scores if score.verdict == FAILED]:
             raise NightError(f"its grader failed: {failed[0]}")  # another machine's may not
         return scores

@@ -5,16 +5,15 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from conf.storage.layout import TURNS_OF_A_PART
 from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
-from tasks.rollouts.episodes import Episode, Player, game, play
+from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.select_prompts import problem_of
 from tasks.stage import Artifact, stage
-from tasks.tables import PROMPTS, read_table, write_rollouts
+from tasks.tables import PROMPTS, table_rows, write_rollouts
 from tasks.workers.worker import Worker
 
 EPISODES = "episodes.json"
@@ -44,7 +43,7 @@ def play_turns(
     started = time.perf_counter()
     player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, 1.0)
     for number, source in enumerate(sources):
-        with game(configured(source)) as opened:
+        with Game(configured(source)) as opened:
             own = [episode for episode in episodes if episode.problem.benchmark == opened.environment.name]
             if before is None:
                 opened.begin(own)
@@ -69,9 +68,8 @@ def read_episodes(part: Artifact) -> list[Episode]:
 
 
 def _first(prompts: Artifact, grpo: GrpoConfig) -> list[Episode]:
-    rows: Any = read_table(prompts.folder / "prompts.parquet", PROMPTS).itertuples()
     return [
-        Episode(problem_of(row), int(row.group), sample, [*map(int, row.prompt_token_ids)])
-        for row in rows
+        Episode(problem_of(row), row["group"], sample, row["prompt_token_ids"])
+        for row in table_rows(prompts.folder / "prompts.parquet", PROMPTS)
         for sample in range(grpo.group_size)
     ]

@@ -6,14 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from conf.schema import EngineConfig, GrpoConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
 from tasks.rollouts.proven import sample_proven
 from tasks.stage import Artifact, stage
-from tasks.tables import PROMPTS, read_rollouts, read_table, write_rollouts
+from tasks.tables import PROMPTS, read_rollouts, table_rows, write_rollouts
 from tasks.workers.worker import Worker
 
 
@@ -40,28 +38,27 @@ def sample(
     Where a prompt has a `solution`, that takes the place of the last one: a student that is never right learns nothing
     from its own answers (LUFFY, arXiv 2504.14945). Returns the figures of `engine_process.sample`.
     """
-    table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
+    asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     groups, figures = sample_proven(
         engine,
         checkpoint,
         config,
-        [list(map(int, tokens)) for tokens in table.prompt_token_ids],
+        [row["prompt_token_ids"] for row in asked],
         grpo.group_size,
         seed=seed,
         temperature=1.0,
         max_tokens=grpo.max_completion_tokens,
         trust_remote_code=trust_remote_code,
     )
-    if table.solution.notna().any():
-        tokenizer = load_tokenizer(checkpoint, trust_remote_code)
-        for group, solution in zip(groups, table.solution, strict=True):
-            if solution is not None:
-                group[-1] = _given(group[-1], solution, answer_tokens(tokenizer, solution))
+    for group, row in zip(groups, asked, strict=True):
+        if (solution := row["solution"]) is not None:
+            tokens = answer_tokens(load_tokenizer(checkpoint, trust_remote_code), solution)
+            group[-1] = _given(group[-1], solution, tokens)
     write_rollouts(
         folder / "rollouts.parquet",
         [
-            dataclasses.replace(rollout, problem_id=problem_id, group=number)
-            for problem_id, number, group in zip(table.problem_id, table.group, groups, strict=True)
+            dataclasses.replace(rollout, problem_id=row["problem_id"], group=row["group"])
+            for row, group in zip(asked, groups, strict=True)
             for rollout in group
         ],
     )

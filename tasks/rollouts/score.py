@@ -1,7 +1,6 @@
 """Scores of a round's completions, and the running solve rates."""
 
 import json
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,25 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 from tasks.reward_model.learned_reward import with_learned
 from tasks.rollouts import verdicts
-from tasks.rollouts.curriculum import ARMS_FILE, next_arms, read_arms, tried
+from tasks.rollouts.curriculum import ARMS, next_arms, read_arms, tried
 from tasks.rollouts.grade import compose, score_all
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
-from tasks.tables import ARMS, LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, numbering, read_table, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, numbering, table_rows, write_table
 from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
-log = logging.getLogger("nightschool")
 
 
 @stage(resources=("engine",))
@@ -53,12 +49,12 @@ def score(
     tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
     is in use (see `tasks/reward_model/learned_reward.py`). `engine`: its machines share the programs.
     """
-    table: pd.DataFrame = read_table(prompts.folder / "prompts.parquet", PROMPTS)
+    asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
-    problems = {row.group: problem_of(row) for row in table.itertuples()}
-    verifiable = table[table.benchmark.notna()]
-    entries = {group: sources[int(n)] for group, n in zip(verifiable.group, verifiable.entry, strict=True)}
-    hints = dict(zip(table.group, table.hint.fillna(""), strict=True))  # a hint is the beginning of the answer
+    problems = {row["group"]: problem_of(row) for row in asked}
+    verifiable = [row for row in asked if row["benchmark"] is not None]
+    entries = {row["group"]: sources[row["entry"]] for row in verifiable}
+    hints = {row["group"]: row["hint"] or "" for row in asked}  # a hint is the beginning of the answer
     attempts = [
         Attempt(problems[r.group], hints[r.group] + r.text, r.group, r.finish_reason, r.written) for r in sampled
     ]
@@ -69,7 +65,17 @@ def score(
         for attempt in attempts
     ]
     if learned is not None and learned_reward is not None:
-        scores = _with_learned(attempts, scores, learned, learned_reward, reward, grpo)
+        rewards = [row["learned"] for row in table_rows(learned.folder / "learned.parquet", LEARNED)]
+        scores = with_learned(
+            attempts,
+            scores,
+            [math.nan if reward is None else reward for reward in rewards],
+            learned_reward,
+            length_penalty=reward.length_penalty,
+            max_tokens=grpo.max_completion_tokens,
+            # divided by its deviation, a group in which nothing else differs would count as much as any other
+            limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
+        )
     rows = [
         numbering(rollout)
         | {"reward": score.reward, "verdict": score.verdict, "seconds": score.seconds}
@@ -83,10 +89,9 @@ def score(
     counts = verdicts.count((a.problem.benchmark, s.verdict) for a, s in zip(attempts, scores, strict=True))
     (folder / "verdicts.json").write_text(json.dumps(counts))
     _write_solve_rates(folder, verifiable, attempts, scores, solve_rates, decay, night, sampled[0].policy_digest)
-    before = read_arms(solve_rates.folder) if solve_rates else []
-    probabilities = prompts.read_json("selection.json")["arms"]
-    arms = next_arms(before, tried(verifiable, attempts, scores), probabilities, grpo.choice, 1 - SOLVE_RATE_DECAY)
-    write_table(folder / ARMS_FILE, ARMS, arms)
+    before = read_arms(solve_rates.folder) if solve_rates else {}
+    arms = next_arms(before, tried(verifiable, attempts, scores), grpo.choice, 1 - SOLVE_RATE_DECAY)
+    (folder / ARMS).write_text(json.dumps(arms))
 
 
 def _marked(attempt: Attempt, score: Score) -> Score:
@@ -96,35 +101,9 @@ def _marked(attempt: Attempt, score: Score) -> Score:
     return replace(score, verdict=GIVEN) if score.verdict == "correct" else replace(score, reward=None, verdict=FAILED)
 
 
-def _with_learned(
-    attempts: Sequence[Attempt],
-    scores: Sequence[Score | None],
-    learned: Artifact,
-    config: LearnedRewardConfig,
-    reward: RewardConfig,
-    grpo: GrpoConfig,
-) -> list[Score]:
-    """Add the reward model's scores.
-
-    A tie-breaker is bounded. There is none where advantages are divided by the
-    group's standard deviation: a group in which nothing else differs would count as much as any other.
-    """
-    table = read_table(learned.folder / "learned.parquet", LEARNED)
-    limit = config.tie_breaker if grpo.scale == "none" else 0.0
-    return with_learned(
-        attempts,
-        scores,
-        [math.nan if pd.isna(value) else float(value) for value in table.learned],
-        config,
-        length_penalty=reward.length_penalty,
-        max_tokens=grpo.max_completion_tokens,
-        limit=limit,
-    )
-
-
 def _write_solve_rates(
     folder: Path,
-    prompts: pd.DataFrame,
+    prompts: Sequence[Row],
     attempts: Sequence[Attempt],
     scores: Sequence[Score],
     before: Artifact | None,
@@ -132,11 +111,12 @@ def _write_solve_rates(
     night: str,
     policy_digest: str,
 ) -> None:
-    kinds = dict(zip(prompts.group, zip(prompts.kind, prompts.benchmark, prompts.level, strict=True), strict=True))
+    kinds = {row["group"]: (row["kind"], row["benchmark"], row["level"]) for row in prompts}
     rates: dict[tuple[str, str, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     if before is not None:
-        for row in read_table(before.folder / "solve_rates.parquet", SOLVE_RATES).itertuples():
-            rates[row.problem_id, row.benchmark, row.level] = [row.tried * decay, row.solved * decay]  # pyright: ignore
+        for row in table_rows(before.folder / "solve_rates.parquet", SOLVE_RATES):
+            earlier = [row["tried"] * decay, row["solved"] * decay]
+            rates[row["problem_id"], row["benchmark"], row["level"]] = earlier
     for attempt, score in zip(attempts, scores, strict=True):
         if score.reward is not None and score.verdict != GIVEN and attempt.group in kinds:
             rate = rates[kinds[attempt.group]]

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
@@ -14,10 +14,13 @@ from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.curriculum import estimates_of, read_arms
-from tasks.rollouts.draw import by_arm, draw_order, kind_of, outlook_of, pool_of, problem_weights, read_rates, shares
+from tasks.rollouts.draw import Kind, draw_order, expected_signal, kind_of, pool_of, problem_weights, read_rates, shares
 from tasks.rollouts.guidance import HARD, Guide, Rates, hinted
 from tasks.stage import Artifact, stage
-from tasks.tables import OWNER_PROMPTS, PROMPTS, read_table, write_table
+from tasks.tables import OWNER_PROMPTS, PROMPTS, Row, table_rows, write_table
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 log = logging.getLogger("nightschool")
 
@@ -49,21 +52,17 @@ def select_prompts(
     `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are numbered
     on. `seed`: of night, round and refill. Problems whose prompt leaves no room for a completion are skipped; raises
     InputError where none is left. `excluded.json` names the problems that the benchmarks themselves leave out;
-    `selection.json` is described at `outlook_of`.
+    `selection.json` has the number `drawn` and, where there are solve rates, the `expected_signal_share` of groups.
     """
     chance = random.Random(seed)
     rates, by_level = read_rates(solve_rates)
-    estimates = estimates_of(read_arms(solve_rates.folder), grpo.choice) if solve_rates else {}
+    estimates = estimates_of(read_arms(solve_rates.folder)) if solve_rates and grpo.choice == "signal" else {}
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    before = [
-        row for artifact in drawn for row in read_table(artifact.folder / "prompts.parquet", PROMPTS).itertuples()
-    ]
+    before = [row for artifact in drawn for row in table_rows(artifact.folder / "prompts.parquet", PROMPTS)]
     taken = {problem_of(row) for row in before}
     owner_rows = _owner_rows(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     unreadable: dict[str, list[str]] = {}
-    kinds: list[tuple[int, list[str]]] = []
-    probabilities: dict[str, float] = {}
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first = kind_of(benchmark, source, sources), len(rows)
@@ -71,23 +70,13 @@ def select_prompts(
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         guide = _guide(benchmark, grpo, by_level)
         rates = {kind(one): guess for one in pool if (guess := guide.guess(one)) is not None} | rates
-        weights = problem_weights(kind, pool, grpo, rates, estimates, chance)
-        for arm, weight in by_arm(kind, weights).items() if share else ():
-            probabilities[arm] = probabilities.get(arm, 0.0) + weight * share / (count - len(owner_rows))
-        for problem in draw_order(weights, chance):
+        for problem in draw_order(problem_weights(kind, pool, grpo, rates, estimates, chance), chance):
             if len(rows) == first + share:
                 break
-            messages = [{"role": "user", "content": benchmark.prompt(problem)}]
-            part, text = guide.shown(problem, chance)
-            begun, solution = ("", text) if part == 1 else (text, None)
-            if solution and len(answer_tokens(tokenizer, solution)) > grpo.max_completion_tokens:
-                part, solution = 0.0, None
-            tokens = [*prompt_tokens(tokenizer, messages, student), *encode(tokenizer, begun)]
-            if len(tokens) <= max_prompt_tokens and problem not in taken:
-                row = _row(problem, hinted(kind(problem), part), messages, tokens, len(before) + len(rows))
-                rows.append(row | {"entry": entry, "hint": begun or None, "solution": solution})
+            row = _row(problem, benchmark, kind, guide, chance, tokenizer, student, grpo)
+            if len(row["prompt_token_ids"]) <= max_prompt_tokens and problem not in taken:
+                rows.append(row | {"group": len(before) + len(rows), "entry": entry})
                 taken.add(problem)
-        kinds.append((len(rows) - first, sorted({kind(problem) for problem in pool})))
         if len(rows) < first + share:
             log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - first, share)
     if not rows and not owner_rows and not drawn:
@@ -95,11 +84,14 @@ def select_prompts(
             f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "
             f"grpo.max_completion_tokens: {grpo.max_completion_tokens} leaves of it; raise the one or lower the other"
         )
-    outlook = outlook_of(rows, kinds, rates, grpo.group_size)
+    selection: dict[str, float] = {"drawn": len(rows) + len(owner_rows)}
+    if rows and rates:
+        kinds = [row["kind"] for row in rows]
+        selection["expected_signal_share"] = expected_signal(kinds, rates, grpo.group_size)
     rows += [row | {"group": group} for group, row in enumerate(owner_rows, len(before) + len(rows))]
     write_table(folder / "prompts.parquet", PROMPTS, rows)
     (folder / "excluded.json").write_text(json.dumps(unreadable))
-    (folder / "selection.json").write_text(json.dumps(outlook | {"drawn": len(rows), "arms": probabilities}))
+    (folder / "selection.json").write_text(json.dumps(selection))
 
 
 def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
@@ -110,32 +102,48 @@ def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
     return Guide(levels, grpo.hints, solutions, benchmark.runs_programs)
 
 
-def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[dict[str, Any]]:
+def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[Row]:
     """Return rows of at most `count` of the owner's prompts, without the group's number. They have no truth."""
     if owner is None:
         return []
-    table = read_table(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
-    unused = [row for row in table.to_dict("records") if row["problem_id"] not in taken]
+    table = table_rows(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
+    unused = [row for row in table if row["problem_id"] not in taken]
     constant = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
     drawn = random.Random(f"{seed} owner").sample(unused, min(count, len(unused)))
-    return [{str(name): value for name, value in row.items()} | constant for row in drawn]
+    return [row | constant for row in drawn]
 
 
-def problem_of(row: Any) -> Problem:
+def problem_of(row: Row) -> Problem:
     """Return the problem of a row of the prompts table; the owner's prompts have no truth."""
-    return Problem(row.problem_id, row.benchmark or OWNER, row.question, row.truth or "", row.level)
+    return Problem(row["problem_id"], row["benchmark"] or OWNER, row["question"], row["truth"] or "", row["level"])
 
 
-def _row(problem: Problem, kind: str, messages: list[dict[str, str]], tokens: list[int], group: int) -> dict[str, Any]:
+def _row(
+    problem: Problem,
+    benchmark: Benchmark,
+    kind: Kind,
+    guide: Guide,
+    chance: random.Random,
+    tokenizer: "PreTrainedTokenizerBase",
+    student: StudentConfig,
+    grpo: GrpoConfig,
+) -> Row:
+    """Return a problem as a row of the prompts table, with what the guide shows of its solution."""
+    part, text = guide.shown(problem, chance)
+    begun, solution = ("", text) if part == 1 else (text, None)
+    if solution and len(answer_tokens(tokenizer, solution)) > grpo.max_completion_tokens:
+        part, solution = 0.0, None
+    messages = [{"role": "user", "content": benchmark.prompt(problem)}]
     return {
         "problem_id": problem.problem_id,
-        "group": group,
         "messages": json.dumps(messages),
-        "prompt_token_ids": tokens,
+        "prompt_token_ids": [*prompt_tokens(tokenizer, messages, student), *encode(tokenizer, begun)],
         "question": problem.question,
-        "kind": kind,
+        "kind": hinted(kind(problem), part),
         "source": "benchmark",
         "benchmark": problem.benchmark,
         "truth": problem.truth,
         "level": problem.level,
+        "hint": begun or None,
+        "solution": solution,
     }

@@ -12,18 +12,10 @@ from transformers import PreTrainedTokenizerBase
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.journal import Answer, Conversation, Correction, Entry, Feedback, Preference, Words
+from models import learn
 from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.hf.lora import save_adapter
-from models.learn import (
-    blame,
-    learn_from_conversation,
-    learn_from_correction,
-    learn_from_human,
-    learn_from_selection,
-    praise,
-    wrong_from,
-)
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
@@ -56,11 +48,8 @@ class DayLearner:
         anchors: tuple[Example, ...] = (),
     ) -> None:
         """`max_tokens`: of a prompt and an answer together."""
-        self.day, self.student, self.max_tokens = (
-            DayCopy(champion, config, anchors, student.trust_remote_code),
-            student,
-            max_tokens,
-        )
+        self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
+        self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
         self.lessons: list[_Lesson] = []
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before
@@ -79,7 +68,7 @@ class DayLearner:
         Raises ValueError, with a sentence, for what cannot be learned by day.
         """
         try:
-            outcome = teach(self.day, entries, self.tokenizer, self.student, self.max_tokens)
+            outcome = self._teach(entries)
         except RuntimeError as error:  # memory is short, perhaps: the adapter may have moved
             self.day.restore(self._snapshots[len(self.lessons)])
             raise ValueError(f"it failed: {str(error).splitlines()[0][:200]}") from error
@@ -100,17 +89,14 @@ class DayLearner:
 
     def prepare(self, pick: Preference) -> bool:
         """Compute a part of what a pick among these answers needs; return whether more is left."""
-        prompt, tokens = _rendering(pick, self.tokenizer, self.student, self.max_tokens)
+        prompt, tokens = self._rendering(pick)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
-        """Undo a lesson. Return what the later ones did, which were learned again.
-
-        Raises KeyError for one that there is not.
-        """
+        """Undo a lesson, if it was learned. Return what the later ones did, which were learned again."""
         names = [lesson.name for lesson in self.lessons]
         if name not in names:
-            raise KeyError(name)
+            return {}
         number = names.index(name)
         start = max(known for known in self._snapshots if known <= number)
         again = [lesson for lesson in self.lessons[start:] if lesson.name != name]
@@ -120,62 +106,55 @@ class DayLearner:
         later = {lesson.name: self.learn(lesson.name, lesson.entries) for lesson in again}
         return {name: outcome for name, outcome in later.items() if name in names[number:]}
 
+    def _teach(self, entries: Sequence[Entry]) -> LessonOutcome:
+        """Teach a line of the journal, or several answers to one prompt that are all bad.
 
-def teach(
-    day: DayCopy, entries: Sequence[Entry], tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
-) -> LessonOutcome:
-    """Teach a line of the journal, or several answers to one prompt that are all bad.
+        Raises ValueError, with a sentence, for what cannot be learned by day.
+        """
+        day, entry = self.day, entries[0]
+        if isinstance(entry, Words):
+            first, *words = self.tokenizer.encode(entry.text, add_special_tokens=False)[: self.max_tokens]
+            if not words:
+                raise ValueError("a single word has nothing to predict: write a sentence")
+            return learn.learn_from_human(day, [first], words)
+        if isinstance(entry, Conversation):
+            return learn.learn_from_conversation(day, *turns_of(entry, self.tokenizer, self.student, self.max_tokens))
+        prompt, tokens = self._rendering(entry)
+        if len(entries) > 1:
+            several = [each for each in entries if isinstance(each, Feedback)]
+            return learn.blame(day, prompt, *(tokens(each.response) for each in several), size=abs(several[0].value))
+        match entry:
+            case Preference():
+                answers = list(dict.fromkeys(entry.responses))
+                chosen = answers.index(entry.responses[entry.chosen])
+                return learn.learn_from_selection(day, prompt, [tokens(answer) for answer in answers], chosen)
+            case Correction():
+                return learn.learn_from_correction(day, prompt, tokens(entry.response), tokens(entry.correction))
+            case Feedback() if entry.value == 0:
+                raise ValueError("feedback of 0 says nothing")
+            case Feedback() if entry.value > 0:
+                return learn.praise(day, prompt, tokens(entry.response), entry.value)
+            case Feedback():
+                answer, start = tokens(entry.response), (entry.model_extra or {}).get(FROM_CHAR)
+                if start is None:
+                    return learn.blame(day, prompt, answer, size=-entry.value)
+                return learn.wrong_from(day, prompt, answer, token_at(self.tokenizer, entry.response, int(start)))
+            case _:
+                raise ValueError(f"a line of kind {entry.kind} is learned by night")
 
-    Raises ValueError, with a sentence, for what cannot be learned by day.
-    """
-    entry = entries[0]
-    if isinstance(entry, Words):
-        first, *words = tokenizer.encode(entry.text, add_special_tokens=False)[:max_tokens]
-        if not words:
-            raise ValueError("a single word has nothing to predict: write a sentence")
-        return learn_from_human(day, [first], words)
-    if isinstance(entry, Conversation):
-        return learn_from_conversation(day, *turns_of(entry, tokenizer, student, max_tokens))
-    if not isinstance(entry, Answer):
-        raise ValueError(f"a line of kind {entry.kind} is learned by night")
-    prompt, tokens = _rendering(entry, tokenizer, student, max_tokens)
-    if len(entries) > 1:
-        several = [each for each in entries if isinstance(each, Feedback)]
-        return blame(day, prompt, *(tokens(each.response) for each in several), size=abs(several[0].value))
-    match entry:
-        case Preference():
-            answers = list(dict.fromkeys(entry.responses))
-            chosen = answers.index(entry.responses[entry.chosen])
-            return learn_from_selection(day, prompt, [tokens(answer) for answer in answers], chosen)
-        case Correction():
-            return learn_from_correction(day, prompt, tokens(entry.response), tokens(entry.correction))
-        case Feedback() if entry.value == 0:
-            raise ValueError("feedback of 0 says nothing")
-        case Feedback() if entry.value > 0:
-            return praise(day, prompt, tokens(entry.response), entry.value)
-        case Feedback():
-            answer, start = tokens(entry.response), (entry.model_extra or {}).get(FROM_CHAR)
-            if start is None:
-                return blame(day, prompt, answer, size=-entry.value)
-            return wrong_from(day, prompt, answer, token_at(tokenizer, entry.response, int(start)))
-        case _:
-            raise ValueError(f"a line of kind {entry.kind} is learned by night")
+    def _rendering(self, entry: Answer) -> tuple[list[int], Callable[[str], list[int]]]:
+        """Return the tokens of an entry's conversation, and a function that returns those of an answer to it."""
+        prompt = prompt_tokens(self.tokenizer, [message.model_dump() for message in entry.messages], self.student)
+        unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
 
+        def tokens(answer: str) -> list[int]:
+            found = answer_tokens(self.tokenizer, answer)
+            if len(prompt) + len(found) > self.max_tokens:
+                most = f"more than {self.max_tokens} tokens together"
+                raise ValueError(f"prompt and answer have {most}: the night may take them")
+            return found[:-1] if answer in unfinished else found
 
-def _rendering(
-    entry: Answer, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
-) -> tuple[list[int], Callable[[str], list[int]]]:
-    """Return the tokens of an entry's conversation, and a function that returns those of an answer to it."""
-    prompt = prompt_tokens(tokenizer, [message.model_dump() for message in entry.messages], student)
-    unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
-
-    def tokens(answer: str) -> list[int]:
-        found = answer_tokens(tokenizer, answer)
-        if len(prompt) + len(found) > max_tokens:
-            raise ValueError(f"prompt and answer have more than {max_tokens} tokens together: the night may take them")
-        return found[:-1] if answer in unfinished else found
-
-    return prompt, tokens
+        return prompt, tokens
 
 
 def turns_of(

@@ -65,9 +65,7 @@ def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
 
 def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
     """Undo a lesson, if it was learned. Return the outcomes of those learned again, and the day copy's digest."""
-    learner = _started()
-    known = any(lesson.name == name for lesson in learner.lessons)
-    return learner.forget(name) if known else {}, learner.digest
+    return _started().forget(name), _started().digest
 
 
 def save(folder: Path) -> None:

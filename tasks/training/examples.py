@@ -32,11 +32,7 @@ class ExampleReader:
     """
 
     def __init__(
-        self,
-        checkpoint: Path,
-        student: StudentConfig,
-        exam_questions: Sequence[str],
-        max_tokens: int,
+        self, checkpoint: Path, student: StudentConfig, exam_questions: Sequence[str], max_tokens: int
     ) -> None:
         self.checkpoint, self.student = checkpoint, student
         self.lessons: list[str] = []
@@ -46,9 +42,9 @@ class ExampleReader:
     def corrections(self, table: pd.DataFrame) -> list[Example]:
         """Return the prompts with the answers that the owner wrote."""
         examples: list[Example] = []
-        for row, prompt in self._prompts(table):
+        for row, prompt in self.prompts(table):
             answer = self._answer(row.correction)
-            if self._fits(prompt, answer):
+            if self.fits(prompt, answer):
                 examples.append((prompt, answer))
                 self._use(row)
         return examples
@@ -78,11 +74,11 @@ class ExampleReader:
         KTO ignores its size, so that values within ±0.25 count as neutral.
         """
         examples: list[RatedAnswer] = []
-        for row, prompt in self._prompts(table):
+        for row, prompt in self.prompts(table):
             answer = self._answer(row.response)
             if abs(row.value) < WEAK:
                 self.counts["neutral"] += 1
-            elif self._fits(prompt, answer):
+            elif self.fits(prompt, answer):
                 examples.append(RatedAnswer(prompt, answer, row.value > 0))
                 self._use(row)
         return examples
@@ -90,19 +86,19 @@ class ExampleReader:
     def picks(self, table: pd.DataFrame) -> list[Pick]:
         """Return the picks, the picked answer first, each different answer once, without those that are too long."""
         examples: list[Pick] = []
-        for row, prompt in self._prompts(table):
+        for row, prompt in self.prompts(table):
             answers = [self._answer(text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
             others = dict.fromkeys(tuple(answer) for answer in answers if answer != picked)
             fitting = [other for other in others if len(prompt) + len(other) <= self.max_tokens]
             if not fitting:
                 self.counts["no_choice"] += 1
-            elif self._fits(prompt, picked):
+            elif self.fits(prompt, picked):
                 examples.append(Pick(tuple(prompt), (tuple(picked), *fitting), 0))
                 self._use(row)
         return examples
 
-    def _prompts(self, table: pd.DataFrame) -> Any:
+    def prompts(self, table: pd.DataFrame) -> Any:
         """Yield the rows that may be learned, each with its prompt's tokens."""
         for row in table.itertuples():
             self.counts["lines"] += 1
@@ -123,7 +119,8 @@ class ExampleReader:
     def _answer(self, text: str) -> list[int]:
         return answer_tokens(self._tokenizer, text)
 
-    def _fits(self, prompt: list[int], answer: list[int]) -> bool:
+    def fits(self, prompt: Sequence[int], answer: Sequence[int] = ()) -> bool:
+        """Return whether an example has room; if not, count it."""
         fits = len(prompt) + len(answer) <= self.max_tokens
         self.counts["too_long"] += not fits
         return fits

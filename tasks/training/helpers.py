@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from conf.schema import TrainerConfig
 from conf.storage.home import NightError
@@ -19,6 +20,8 @@ from models.engine.environment import on_gpu
 from models.hf.hardware import resolve_device
 from tasks.workers.worker import Worker, WorkerDiedError
 
+A = TypeVar("A")
+P = ParamSpec("P")
 R = TypeVar("R")
 PATIENCE = 5.0  # seconds in which a process that broke a step is seen to have ended
 _helpers: list[Worker] = []
@@ -30,29 +33,37 @@ def is_helper() -> bool:
     return _is_helper
 
 
-def run_on_all(config: TrainerConfig, function: Callable[..., R], *arguments: Any) -> R:
-    """Return what a function returns in this process, while all helpers call it too.
+def on_all_processes(
+    function: Callable[Concatenate[A, TrainerConfig, P], R],
+) -> Callable[Concatenate[A, TrainerConfig, P], R]:
+    """Let all helpers call a function too; what it returns in this process is returned.
 
-    Raises WorkerDiedError where one of them dies. After any error they are gone, and the next call starts others.
+    It raises WorkerDiedError where one of them dies. After any error they are gone, and the next call starts others.
     """
-    if config.processes == 1 or _is_helper:
-        return function(*arguments)
-    running = list[Future[Any]]()
-    try:
-        if len(_helpers) != config.processes - 1:
-            _start(config)
-        running += [helper.submit(_run_in_helper, function, arguments) for helper in _helpers]
-        result = function(*arguments)
-        for helper, future in zip(_helpers, running, strict=True):
-            helper.result(future)
-        return result
-    except Exception as error:
-        wait(running, PATIENCE)
-        died = any(future.done() and isinstance(future.exception(), BrokenProcessPool) for future in running)
-        end()
-        if died and not isinstance(error, NightError):  # then all had the same error
-            raise WorkerDiedError("a process that trained with this one died in a step") from error
-        raise
+
+    @wraps(function)
+    def call(first: A, config: TrainerConfig, *arguments: P.args, **options: P.kwargs) -> R:
+        if config.processes == 1 or _is_helper:
+            return function(first, config, *arguments, **options)
+        running = list[Future[Any]]()
+        try:
+            if len(_helpers) != config.processes - 1:
+                _start(config)
+            same = partial(call, first, config, *arguments, **options)
+            running += [helper.submit(_run_in_helper, same) for helper in _helpers]
+            result = function(first, config, *arguments, **options)
+            for helper, future in zip(_helpers, running, strict=True):
+                helper.result(future)
+            return result
+        except Exception as error:
+            wait(running, PATIENCE)
+            died = any(future.done() and isinstance(future.exception(), BrokenProcessPool) for future in running)
+            end()
+            if died and not isinstance(error, NightError):  # then all had the same error
+                raise WorkerDiedError("a process that trained with this one died in a step") from error
+            raise
+
+    return call
 
 
 def broadcast(function: Callable[..., Any], *arguments: Any) -> None:
@@ -98,7 +109,7 @@ def _join(rank: int, processes: int, rendezvous: Path, backend: str) -> None:
     lanes.join(rank, processes, rendezvous, backend)
 
 
-def _run_in_helper(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _run_in_helper(function: Callable[[], Any]) -> None:
     """In a helper: call a function.
 
     A helper that fails ends, so that nobody waits for its gradients; so does one in place of another that died.
@@ -106,7 +117,7 @@ def _run_in_helper(function: Callable[..., Any], arguments: tuple[Any, ...]) -> 
     if not _is_helper:
         os._exit(1)
     try:
-        function(*arguments)
+        function()
     except BaseException:
         traceback.print_exc()
         os._exit(1)

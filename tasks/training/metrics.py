@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tasks.rollouts import verdicts
-from tasks.rollouts.curriculum import read_arms
+from tasks.rollouts.curriculum import estimates_of, read_arms
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.teacher_advantages import TEACHER
 from tasks.rollouts.verdicts import JUDGED
@@ -17,7 +17,7 @@ from tasks.stage import Artifact
 from tasks.tables import PROPOSALS, SCORES, read_table, table_rows
 
 REWARD_PARTS = ("correct", "format", "length")  # of every score: see tasks/rollouts/grade.py
-OUTLOOK = ("expected_signal_share", "even_signal_share")
+OUTLOOK = "expected_signal_share"
 
 
 class Pass(NamedTuple):
@@ -46,7 +46,7 @@ def round_metrics(
     update = dict(trained)
     figures = {
         **_selection(prompts),
-        **_arms(scores[-1]),
+        **{f"curriculum/{arm}": value for arm, value in estimates_of(read_arms(scores[-1].folder)).items()},
         **(_proposals(proposals) if proposals else {}),
         **_answers(rollouts, scores),
         **_teacher_kl(advantages),
@@ -65,18 +65,12 @@ def round_metrics(
 
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
-    """Return the refills, and the shares of groups with signal that the solve rates predict, if there are any."""
+    """Return the refills, and the share of groups with signal that the solve rates predict, if there are any."""
     drawn: list[dict[str, Any]] = [artifact.read_json("selection.json") for artifact in prompts]
     figures: dict[str, float] = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
-    if not all(name in one for one in drawn for name in OUTLOOK):
-        return figures
-    groups = sum(one["drawn"] for one in drawn)
-    return figures | {name: sum(one["drawn"] * one[name] for one in drawn) / groups for name in OUTLOOK}
-
-
-def _arms(scores: Artifact) -> dict[str, float]:
-    """Return what the curriculum expects of each arm; nothing where it draws by solve rates, or evenly."""
-    return {f"curriculum/{row['arm']}": row["estimate"] for row in read_arms(scores.folder) if row["estimate"]}
+    if all(OUTLOOK in one for one in drawn):
+        figures[OUTLOOK] = sum(one["drawn"] * one[OUTLOOK] for one in drawn) / sum(one["drawn"] for one in drawn)
+    return figures
 
 
 def _proposals(judged: Artifact) -> dict[str, float]:

@@ -19,12 +19,11 @@ OUTCOME = "outcome.json"
 @stage()
 def judge_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
     """Write which checkpoint the night goes on with: the lesson's (`after`), or the one `before`."""
-    before, after = quizzes["before"], quizzes["after"]
-    p_value = p_worse(before, after)
+    p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL
     outcome = {
         "outcome": "kept" if kept else "taken_back",
-        "problems": len(_outcomes(before)),
+        "problems": len(_outcomes(quizzes["before"])),
         "accuracy": {name: float(_outcomes(quiz).mean()) for name, quiz in quizzes.items()},
         "p_worse": p_value,
     }

@@ -54,6 +54,7 @@ def prepare() -> None:
     import models.trainer  # noqa: F401
 
 
+@helpers.on_all_processes
 def lesson(
     checkpoint: Path,
     config: TrainerConfig,
@@ -71,19 +72,6 @@ def lesson(
     what came, and of what its parent has learned. Returns it with the metrics of every step. On a CPU the same
     checkpoint gives the same bits again.
     """
-    return helpers.run_on_all(config, _learn, checkpoint, config, lesson, examples, checkpoints, pace, names, settled)
-
-
-def _learn(
-    checkpoint: Path,
-    config: TrainerConfig,
-    lesson: DistillConfig | LessonConfig,
-    examples: Sequence[Any],
-    checkpoints: Path,
-    pace: Pace | None,
-    names: Sequence[str | None],
-    settled: Collection[str],
-) -> tuple[Path, list[dict[str, float]]]:
     global _trainer
     from models.trainer import Trainer
 
@@ -136,6 +124,7 @@ def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
     return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
 
 
+@helpers.on_all_processes
 def update(
     predecessor: Predecessor,
     config: TrainerConfig,
@@ -152,23 +141,6 @@ def update(
     comes to the same checkpoint (on a CPU to the last bit). The checkpoint is not durable yet. `retired` checkpoints
     are removed right before it is written. Raises StateError where the state is damaged or not the predecessor's.
     """
-    updated = helpers.run_on_all(
-        config, _update, predecessor, config, rollouts, advantages, checkpoints, retired, with_signal, rate_factor
-    )
-    helpers.broadcast(_hold, updated.checkpoint.name)
-    return updated
-
-
-def _update(
-    predecessor: Predecessor,
-    config: TrainerConfig,
-    rollouts: Sequence[Rollout],
-    advantages: Sequence[float] | Sequence[Sequence[float]],
-    checkpoints: Path,
-    retired: Sequence[Path],
-    with_signal: int | None,
-    rate_factor: float,
-) -> Updated:
     global _held
     trainer = _trainer_at(predecessor, config)
     _held = None  # until the checkpoint is written
@@ -178,6 +150,7 @@ def _update(
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
     release_gpu_memory()
+    helpers.broadcast(_hold, checkpoint.name)
     return Updated(checkpoint, metrics)
 
 

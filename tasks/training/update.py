@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -19,7 +19,7 @@ from conf.storage.home import NightError
 from models.hf.checkpoint import make_durable
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage, worker_died
-from tasks.tables import ADVANTAGES, read_table
+from tasks.tables import ADVANTAGES, table_rows
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.workers.worker import Worker, working_on
@@ -58,46 +58,34 @@ def update(
 
     The artifacts are those of the round's first prompts, then of each refill. `rate_factor`: of the learning rate.
     """
+    sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
+    by_sample: dict[tuple[int, int], Any] = {}
+    for artifact in advantages:
+        by_sample |= read_advantages(artifact.folder)
     with working_on("update"):
-        updated = _update(rollouts, advantages, config, rate_factor, resources)
+        updated = resources.trainer.call(
+            trainer_process.update,
+            resources.predecessor,
+            config,
+            sampled,
+            [by_sample[rollout.group, rollout.sample] for rollout in sampled],
+            resources.checkpoints,
+            resources.retired_checkpoints,
+            sum(artifact.read_json("signal.json")["with_signal"] for artifact in advantages),
+            rate_factor,
+        )
     if skipped := updated.metrics.get("non_finite_steps"):
         log.warning("%d steps were skipped: loss or gradients were not finite", skipped)
     return updated
 
 
-def _update(
-    rollouts: Sequence[Artifact],
-    advantages: Sequence[Artifact],
-    config: TrainerConfig,
-    rate_factor: float,
-    resources: UpdateResources,
-) -> Updated:
-    """Take the steps in the trainer's process."""
-    sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
-    by_sample: dict[tuple[int, int], Any] = {}
-    for artifact in advantages:
-        by_sample |= advantages_by_sample(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
-    with_signal = sum(artifact.read_json("signal.json")["with_signal"] for artifact in advantages)
-    return resources.trainer.call(
-        trainer_process.update,
-        resources.predecessor,
-        config,
-        sampled,
-        [by_sample[rollout.group, rollout.sample] for rollout in sampled],
-        resources.checkpoints,
-        resources.retired_checkpoints,
-        with_signal,
-        rate_factor,
-    )
-
-
-def advantages_by_sample(table: pd.DataFrame) -> dict[tuple[int, int], float | list[float]]:
+def read_advantages(folder: Path) -> dict[tuple[int, int], float | list[float]]:
     """Return by group and sample the completion's advantage (NaN: not graded), or its tokens' where there are any."""
-    rows: Any = table.itertuples()
-    return {
-        (row.group, row.sample): row.advantage if row.token_advantages is None else list(row.token_advantages)
-        for row in rows
-    }
+    advantages: dict[tuple[int, int], float | list[float]] = {}
+    for row in table_rows(folder / "advantages.parquet", ADVANTAGES):
+        of_all = math.nan if row["advantage"] is None else row["advantage"]
+        advantages[row["group"], row["sample"]] = of_all if row["token_advantages"] is None else row["token_advantages"]
+    return advantages
 
 
 @stage(retries=2, resources=("updated", "state", "resources", "figures"))
@@ -120,43 +108,30 @@ def checkpoint(
     must come to the same checkpoint, which the next round samples from already. Raises UpdateChangedError where it does
     not (on a CPU it always does).
     """
-    started = time.perf_counter()
+    started, digest = time.perf_counter(), updated.checkpoint.name
     draft = state.with_name(f"{state.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     make_folder(state.parent)
     with room_for(draft):
-        _save_state(draft, updated.checkpoint.name, rollouts, advantages, config, rate_factor, resources)
+        try:
+            resources.trainer.call(trainer_process.save_state, digest, draft, resources.retired_states)
+        except trainer_process.ElsewhereError as elsewhere:
+            log.warning("%s: the update is repeated", elsewhere)
+            repeated = update.fn(rollouts, advantages, config, rate_factor, resources).checkpoint.name
+            if repeated != digest:
+                raise UpdateChangedError(
+                    f"the round's update was repeated and came to the checkpoint {repeated}, not {digest}: "
+                    "start the night again, and it goes on from the round before"
+                ) from elsewhere
+            resources.trainer.call(trainer_process.save_state, digest, draft, resources.retired_states)
         make_durable(updated.checkpoint)
         sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)
     draft.rename(state)
     sync(state.parent)
-    (folder / "checkpoint.txt").write_text(updated.checkpoint.name)
+    (folder / "checkpoint.txt").write_text(digest)
     metrics = {**figures, "seconds_checkpoint": time.perf_counter() - started}
     (folder / "metrics.json").write_text(json.dumps(metrics, allow_nan=False))
-
-
-def _save_state(
-    folder: Path,
-    digest: str,
-    rollouts: Sequence[Artifact],
-    advantages: Sequence[Artifact],
-    config: TrainerConfig,
-    rate_factor: float,
-    resources: UpdateResources,
-) -> None:
-    """Write the state of the trainer that holds the checkpoint `digest`; one that does not repeats the update."""
-    try:
-        resources.trainer.call(trainer_process.save_state, digest, folder, resources.retired_states)
-    except trainer_process.ElsewhereError as elsewhere:
-        log.warning("%s: the update is repeated", elsewhere)
-        repeated = _update(rollouts, advantages, config, rate_factor, resources).checkpoint.name
-        if repeated != digest:
-            raise UpdateChangedError(
-                f"the round's update was repeated and came to the checkpoint {repeated}, not {digest}: "
-                "start the night again, and it goes on from the round before"
-            ) from elsewhere
-        resources.trainer.call(trainer_process.save_state, digest, folder, resources.retired_states)
 
 
 @stage(retries=2, resources=("checkpoints", "trainer"))

@@ -10,13 +10,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from conf.storage.durable import read_json, write_atomically
 from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
-from tasks.workers.node import Node
-from tasks.workers.remote import RemoteWorker
+from tasks.workers.remote import Node, RemoteWorker
 from tasks.workers.worker import POLL, HoursOverError, Worker
 
 A = TypeVar("A")
@@ -27,53 +26,6 @@ JOINING = 120.0  # seconds for an actor to start and to describe its machine
 HERE = "this machine"
 FILE = "machines.json"  # in the night's folder: how many shards each machine did, and in how many seconds
 log = logging.getLogger("nightschool")
-
-
-class Shared(Generic[A, R]):
-    """The items of a job that several machines do, each the next that is left."""
-
-    def __init__(self, job: Callable[[Worker, A], R], items: Sequence[A]) -> None:
-        self.job, self.items = job, items
-        self.answers: dict[int, R] = {}
-        self.done: list[tuple[str, float]] = []  # by whom, and in how many seconds
-        self._left = deque(range(len(items)))
-        self._changed = threading.Condition()
-
-    def take(self) -> int | None:
-        """Return the number of an item to do; None if none is left."""
-        with self._changed:
-            return self._left.popleft() if self._left else None
-
-    def wait(self, check: Callable[[], None]) -> int | None:
-        """Return the number of an item to do, as soon as one is left; None when all are done.
-
-        Meanwhile `check` is called every few seconds, and may raise.
-        """
-        with self._changed:
-            while not self._left and len(self.answers) < len(self.items):
-                check()
-                self._changed.wait(POLL)
-            return self._left.popleft() if self._left else None
-
-    def do(self, number: int, name: str, worker: Worker) -> None:
-        """Do an item with a worker."""
-        began = time.monotonic()
-        answer = self.job(worker, self.items[number])
-        with self._changed:
-            self.answers[number] = answer
-            self.done.append((name, time.monotonic() - began))
-            self._changed.notify_all()
-
-    def give_back(self, number: int) -> None:
-        """Leave an item to others."""
-        with self._changed:
-            self._left.appendleft(number)
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Let nobody take another item."""
-        with self._changed:
-            self._left.clear()
 
 
 class Cluster(Worker):
@@ -97,40 +49,54 @@ class Cluster(Worker):
         """
         with self._lock:
             self._join()
-        shared = Shared(job, items)
-        for identity, node in list(self._nodes.items()):
+        left, answers = deque(range(len(items))), dict[int, R]()
+        done = list[tuple[str, float]]()  # by whom, and in how many seconds
+
+        def work(name: str, worker: Worker) -> None:
+            while left:
+                try:
+                    number, began = left.popleft(), time.monotonic()
+                except IndexError:  # another machine took the last one
+                    return
+                try:
+                    answers[number] = job(worker, items[number])
+                except Exception:
+                    left.appendleft(number)  # for others
+                    raise
+                done.append((name, time.monotonic() - began))
+
+        def help_out(identity: str, node: RemoteWorker) -> None:
+            try:
+                work(node.name, node)
+            except Exception as error:  # whatever it is: where it is not the node's fault, it happens here as well
+                if self._nodes.pop(identity, None) is not None:
+                    self._leave_out(identity, node, f"was lost; others do its work ({first_line(error)})")
+
+        threads = []
+        for helper in list(self._nodes.items()):
             run = contextvars.copy_context().run  # the stage's name goes along: calls are timed by it
-            threading.Thread(target=run, args=(self._work_on, identity, node, shared), daemon=True).start()
+            threads.append(threading.Thread(target=run, args=(help_out, *helper), daemon=True))
+            threads[-1].start()
         try:
-            while (number := shared.wait(self._check)) is not None:
-                shared.do(number, HERE, self)
+            work(HERE, self)
+            while len(answers) < len(items):
+                self._refuse_if_ended()
+                if time.time() >= self.until:
+                    raise HoursOverError("the night's hours were over before the other machines were done")
+                for thread in threads:
+                    thread.join(POLL / len(threads))
+                work(HERE, self)  # what a lost machine left
         finally:
-            shared.stop()
+            left.clear()
             with self._lock:
-                add_machines(self.file, list(shared.done))
-        return [shared.answers[number] for number in range(len(items))]
+                add_machines(self.file, list(done))
+        return [answers[number] for number in range(len(items))]
 
     def end(self, grace: float = 5.0) -> None:
         """Close for good, here and on the nodes."""
         super().end(grace)
         for node in list(self._nodes.values()):
             node.end()
-
-    def _check(self) -> None:
-        self._refuse_if_ended()
-        if time.time() >= self.until:
-            raise HoursOverError("the night's hours were over before the other machines were done")
-
-    def _work_on(self, identity: str, node: RemoteWorker, shared: Shared[Any, Any]) -> None:
-        """Let a node do items until none is left or it fails; then the night does without it."""
-        while (number := shared.take()) is not None:
-            try:
-                shared.do(number, node.name, node)
-            except Exception as error:  # whatever it is: where it is not the node's fault, it happens here as well
-                if self._nodes.pop(identity, None) is not None:
-                    self._leave_out(identity, node, f"was lost; others do its work ({first_line(error)})")
-                shared.give_back(number)
-                return
 
     def _join(self) -> None:
         """Look which nodes there are, and let new ones help."""

@@ -1,21 +1,26 @@
-"""A worker on another machine, seen from the night."""
+"""A worker on another machine: seen from the night, and the Ray actor there that keeps it and its checkpoints."""
 
+import fcntl
+import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar
 
-from conf.storage.home import DIGEST, NightError
-from models.hf.checkpoint import base_of
+from conf.storage.home import DIGEST, NightError, inside
+from models.engine.environment import engine_environment
+from models.hf.checkpoint import base_of, is_intact, keep, new_draft
 from tasks.workers.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 PIECE = 64 * 2**20  # bytes of a checkpoint in one message
+KEPT = 3  # checkpoints on a machine: an adapter, its base, and the one before
 
 
 class RemoteWorker(Worker):
-    """A worker that another machine's actor (`tasks/workers/node.py`) keeps.
+    """A worker that another machine's actor (`Node`) keeps.
 
     A checkpoint among a call's arguments is sent there first, unless it is there.
     """
@@ -28,10 +33,6 @@ class RemoteWorker(Worker):
         """Call a function there. Raises what it raises, or Ray's error where the machine is lost."""
         there = [self._sent(arg) if isinstance(arg, Path) and DIGEST.fullmatch(arg.name) else arg for arg in args]
         return self.ask("call", function, there, kwargs)
-
-    def call_once(self, name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function there, in a new child process that is ended after `limit` seconds. Raises as `call` does."""
-        return self.ask("call_once", name, limit, function, args, kwargs)
 
     def close(self, grace: float = 5.0) -> None:
         """End the engine there; the next call starts a new one."""
@@ -69,3 +70,73 @@ class RemoteWorker(Worker):
         if there.name != checkpoint.name:
             raise NightError(f"the checkpoint {checkpoint.name} arrived as {there.name}")
         return there
+
+
+class Node:
+    """Keeps an engine on its machine: environment, heartbeat and log hold there as at home.
+
+    The actor ends with the night's process or with its Ray node, and its engine with the actor. Its folder stays for
+    the next night: a checkpoint that is there already is not sent again. `threads`: the night's own OMP_NUM_THREADS,
+    because Ray sets another.
+    """
+
+    def __init__(self, threads: str | None) -> None:
+        os.environ.pop("OMP_NUM_THREADS", None)
+        if threads is not None:
+            os.environ["OMP_NUM_THREADS"] = threads
+        self.folder, self.lock = claim_folder()
+        self.worker = Worker("engine", engine_environment(), self.folder / "engine.log")
+
+    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Return what a function returns in the engine's process."""
+        return self.worker.call(function, *arguments, **options)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns in the actor itself."""
+        return function(*arguments)
+
+    def close(self) -> None:
+        """End the engine; the next call starts a new one."""
+        self.worker.close()
+
+    def checkpoint(self, digest: str) -> Path | None:
+        """Return a checkpoint's folder here; None where it has to be sent."""
+        folder = inside(self.folder, digest)
+        if not is_intact(folder):
+            return None
+        folder.touch()
+        return folder
+
+    def begin(self) -> None:
+        """Begin to receive a checkpoint; the oldest ones go."""
+        new_draft(self.folder).mkdir()
+        there = sorted((one for one in self.folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
+        for folder in there[: -1 - KEPT]:
+            shutil.rmtree(folder)
+
+    def receive(self, name: str, piece: bytes) -> None:
+        """Add a piece to a file of the checkpoint that is being received."""
+        file = self.folder / "draft" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("ab") as stream:
+            stream.write(piece)
+
+    def finish(self) -> Path:
+        """Return the folder of the checkpoint that was received; its name is the digest of what arrived."""
+        return keep(self.folder / "draft", self.folder, durable=False)
+
+
+def claim_folder() -> tuple[Path, TextIO]:
+    """Return a folder in the user's cache that no other actor has, and the lock that holds it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightschool"
+    number = 0
+    while True:
+        folder = cache / f"node-{number}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (folder / "lock").open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return folder, lock
+        except BlockingIOError:
+            lock.close()
+            number += 1

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from multiprocessing import get_context
 from pathlib import Path
@@ -128,6 +128,7 @@ class Worker:
         self._longest: dict[str, float] = {}  # seconds, by kind of call
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
         self._pool: ProcessPoolExecutor | None = None
+        self._sending = Lock()
         self._ended = False
 
     @property
@@ -137,7 +138,13 @@ class Worker:
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Send a call; `function` must be importable by name, arguments and result picklable."""
-        return self._keeper.submit(self._send, function, *args, **kwargs).result()
+        with self._sending:
+            self._refuse_if_ended()
+            if self._pool is not None:
+                with suppress(BrokenProcessPool):
+                    return self._pool.submit(function, *args, **kwargs)
+            self._pool, future = self._keeper.submit(self._start, function, *args, **kwargs).result()
+            return future
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Send a call and wait for its answer.
@@ -220,20 +227,13 @@ class Worker:
         if self._ended:
             raise WorkerEndedError(f"the {self.name} process was ended")
 
-    def _send(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        self._refuse_if_ended()
-        if self._pool is not None:
-            try:
-                return self._pool.submit(function, *args, **kwargs)
-            except BrokenProcessPool:
-                self._pool = None
-        pool = ProcessPoolExecutor(
-            1, mp_context=get_context("spawn"), initializer=_start, initargs=(os.getpid(), self.log)
-        )
+    def _start(
+        self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[ProcessPoolExecutor, Future[R]]:
+        """Start a child with its first call; on the keeper's thread."""
+        pool = ProcessPoolExecutor(1, get_context("spawn"), _begin, (os.getpid(), self.log))
         with _inherited(self.environment):
-            future = pool.submit(function, *args, **kwargs)
-        self._pool = pool
-        return future
+            return pool, pool.submit(function, *args, **kwargs)
 
 
 def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -278,7 +278,7 @@ def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ.update(before)
 
 
-def _start(parent: int, log: Path | None) -> None:
+def _begin(parent: int, log: Path | None) -> None:
     """In the child: die with the parent, leave Ctrl-C to it, and write the output into the log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)

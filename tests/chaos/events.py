@@ -204,14 +204,9 @@ def _logged(function: Callable[..., Any], event: Callable[[Any], str], done: str
 
 
 def _watched_stage(write: Callable[..., Any]) -> Callable[..., Any]:
-    """Log that a stage begins, and, in `inputs.jsonl`, the artifacts that it takes."""
-    from tasks.stage import Artifact
+    """Log that a stage begins."""
 
     def watched(folder: Path, **arguments: Any) -> Any:
-        values = [item for value in arguments.values() for item in (value if isinstance(value, tuple) else (value,))]
-        taken = [str(value.folder) for value in values if isinstance(value, Artifact)]
-        with (Path(os.environ[WATCH]) / "inputs.jsonl").open("a") as log:
-            log.write(json.dumps([str(folder), taken]) + "\n")
         fire(f"begin {_relative(folder)}")
         return write(folder, **arguments)
 

@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 
 from conf.load import STARTER
 from conf.storage.home import Home
-from rewards.gsm8k import INSTRUCTION
+from rewards.gsm8k import Gsm8k
 from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
 from tests.models.support.tiny import write_tiny
@@ -31,15 +31,6 @@ TINY = (
     "refills: 1, quiz_every_rounds: 2}",
     "optimizer.learning_rate=0.003",
     "engine={max_model_len: 160, max_num_seqs: 8, kv_cache_gb: 1}",
-)
-EPISODES = (
-    'benchmarks=[{name: "tests.rewards.countdown:Countdown"}]',
-    'exam={target: {benchmark: "tests.rewards.countdown:Countdown", problems: 30}, max_completion_tokens: 4}',
-    "distill.reference_solutions=30",
-    "distill.traces_per_problem=20",
-    "grpo={rounds: 2, prompts_per_round: 3, group_size: 4, max_completion_tokens: 4, min_useful_groups: 1, credit: td, "
-    "refills: 0, quiz_every_rounds: 0}",
-    "engine={max_model_len: 400, max_num_seqs: 8, kv_cache_gb: 1}",
 )
 STARTERS = (
     "grpo={rounds: 2, prompts_per_round: 6, group_size: 8, max_completion_tokens: 24, min_useful_groups: 1, "
@@ -107,8 +98,8 @@ class School:
                 return night.wait()
 
 
-def open_school(root: Path, server: str | None, *, real: bool = False, episodes: bool = False) -> School:
-    """Write the student and the problems of a new school. `episodes`: of many turns, in a user's environment."""
+def open_school(root: Path, server: str | None, *, real: bool = False) -> School:
+    """Write the student and the problems of a new school."""
     root = root.resolve()
     root.mkdir(parents=True)
     database = Home(root).database
@@ -119,9 +110,6 @@ def open_school(root: Path, server: str | None, *, real: bool = False, episodes:
 
         write_starter(root / "student")
         return School(root, (f"student={{source: {root / 'student'}, system: ''}}", *STARTERS), server, real)
-    if episodes:
-        write_tiny(root / "student", context=512)
-        return School(root, (f"student={{source: {root / 'student'}}}", *TINY, *EPISODES), server)
     write_tiny(root / "student", head_dim=32, context=256)  # which vLLM takes, too
     _write_problems(root / "problems")
     source = f"{root / 'problems'}"
@@ -162,7 +150,7 @@ def _write_problems(folder: Path) -> None:
 
 def _lesson(number: int) -> dict[str, object]:
     """Return a worked answer without truth: wrong ones are learned too, and GRPO has something to improve."""
-    asked = {"role": "user", "content": f"{INSTRUCTION}\nHow many? {number}"}
+    asked = {"role": "user", "content": f"{Gsm8k.instruction}\nHow many? {number}"}
     answer = f"#### {ANSWERS[number % len(ANSWERS)]}"
     line = {"version": 1, "kind": "trace", "at": DATE, "messages": [asked]}
     return {**line, "response": answer, "teacher": "chaos"}

@@ -1,6 +1,5 @@
 """Nights that are killed and resumed, and that the checks of them can fail. See `python -m tests.chaos`."""
 
-import json
 import os
 import random
 import re
@@ -15,7 +14,6 @@ from prefect.settings import get_current_settings
 
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home
-from conf.storage.layout import is_round, run_name
 from flows.run.history import read_round_metrics
 from models.hf.checkpoint import CARD
 from tests.chaos import disk
@@ -70,29 +68,6 @@ def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> 
     assert "round 2 > round 2 · checkpoint" in graph.edges["round 2 > round 2 · update"]
 
 
-def test_every_artifact_that_a_stage_takes_is_drawn(school: School, reference: Reference) -> None:
-    """Prefect's graph has a way from the stage that made it."""
-    assert school.server is not None
-    graph = night_graph(school.server, f"{NAME} {DATE}")
-    home = Home(school.root / "undisturbed" / "school")
-    night = home.night(DATE)
-    taken = 0
-    for line in (school.watch(home) / "inputs.jsonl").read_text().splitlines():
-        folder, artifacts = json.loads(line)
-        for artifact in artifacts:
-            path, input_path = (str(Path(one).relative_to(night)) for one in (folder, artifact))
-            assert _node(path) in graph.reachable(_node(input_path)), f"{path} takes {input_path}"
-            taken += 1
-    assert taken > 40
-
-
-def _node(path: str) -> str:
-    """The name of a stage's node: those of a nested run begin with the run's."""
-    run, _, name = path.partition("/")
-    nested = name and (is_round(run) or run == "lessons")
-    return f"{run_name(run)} > {run_name(path)}" if nested else run_name(path)
-
-
 def test_a_night_survives_a_power_cut(school: School, reference: Reference) -> None:
     """In round 2. Other victims: the list below."""
     moment = random.Random(7).choice([event for event in _commits(reference) if "/round-02/" in event])
@@ -105,16 +80,6 @@ def test_a_night_survives_ctrl_c(school: School, reference: Reference) -> None:
     saving = next(event for _, event in reference.events if re.match(r"rename .*/state/round-01$", event))
     assert str(strike(school, "stopped", [Trap(saving, "ctrl-c")], reference)) == "nothing"
     assert "resume with: nightschool night" in (school.root / "stopped" / "said.log").read_text()
-
-
-@pytest.mark.full
-def test_a_night_of_episodes_survives_a_kill_in_the_midst_of_one(tmp_path: Path, prefect_server: Path) -> None:
-    """Between two parts of round 2, and within the second."""
-    school = open_school(tmp_path / "episodes", get_current_settings().api.url, episodes=True)
-    reference = undisturbed(school)
-    (first,) = (event for event in _commits(reference) if event.endswith("/round-02/play-1/manifest.json"))
-    assert str(strike(school, "between", [Trap(first, "power")], reference)) == "nothing"
-    assert str(strike(school, "within", [Trap(first, "engine", 0.3)], reference)) == "nothing"
 
 
 @pytest.mark.full

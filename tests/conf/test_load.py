@@ -13,8 +13,6 @@ from benchmarks.inputs.starter import STUDIED
 from conf.load import FROZEN, frozen_yaml, identity, load_night
 from conf.removed import REMOVED
 from conf.schema import NightConfig
-from conf.sections.hardware import HardwareConfig
-from conf.sections.lessons import JudgeConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.home import InputError
 
@@ -219,21 +217,6 @@ def test_an_option_that_is_gone_says_what_replaces_it_and_a_night_that_has_it_is
     assert f"was removed: {instead}" in refusal(in_folder)
     in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
     assert load_night(in_folder).exam.target.benchmark == "arithmetic"
-
-
-def test_an_option_that_moved_keeps_its_value_in_a_night_that_has_it(in_folder: Path) -> None:
-    written = yaml.safe_load(frozen_yaml(load_night(in_folder)))
-    del written["hardware"]
-    written |= {"lanes": 4, "microbatch_tokens": 99, "devices": {"engine": 0, "trainer": [1, 2]}}
-    written["distill"]["teacher"] = {**ENDPOINT, "budget_tokens": 7, "answers": 3}
-    written["judge"] = {"checkpoint": "champion", "base_url": "", "model": "", "max_tokens": 9}
-    in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
-    config = load_night(in_folder)
-    assert config.hardware == HardwareConfig(lanes=4, microbatch_tokens=99, engine_gpu=0, trainer_gpus=(1, 2))
-    teacher = config.distill.teacher
-    assert teacher is not None
-    assert (teacher.endpoint.budget_tokens, teacher.endpoint.model, teacher.answers) == (7, "wise", 3)
-    assert config.judge == JudgeConfig(checkpoint="champion")
 
 
 def test_a_night_of_version_0_1_is_read() -> None:

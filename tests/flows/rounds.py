@@ -16,6 +16,7 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.budget import divide
 from flows.run.context import Night
+from flows.training.lessons import Lessons
 from flows.training.recipe import Recipe
 from flows.training.reward_model import LearnedReward
 from flows.training.validation import Quizzes
@@ -187,7 +188,8 @@ class School:
             quizzes = Quizzes(night, ())
             before = quizzes.ask("start", champion)
             division = divide(night.hours, night.config, night.folder, 100, 0, before)
-            recipe = Recipe(night, champion, parent_of(champion) is not None, day, (), quizzes, division)
+            lessons = Lessons(night, day, (), parent_of(champion) is not None)
+            recipe = Recipe(night, champion, lessons, quizzes, division)
             rounds = Rounds(night, [], tracking, set(), division, before, None, learned, teacher)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds

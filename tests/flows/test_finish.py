@@ -15,11 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mlflow.exceptions import MlflowException
 from prefect import flow
 
 from conf.load import STARTER, load_night
-from conf.storage.durable import DiskFullError
 from conf.storage.home import SUMMARY, Home, NightError
 from flows import finish, nightly
 from flows.run.child import end_child
@@ -210,13 +208,3 @@ def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending,
     (run,) = tracking.client.search_runs([tracking.experiment_id], NIGHT_RUNS)
     assert (run.info.status, run.data.tags["decision"]) == ("FINISHED", "promoted")
     assert "report.html" in [file.path for file in tracking.client.list_artifacts(run.info.run_id)]
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_a_full_disk_under_mlflow_is_reported_as_one(ending: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise MlflowException("(sqlite3.OperationalError) database or disk is full")
-
-    monkeypatch.setattr(finish, "log_exams", full)
-    with pytest.raises(DiskFullError, match="make room, and the same command goes on"):
-        ending.run()

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from prefect import flow
-from prefect.client.orchestration import get_client
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
@@ -26,22 +24,6 @@ from tests.tasks.doubles.webhook import listening
 )
 def test_the_final_state_names_the_alarms_first(summary: dict[str, Any], message: str) -> None:
     assert final_state(summary).message == message
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_the_caller_gets_the_summary_and_prefect_shows_the_message() -> None:
-    summary = {"decision": "promoted", "alarms": []}
-
-    @flow
-    def night() -> dict[str, Any]:
-        return final_state(summary)
-
-    state: Any = night(return_state=True)
-    assert state.result() == summary
-    with get_client(sync_client=True) as client:
-        shown = client.read_flow_run(state.state_details.flow_run_id).state
-    assert shown is not None
-    assert (shown.name, shown.message) == ("Completed", "No alarms. The candidate was promoted.")
 
 
 def test_the_report_is_posted_at_the_end(

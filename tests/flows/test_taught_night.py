@@ -12,8 +12,7 @@ import pytest
 from prefect.settings import get_current_settings
 
 from conf.load import load_night
-from flows.run.estimate import seconds_left
-from flows.run.history import read_round_metrics
+from flows.run.history import read_round_metrics, seconds_left
 from models.lessons.preference_data import is_held_out
 from tasks.stage import committed
 from tasks.tables import PROMPTS, read_table

@@ -116,19 +116,6 @@ def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[Tea
     assert all(torch.equal(before[name], after) for name, after in day.snapshot().items())
 
 
-def test_undoing_a_lesson_equals_never_having_taught_it(make_day: Callable[[TeachConfig], DayCopy]) -> None:
-    lessons = [CHANNELS["selection"], CHANNELS["blame"], CHANNELS["correction"]]
-    day, other = make_day(TeachConfig(step_nats=1.0)), make_day(TeachConfig(step_nats=1.0))
-    lessons[0](day)
-    first = day.snapshot()
-    lessons[1](day)
-    day.restore(first)
-    lessons[2](day)
-    lessons[0](other)
-    lessons[2](other)
-    assert all(torch.equal(left, other.snapshot()[name]) for name, left in day.snapshot().items())
-
-
 def test_a_correction_teaches_from_the_first_difference_on(make_day: Callable[[TeachConfig], DayCopy]) -> None:
     shared = random_tokens(3, 5)
     bad, good = [*shared, 7, 8], [*shared, 9]

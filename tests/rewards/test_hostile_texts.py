@@ -11,7 +11,7 @@ from rewards.arithmetic import Arithmetic
 from rewards.competition_math import CompetitionMath, true_answer
 from rewards.data.solution_formats import read_question, read_solution
 from rewards.gsm8k import Gsm8k
-from rewards.programs.completion import whole_program
+from rewards.humaneval import whole_program
 from rewards.programs.extraction import program_text
 from rewards.symbolic.boxed import last_boxed
 from rewards.symbolic.limits import refusal

@@ -85,6 +85,7 @@ def test_verdicts(sandbox: Sandbox, source: str, expected: str) -> None:
         ("def f(): return 0.1 + 0.2", "assert math.isclose(f(), 0.3)"),
         ("def f(kind): return [x for x in (1, 'a') if isinstance(x, kind)]", "assert f(int) == [1]"),
         ("def f(g): return g(20) + 1", "assert f(lambda x: 2 * x) == 41"),
+        ("def f(g): return [g(x) for x in ('a', 'bb')]", "assert f(len) == [1, 2] and f(str.upper) == ['A', 'BB']"),
         ("def f(n): return lambda x: x + n", "assert f(2)(3) == 5"),
         ("class P:\n    def __init__(s, a): s.a = a\ndef f(p): return p.a", "assert f(P(3)) == 3"),
         ("class N:\n    def __init__(s, v): s.v = v\ndef f(n): return n.n.v", "a = N(1)\na.n = N(2)\nassert f(a) == 2"),

@@ -14,7 +14,7 @@ import pytest
 
 from conf.storage.home import InputError
 from conf.storage.journal import Entry, Words, entry_of, line_of
-from conf.storage.journal_file import UNFINISHED, append, read_file, retract, write
+from conf.storage.journal_file import UNFINISHED, append, read_file, retract
 
 WRITER = """
 import itertools, sys
@@ -39,9 +39,9 @@ def texts(file: Path) -> list[str]:
 
 def test_lines_come_to_the_file_of_the_day_in_their_order(tmp_path: Path) -> None:
     journal = tmp_path / "school" / "journal"
-    file = append(journal, [words("one"), words("zwölf 🌙")])
+    file = append(journal, [words("one"), words("zwölf 🌙")]).file
     assert file == journal / f"{datetime.date.today()}.jsonl"
-    assert append(journal, [words("a\nb")]) == file
+    assert append(journal, [words("a\nb")]).file == file
     assert texts(file) == ["one", "zwölf 🌙", "a\nb"]
     assert file.read_bytes().count(b"\n") == 3
     assert file.stat().st_mode & 0o077 == 0
@@ -51,7 +51,7 @@ def test_lines_come_to_the_file_of_the_day_in_their_order(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("torn", [b'{"version": 1, "kind": "wor', b"\xf0\x9f", b"x"])
 def test_a_line_that_a_crash_has_cut_off_is_lost_alone(tmp_path: Path, torn: bytes) -> None:
-    file = append(tmp_path, [words("one")])
+    file = append(tmp_path, [words("one")]).file
     with file.open("ab") as stream:
         stream.write(torn)
     append(tmp_path, [words("two"), words("three")])
@@ -60,7 +60,7 @@ def test_a_line_that_a_crash_has_cut_off_is_lost_alone(tmp_path: Path, torn: byt
 
 
 def test_a_whole_line_without_its_end_is_not_lost(tmp_path: Path) -> None:
-    file = append(tmp_path, [words("one")])
+    file = append(tmp_path, [words("one")]).file
     file.write_bytes(file.read_bytes()[:-1])
     append(tmp_path, [words("two")])
     assert (texts(file), read_file(file)[1]) == (["one", "two"], [])
@@ -90,7 +90,7 @@ def test_programs_that_write_at_once_and_are_killed(tmp_path: Path) -> None:
         for name, writer in writers.items()
         for number in ["0", *writer.communicate()[0].split("\n")[:-1]]
     }
-    file = append(tmp_path, [words("after")])
+    file = append(tmp_path, [words("after")]).file
     good, bad = read_file(file)
     written = [entry.text for _, entry in good if isinstance(entry, Words)]
     assert acknowledged <= {text.split()[0] for text in written}
@@ -101,7 +101,7 @@ def test_programs_that_write_at_once_and_are_killed(tmp_path: Path) -> None:
 
 def test_who_writes_waits_for_the_lock(tmp_path: Path) -> None:
     """A program in another language may write a line with more than one call."""
-    file = append(tmp_path, [words("one")])
+    file = append(tmp_path, [words("one")]).file
     with file.open("ab") as other, ThreadPoolExecutor() as threads:
         fcntl.flock(other, fcntl.LOCK_EX)
         waiting = threads.submit(append, tmp_path, [words("two")])
@@ -123,7 +123,7 @@ def test_what_is_written_is_forced_to_the_disk(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "fsync", fsync)
     journal = tmp_path / "school" / "journal"
-    file = append(journal, [words("one")])
+    file = append(journal, [words("one")]).file
     assert {(file, file.stat().st_size), (journal, 0), (journal.parent, 0), (tmp_path, 0)} <= {*forced}
     forced.clear()
     append(journal, [words("two")])
@@ -149,7 +149,7 @@ def test_a_last_line_without_its_end_counts_where_it_is_whole(tmp_path: Path) ->
 
 def test_lines_that_are_taken_back_are_blank_and_the_others_keep_their_numbers(tmp_path: Path) -> None:
     append(tmp_path, [words("one")])
-    written = write(tmp_path, [words("two\r"), words("zwölf")])
+    written = append(tmp_path, [words("two\r"), words("zwölf")])
     append(tmp_path, [words("four")])
     retract(written)
     assert [(number, entry.model_dump()["text"]) for number, entry in read_file(written.file)[0]] == [

@@ -32,12 +32,6 @@ def test_status_and_report(run: Run, home: Home) -> None:
         assert run("report", "--markdown", *arguments).out == "# The night\n\n| a |\n"
 
 
-@pytest.mark.parametrize("date", ["../../elsewhere", "????-??-??"])
-def test_a_report_of_what_is_not_a_date(run: Run, home: Home, date: str) -> None:
-    finish(home)
-    assert refused(run("report", date)) == f"--date: {date} is not a date; write it as 2026-11-20"
-
-
 def test_a_home_without_checkpoints(run: Run, home: Home) -> None:
     assert run("checkpoints", "--json") == Outcome(0, '{"daytime": null, "previous": null, "versions": []}\n', "")
     assert run("checkpoints").out == "no checkpoints yet: `nightschool night` makes the first\n"

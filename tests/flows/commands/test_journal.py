@@ -35,6 +35,7 @@ ADDED = {
     "feedback": {"messages": ASKED, "response": "5", "value": -0.5},
     "words": {"text": "Owls hunt\nat night."},
     "trace": {"messages": ASKED, "response": "#### 4", "teacher": "me", "benchmark": "arithmetic"},
+    "conversation": {"messages": [*ASKED, {"role": "assistant", "content": "4"}] * 2, "rewards": [None, -0.5]},
 }
 
 
@@ -45,29 +46,23 @@ def added(kind: str, **fields: Any) -> bytes:
 
 def test_a_line_of_every_kind_is_added_and_shown(run: Run, home: Home, today: str) -> None:
     outcome = run("add", given=b"\n".join(added(kind, **fields) for kind, fields in ADDED.items()))
-    assert (outcome.code, outcome.out) == (0, f"{home.journal / today}.jsonl: 5 lines added\n")
-    assert set(ADDED) == set(KINDS) - {"conversation"}
+    assert (outcome.code, outcome.out) == (0, f"{home.journal / today}.jsonl: 6 lines added\n")
+    assert set(ADDED) == set(KINDS)
     good, bad = read_file(home.journal / f"{today}.jsonl")
     assert ([entry.kind for _, entry in good], bad) == (list(ADDED), [])
     assert home.root.stat().st_mode & 0o777 == 0o700
     shown = run("show").out.splitlines()
     assert shown[0] == str(home.journal / f"{today}.jsonl")
-    assert [line.split()[0] for line in shown[1:]] == ["1", "2", "3", "4", "5"]
+    assert [line.split()[0] for line in shown[1:]] == ["1", "2", "3", "4", "5", "6"]
     assert shown[1].endswith("preference  2 + 2? → picked 1 of 2: 4")
     assert shown[2].endswith("correction  2 + 2? → 5 ⇒ 4")
     assert shown[3].endswith("feedback    2 + 2? → -0.5: 5")
     assert shown[4].endswith("words       Owls hunt at night.")
     assert shown[5].endswith("trace       2 + 2? → me: #### 4")
+    assert shown[6].endswith("conversation  2 + 2? → 2 answers: –, -0.5")
     found = json.loads(run("show", today, "--json").out)
     assert found.keys() == {"file", "lines", "bad"}
-    assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5]
-
-
-def test_a_conversation_from_a_program_is_shown(run: Run, home: Home) -> None:
-    asked, said = {"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}
-    talk = {"kind": "conversation", "messages": [asked, said, asked, said], "rewards": [None, -0.5]}
-    assert run("add", given=json.dumps(talk).encode()).code == 0
-    assert run("show").out.splitlines()[1].endswith("conversation  2 + 2? → 2 answers: –, -0.5")
+    assert [line["line"] for line in found["lines"]] == [1, 2, 3, 4, 5, 6]
 
 
 def test_lines_from_a_program(run: Run, home: Home, today: str) -> None:

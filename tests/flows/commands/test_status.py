@@ -15,7 +15,7 @@ from conf.storage.home import Home
 from conf.storage.locks import NIGHT, hold, take_server_lock
 from flows.commands.status import lines_of, status
 from flows.run.context import Night, freeze_config
-from flows.run.progress import note_progress
+from flows.run.history import note_progress
 from tests.conf.storage.lock_holder import holder
 from tests.flows.commands.command import finish
 
@@ -53,16 +53,6 @@ def test_a_night_that_runs(tmp_path: Path) -> None:
     assert status(home)["running"] is None
     assert status(home)["nights"][-1]["state"] == "interrupted"
     assert not list(tmp_path.rglob("*.draft"))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(134.0, "about 2 minutes left"), (20.0, "about a minute left, or less"), (None, "the time left is not known yet")],
-)
-def test_the_time_left(seconds: float | None, words: str) -> None:
-    running = {"night": DATE, "process": 7, "since": "now", "stage": "decide", "round": None, "seconds_left": seconds}
-    lines = lines_of(Home(Path("school")), {"running": running, "serving": None, "nights": []})
-    assert lines[0] == f"running: the night {DATE} since now (process 7), decide; {words}"
 
 
 def test_a_night_that_another_process_has_just_started(tmp_path: Path) -> None:

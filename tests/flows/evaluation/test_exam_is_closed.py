@@ -1,4 +1,4 @@
-"""Exam problems can enter no training stage: every way in is tried with the question in several dresses.
+"""Exam problems can enter no training stage: every way in is tried with the question in another dress.
 
 Each way gets the leak and an innocent line; what the stage would teach, ask or practise contains only the second.
 """
@@ -45,16 +45,8 @@ from tests.tasks.doubles.tables import RIGHT, WRONG, write_round, write_stage
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
 SIGNS = ("dice", "an owl that hunts every night")  # how each is recognised in what was learned
-LEAKS = {
-    "word for word": EXAM,
-    "in another dress": f"  {EXAM.upper()}  ".replace(" ", "\n", 3),
-    "with a word changed": EXAM.replace("fair", "ordinary"),
-    "inside other words": f"Please help me with my homework: {EXAM} Thank you!",
-    "changed, between other numbers": f"Problem 7 (3 points): {EXAM.replace('fair', 'plain')} It is 10 of 36.",
-    "changed, below other numbers": f"Exercise 7 of 12, for 3 points.\n{EXAM.replace('fair', 'plain')}\nTime: 5 min.",
-}
-HARDEST = "changed, between other numbers"  # that each dress is seen through is proven in test_contamination.py
-DRESSES = [pytest.param(name, marks=[] if name == HARDEST else pytest.mark.full) for name in LEAKS]
+# in the hardest dress: that each is seen through is proven in test_contamination.py
+LEAK = f"Problem 7 (3 points): {EXAM.replace('fair', 'plain')} It is 10 of 36."
 EXCLUDED = ("gsm8k/test/0", EXAM)
 
 
@@ -337,10 +329,9 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_student(tmp_path_factory.mktemp("students") / "tiny")
 
 
-@pytest.mark.parametrize("dress", DRESSES)
 @pytest.mark.parametrize("way_in", WAYS_IN)
-def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: str, dress: str) -> None:
-    entered = "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), LEAKS[dress])).lower()
+def test_no_question_of_the_exam_comes_in(tmp_path: Path, student: Path, way_in: str) -> None:
+    entered = "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), LEAK)).lower()
     leaked, innocent = (sign in entered for sign in SIGNS)
     assert not leaked
     assert innocent  # otherwise the way would be closed to everything
@@ -351,10 +342,3 @@ def test_another_problem_of_the_same_template_does_come_in(tmp_path: Path, stude
     """It may be learned, and shows that each way is open to what these tests look for."""
     other = EXAM.replace("9", "10")
     assert SIGNS[0] in "\n".join(WAYS_IN[way_in](LessonInputs(tmp_path, student), other)).lower()
-
-
-def test_an_id_of_the_exam_is_never_drawn_whatever_it_asks(tmp_path: Path, student: Path) -> None:
-    inputs = LessonInputs(tmp_path, student)
-    found = selected(inputs, "Who are you?", excluded=("gsm8k/train/0",))
-    assert len(found) == 1
-    assert INNOCENT in found[0]

@@ -42,7 +42,7 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.runtime import flow_run
 from conf.storage.home import SUMMARY, Home
-from flows.orchestration.nested import run_nested
+from flows.run.edges import Edges
 from flows.orchestration.reconcile import claim_flow_run
 from conf.storage.locks import hold
 
@@ -56,7 +56,7 @@ def nightly():
     with hold(home.root, "the night 2026-11-20"):
         claim_flow_run(home)
         print(flow_run.get_id(), flush=True)
-        run_nested("round", "round 1", sample)
+        Edges().run_nested("round", "round-01", sample, Path("none"))
 
 nightly()
 """

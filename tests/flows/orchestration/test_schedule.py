@@ -140,19 +140,6 @@ def start(client: SyncPrefectClient, **parameters: Any) -> UUID:
     return client.create_flow_run_from_deployment(deployment, parameters=parameters, job_variables=variables).id
 
 
-# --- what is deployed: see `test_deployment.py`
-
-
-def test_prefects_own_commands(services: Services) -> None:
-    """As docs/how-to/every-night.md has them; a parameter of the wrong type is refused at once."""
-    assert "0 1 * * *" in services.prefect("deployment", "schedule", "ls", "nightly/nightly")
-    with pytest.raises(AssertionError, match="date"):
-        services.prefect("deployment", "run", "nightly/starter", "-p", "date=[2]")
-
-
-# --- what runs
-
-
 @pytest.fixture(scope="module")
 def requested(services: Services, client: SyncPrefectClient, tiny: dict[str, Any]) -> FlowRun:
     """The finished run of a tiny night that somebody requested from the deployment `starter`."""
@@ -175,12 +162,6 @@ def completed_night(run: FlowRun) -> str:
     date = date_of_night(run.expected_start_time.astimezone())
     assert (run.name, run.state.type) == (f"{NAME} {date}", StateType.COMPLETED), run.state.message
     return date
-
-
-@pytest.mark.usefixtures("requested")
-def test_what_prefect_writes_lies_under_the_home(services: Services) -> None:
-    assert list((services.home.root / "prefect" / "storage").iterdir())
-    assert list((owners(services.home.root) / ".prefect").glob("*")) == []
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from flows.run.budget import (
     Hours,
     divide,
     end_of_asking,
-    expected_seconds,
     past_rounds,
     seconds_answering,
 )
@@ -53,11 +52,6 @@ def test_the_earlier_end_counts() -> None:
 def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=90"]), NOW - 3600)
     assert night.hours == Hours(NOW + 1800, "budget_minutes (90)", NOW - 3600)
-
-
-def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last() -> None:
-    rounds: list[list[float]] = [[], [30], [90, 30, 30], [90, 30, 30, 50], [60, 50, 10]]
-    assert [expected_seconds(seconds) for seconds in rounds] == [0, 30, 30, 50, 50]
 
 
 def quiz(folder: Path, seconds: float) -> Artifact:
@@ -130,6 +124,13 @@ def allowance(tmp_path: Path, minutes: float, *settings: str, **seconds: float) 
     config = load_night(STARTER, [f"budget_minutes={minutes}", *settings])
     division = Division(100, exam=100.0, after=60.0, round=seconds.pop("round", None))
     return Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, division, **seconds)
+
+
+def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last(tmp_path: Path) -> None:
+    allowed = allowance(tmp_path, 10)
+    expected: list[tuple[list[float], float]] = [([], 0), ([30], 30), ([90, 30, 30], 30), ([90, 30, 30, 50], 50)]
+    for allowed.rounds, seconds in [*expected, ([60, 50, 10], 50)]:
+        assert allowed.round == seconds
 
 
 def fits(allowed: Allowance, quizzed: bool = False) -> bool:

@@ -51,16 +51,6 @@ def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> No
     assert ended_early(folder) is None
 
 
-def test_a_night_without_time_for_any_round_goes_on_to_its_exam(school: School) -> None:
-    engine = ScriptedEngine(school.student, [])
-    folder, candidate = school.study("none", engine, "budget_minutes=0.5")
-    assert candidate.name == school.student.name
-    early = ended_early(folder)
-    assert early is not None
-    assert early.rounds == 0
-    assert "what comes after the rounds 1.1 minutes, but budget_minutes (0.5) left 0.5 minutes" in early.why
-
-
 def test_a_resumed_round_keeps_the_rate_that_was_written_down(school: School) -> None:
     """It falls to 0 over two rounds; with hours another start might come to another number of them."""
     folder, _ = school.study("rated", ScriptedEngine(school.student, SCRIPT), "grpo.rounds=2")

@@ -10,7 +10,7 @@ from conf.schema import NightConfig
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.commands.doctor import _speed
 from flows.run import speed
-from flows.run.speed import Estimate, check_hours, estimate, expected, forecast, measure_speed
+from flows.run.speed import Estimate, check_hours, estimate, expected, forecast
 
 STUDENT = 0.135e9
 
@@ -94,8 +94,3 @@ def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, wor
         assert found is not None
         assert found.sentence == words
     assert forecast(home, starter("budget_minutes=null")) is None
-
-
-def test_the_speed_of_this_machine_is_measured() -> None:
-    measured = measure_speed(0.05)
-    assert measured is None or measured > 1e8

@@ -12,7 +12,7 @@ from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
 from tasks.workers.worker import WorkerDiedError
-from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask
+from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
 
 LESSONS: dict[str, dict[str, Any]] = {
     "pick": {},
@@ -51,22 +51,6 @@ def test_a_lesson_is_in_the_journal_and_learned_and_can_be_undone(school: School
     assert (room.state()["day"], room.state()["lessons"], lines(school)) == (before, [], [])
     with pytest.raises(RefusedError, match="there is no such lesson"):
         do(room.undo(taught["lesson"]))
-
-
-def test_an_undone_lesson_is_gone_from_the_page_while_later_ones_are_learned_again(school: School, do: Do) -> None:
-    room = school.open()
-    first, later = (do(teach(room, kind))["lesson"] for kind in ("pick", "praise"))
-
-    async def undoing() -> tuple[list[str], bool]:
-        watched = room.watch()
-        await anext(watched)
-        undone = asyncio.ensure_future(room.undo(first))
-        state = await anext(watched)
-        early = not undone.done()
-        await undone
-        return [lesson["id"] for lesson in state["lessons"]], early
-
-    assert do(undoing()) == ([later], True)
 
 
 def test_after_a_crash_the_day_copy_is_the_same_and_undone_lessons_stay_undone(school: School, do: Do) -> None:
@@ -299,12 +283,3 @@ def test_while_it_is_closed_it_says_why(school: School, do: Do) -> None:
         do(ask(room))
     assert refused.value.status == 503
     assert (room.state()["ready"], room.state()["why"]) == (False, "the night 2026-11-20 is running")
-
-
-def test_the_anchors_are_asked_once_for_a_champion(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    school.open()
-    (kept,) = (school.home.root / "teaching").iterdir()
-    before = kept.read_text()
-    monkeypatch.setattr(ScriptedEngine, "greedy_answers", lambda *_: pytest.fail("asked again"))
-    school.open()
-    assert kept.read_text() == before

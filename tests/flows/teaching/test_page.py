@@ -137,15 +137,6 @@ def test_a_whole_conversation(page: Any, school: School) -> None:
     assert school_lines(school)[-1].messages[-1].content == picked
 
 
-def test_only_tonight(page: Any, school: School) -> None:
-    page.get_by_role("switch", name="Learn now").uncheck()
-    ask(page)
-    page.keyboard.press("1")
-    lessons(page, 1)
-    page.locator("#hint", has_text="only tonight").wait_for()
-    assert kinds(school) == ["preference"]
-
-
 def test_keys_can_be_switched_off_and_are_no_shortcuts_while_typing(page: Any, school: School) -> None:
     ask(page)
     page.keyboard.press("/")
@@ -169,14 +160,6 @@ def test_stop(page: Any, school: School) -> None:
     page.keyboard.press("Escape")
     page.locator("#answers[aria-busy=false]").wait_for()
     assert page.locator("#stop").is_hidden()
-
-
-def test_a_refusal_is_shown(page: Any, school: School) -> None:
-    school.home.root.mkdir(exist_ok=True)
-    school.home.journal.write_text("not a folder")
-    ask(page)
-    page.keyboard.press("1")
-    page.locator("#status", has_text="cannot be written").wait_for()
 
 
 @pytest.mark.parametrize("width", [400, 1200])

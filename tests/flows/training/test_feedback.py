@@ -11,7 +11,8 @@ from prefect import flow
 
 from conf.load import STARTER, load_night
 from flows.run.context import Night
-from flows.training.feedback import channels, learn_feedback
+from flows.training.lessons import Lessons as NightLessons
+from flows.training.lessons import channels
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
 from tasks.stage import Artifact
 from tasks.training import trainer_process
@@ -47,7 +48,8 @@ class Lessons:
 
         @flow
         def lessons() -> Path:
-            return learn_feedback(self.night, day, self.base, ())
+            (step,) = (step for step in self.night.config.steps if step.kind == "lessons")
+            return NightLessons(self.night, day, ()).teach(step, self.base)
 
         return lessons()
 

@@ -13,7 +13,7 @@ from flows.training.judge import Judge
 from models.hf.checkpoint import keep, write_lineage
 from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.incidents import incidents
-from tasks.reward_model.examine_judge import examine_judge
+from tasks.reward_model.judge_stages import examine_judge
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import write_stage
 

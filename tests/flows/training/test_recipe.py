@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.run.history import read_round_metrics
-from models.hf.checkpoint import DamagedCheckpointError, base_of, parent_of
-from tasks.monitoring.incidents import EarlyEnd, ended_early
-from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, TinyEngine
+from models.hf.checkpoint import base_of, parent_of
+from tasks.monitoring.incidents import ended_early
+from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
@@ -59,18 +58,6 @@ def test_a_night_killed_between_blocks_comes_to_the_same_bits(finished: Finished
     assert digest(resumed, "distill-2") == digest(folder, "distill-2")
 
 
-def test_a_night_does_not_go_on_from_a_damaged_checkpoint(finished: Finished, school: School) -> None:
-    folder, _ = finished
-    shutil.copytree(school.home("twice").root, school.root / "damaged")
-    home = school.home("damaged")
-    shutil.rmtree(home.night(DATE) / "round-02/checkpoint")
-    weights = home.checkpoints / digest(folder, "distill-2") / "model.safetensors"
-    content = weights.read_bytes()
-    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(DamagedCheckpointError, match=f"{weights.parent}: .*--fresh"):
-        school.study("damaged", ScriptedEngine(school.student, []), *TWICE)
-
-
 def test_each_blocks_adapter_is_merged(school: School) -> None:
     engine = ScriptedEngine(school.student, SCRIPT)
     folder, candidate = school.study(
@@ -109,35 +96,3 @@ def test_a_night_without_time_for_the_second_lesson_ends_before_it(school: Schoo
     assert early.why.startswith("The night ended its rounds after 1 of 2: the lesson distill-2 was not begun: it would")
     again = ScriptedEngine(school.student, [])
     assert school.study("hurried", again, *TWICE)[1] == candidate  # and stays ended when there is time
-
-
-@pytest.mark.full
-def test_a_night_without_time_for_the_second_block_keeps_the_lesson(finished: Finished, school: School) -> None:
-    folder, _ = finished
-    shutil.copytree(school.home("twice").root, school.root / "late")
-    shutil.rmtree(school.home("late").night(DATE) / "round-02")
-    engine = ScriptedEngine(school.student, [])
-    late, candidate = school.study("late", engine, *TWICE, "budget_minutes=0.5")
-    assert candidate.name == digest(folder, "distill-2")
-    early = ended_early(late)
-    assert isinstance(early, EarlyEnd)
-    assert (early.rounds, early.steps) == (1, 4)
-    assert school.study("late", engine, *TWICE)[1] == candidate
-
-
-@pytest.mark.full
-def test_on_policy_distillation_after_grpo(school: School, teacher: Path) -> None:
-    order = ("stages=[distill, {grpo: 1}, {on_policy: 3}]", f"on_policy.teacher={teacher}", "grpo.group_size=8")
-    engine = TinyEngine()
-    folder, candidate = school.study("taught", engine, *order, teacher=teacher)
-    figures = read_round_metrics(folder)
-    assert ["teacher_kl" in one for one in figures] == [False, True, True, True]
-    taught = [one["teacher_kl"] for one in figures[1:]]
-    assert taught[2] < taught[0]
-    assert [one["useful_groups"] for one in figures[1:]] == [4, 4, 4]
-    assert [one["refills"] for one in figures[1:]] == [0, 0, 0]
-    assert all("verdicts/wrong" in one or "verdicts/no_answer" in one for one in figures)
-    assert candidate.name == digest(folder, "round-04/checkpoint")
-    shutil.rmtree(folder / "round-04" / "credit")
-    shutil.rmtree(folder / "round-04" / "checkpoint")
-    assert school.study("taught", TinyEngine(), *order, teacher=teacher) == (folder, candidate)

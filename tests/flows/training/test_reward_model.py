@@ -27,10 +27,8 @@ from flows.training.reward_model import rank_held_out
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
-from tasks.evaluation.metrics import ranking_accuracies
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES
 from tasks.monitoring.incidents import incidents
-from tasks.report.queries import round_metrics as round_metrics_table
 from tasks.reward_model import process
 from tasks.stage import Artifact, committed
 from tasks.tables import LEARNED, PROMPTS, SCORES, read_table
@@ -246,20 +244,6 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
 
 
 @pytest.mark.full
-def test_the_picks_are_ranked_as_each_block_begins_and_ends(taught: School) -> None:
-    blocks = ("stages=[{grpo: 2}, {grpo: 1}]",)
-    studied = study(taught, "blocks", likes_brevity, *blocks)
-    rankings = studied.rounds.monitor.rankings
-    assert list(rankings) == [(1, 0), (1, 2), (3, 2), (3, 3)]
-    assert rankings[3, 2] == rankings[1, 2] != rankings[1, 0]  # the second block begins with what the first came to
-    assert (studied.folder / "rank_picks-3" / "ranking.json").exists()
-    ranked = round_metrics_table(studied.folder)["ranked_first"]
-    assert [number for number, share in ranked.items() if share == share] == [0, 2, 3]
-    over = study(taught, "blocks", likes_brevity, *blocks)
-    assert (over.engine.calls, over.rounds.monitor.rankings) == (0, rankings)
-
-
-@pytest.mark.full
 def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taught: School, hacked: Studied) -> None:
     alarm = hacked.rounds.monitor.hacked
     assert alarm is not None
@@ -361,7 +345,7 @@ def night(tmp_path: Path, prefect_server: Path) -> Iterator[Night]:
 
 
 def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str, Any]:
-    """Rank the picks by each of the models. Returns the accuracies."""
+    """Rank the picks by each of the models. Returns which each ranks first."""
     folder = night.home.root / "fit"
     fitted = committed(folder) or write_stage(folder, {"held_out": (HELD_OUT, picks)})
 
@@ -371,18 +355,8 @@ def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str,
             rank_held_out(night, fitted, name, checkpoint)
 
     ranked()
-    return ranking_accuracies(night.folder)
-
-
-def test_each_model_ranks_the_picks_once(night: Night, tmp_path: Path) -> None:
-    models = {"champion": write_tiny(tmp_path / "one"), "candidate": write_tiny(tmp_path / "two", "qwen3")}
-    found = rank(night, HELD_OUT_PICKS, **models)
-    assert list(found) == ["champion", "candidate"]
-    assert all(accuracy.n == 6 for accuracy in found.values())
-    right = [json.loads((night.folder / "picks" / name / "ranking.json").read_text())["right"] for name in models]
-    assert right[0] != right[1]
-    assert rank(night, HELD_OUT_PICKS, **models) == found
-    assert len(night.trainer.functions) == 2  # pyright: ignore
+    files = {name: night.folder / "picks" / name / "ranking.json" for name in models}
+    return {name: json.loads(file.read_text())["right"] for name, file in files.items() if file.exists()}
 
 
 def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

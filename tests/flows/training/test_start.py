@@ -9,7 +9,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import SUMMARY, Home
 from flows.run.context import Night
-from flows.training.start import NOTE, start_of
+from flows.training.inputs import START, start_of
 from models.hf.checkpoint import DamagedCheckpointError
 from tests.tasks.doubles.registry import make_models
 
@@ -81,7 +81,7 @@ def test_the_choice_is_made_once_and_holds_when_the_night_resumes(school: School
     (school.candidate / "model.safetensors").write_text("torn")
     with pytest.raises(DamagedCheckpointError, match=school.candidate.name):
         school.start()
-    assert json.loads((school.home.night(DATE) / NOTE).read_text()) == {
+    assert json.loads((school.home.night(DATE) / START).read_text()) == {
         "digest": school.candidate.name,
         "unpromoted": 1,
     }

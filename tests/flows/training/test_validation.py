@@ -2,13 +2,15 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.training.validation import Quizzes, is_quizzed, quiz_accuracy, run_quiz
+from flows.training.monitor import Monitor
+from flows.training.validation import Quizzes, is_quizzed, run_quiz
 from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
@@ -24,7 +26,6 @@ def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     night.engine.end()
     night.engine = engine  # pyright: ignore
     quiz = run_quiz(night, "round-05/quiz", checkpoint, (), 4)
-    assert quiz_accuracy(quiz) == 0.0
     shutil.rmtree(checkpoint)  # removed when later rounds took its place
     assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
     assert engine.calls == 1
@@ -55,12 +56,18 @@ def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(tmp_path: Path) ->
 
 
 def test_a_quiz_without_graded_answers_has_no_accuracy(tmp_path: Path) -> None:
+    monitor = Monitor.__new__(Monitor)
+    monitor.quizzes = {}
     row = {"policy_digest": "p", "benchmark": "own", "problem_id": "1", "sample": 0, "verdict": "grader_failed"}
     row |= {"question": "?", "text": "", "tokens": 0, "finish_reason": "stop"}
-    for name, rows in {"none": [], "failed": [row]}.items():
-        assert quiz_accuracy(write_stage(tmp_path / name, {"evaluations": (EVALUATIONS, rows)})) is None
     mixed = [row, row | {"correct": True}, row | {"correct": False}]
-    assert quiz_accuracy(write_stage(tmp_path / "mixed", {"evaluations": (EVALUATIONS, mixed)})) == 0.5
+    expected: list[tuple[list[dict[str, Any]], float | None]] = [([], None), ([row], None), (mixed, 0.5)]
+    for number, (rows, accuracy) in enumerate(expected):
+        assert (
+            monitor.add_quiz(number, write_stage(tmp_path / str(number), {"evaluations": (EVALUATIONS, rows)}))
+            == accuracy
+        )
+    assert monitor.quizzes == {0: (0, 0), 1: (0, 0), 2: (1, 2)}
 
 
 def test_quizzes_come_every_so_many_rounds() -> None:

@@ -4,10 +4,8 @@ import base64
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 
 import prefect
@@ -16,42 +14,26 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 
 from conf.storage.home import Home, InputError
 from flows.web.health import INSTEAD, check_mlflow, check_prefect
+from tests.models.support.chat_server import Reply, Request, http_server
 
 
-class FakeServer(ThreadingHTTPServer):
+class FakeServer:
     """Answers every request with `answer` and `status`, and keeps paths and keys in `requests`."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.answer, self.status, self.requests = "", 200, []
+        self.url, self.answer, self.status = "", "", 200
+        self.requests: list[tuple[str, str | None]] = []
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Answer(BaseHTTPRequestHandler):
-    """One request's answer."""
-
-    server: FakeServer  # type: ignore[assignment]
-
-    def do_GET(self) -> None:
-        self.server.requests.append((self.path, self.headers.get("Authorization")))
-        self.send_response(self.server.status)
-        self.end_headers()
-        self.wfile.write(self.server.answer.encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+    def reply(self, request: Request) -> Reply:
+        self.requests.append((request.path, request.headers.get("Authorization")))
+        return Reply(self.answer.encode(), self.status)
 
 
 @pytest.fixture
 def server() -> Iterator[FakeServer]:
     fake = FakeServer()
-    threading.Thread(target=fake.serve_forever, args=(0.01,), daemon=True).start()
-    yield fake
-    fake.shutdown()
-    fake.server_close()
+    with http_server(fake.reply) as fake.url:
+        yield fake
 
 
 Refused = Callable[[str], str]

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conf.schema import GrpoConfig
-from models.advantages import group_advantages
-from models.grpo import grpo_loss, kl_estimate, loss_denominator
+from models.grpo import grpo_loss, kl_estimate
 from tests.models.support.microbatches import (
     Batch,
     configs,
@@ -47,20 +46,6 @@ def test_neither_cut_nor_order_nor_padding_shows(batch: Batch, config: GrpoConfi
     assert sums == pytest.approx(metrics, abs=1e-4, rel=1e-5)
 
 
-@given(BATCHES, configs(kl_coefficient=0.0))
-def test_at_the_old_policy_it_is_reinforce_with_a_baseline(batch: Batch, config: GrpoConfig) -> None:
-    """−A ∇log π, and no sampler in it: the gradient of either importance."""
-    at_old = batch | {"policy": batch["old"]}
-    del at_old["sampler"]
-    _, slope, metrics = evaluate(at_old, config)
-    advantages = batch["advantages"] if batch["advantages"].dim() == 2 else batch["advantages"][:, None]
-    expected = -advantages * batch["mask"] / own_denominator(batch, config)
-    if config.aggregation == "sequence":
-        expected = expected / batch["mask"].sum(dim=1, keepdim=True)
-    torch.testing.assert_close(slope, expected, atol=1e-6, rtol=1e-6)
-    assert metrics["clipped"] == 0.0
-
-
 @given(BATCHES, configs(kl_coefficient=0.0), st.data())
 def test_a_group_without_advantage_adds_exactly_nothing(batch: Batch, config: GrpoConfig, data: st.DataObject) -> None:
     """Not a bit to the loss or to anyone's gradient, however far from the old policy or the sampler it is."""
@@ -80,30 +65,6 @@ def test_a_group_without_advantage_adds_exactly_nothing(batch: Batch, config: Gr
     alone, slope, _ = evaluate(dull, config, 7.0)
     assert alone == 0.0
     assert not slope.any()
-
-
-@given(configs(), st.integers(2, 5), st.integers(1, 3), st.data())
-def test_null_rewards_are_as_if_not_sampled(config: GrpoConfig, size: int, groups: int, data: st.DataObject) -> None:
-    """From rewards to gradients: the same bits, whether the completion that was not graded is there or not."""
-    rewards = st.lists(st.sampled_from([0.0, 0.5, 1.0, math.nan]), min_size=size, max_size=size)
-    table = torch.tensor(data.draw(st.lists(rewards, min_size=groups, max_size=groups)))
-    lengths = data.draw(st.lists(st.integers(1, 6), min_size=table.numel(), max_size=table.numel()))
-    chance = torch.Generator().manual_seed(data.draw(st.integers(0, 2**31)))
-    batch = {name: -torch.rand(len(lengths), 6, generator=chance) for name in ("policy", "old", "sampler", "ref")}
-    batch["mask"] = torch.arange(6) < torch.tensor(lengths)[:, None]
-    batch["advantages"] = group_advantages(table).flatten()
-    graded = (~table.isnan()).flatten().nonzero().flatten().tolist()
-    denominator = loss_denominator([lengths[row] for row in graded], config)
-    loss, slope, metrics = evaluate(batch, config, denominator)
-
-    sampled = rows_of(batch, graded)
-    alone = [group_advantages(row[~row.isnan()][None]).flatten() for row in table if not row.isnan().all()]
-    sampled["advantages"] = torch.cat([torch.zeros(0), *alone])
-    expected, own, counted = evaluate(sampled, config, denominator)
-    torch.testing.assert_close(loss, expected, atol=1e-6, rtol=1e-6)
-    assert slope[graded].equal(own)
-    assert not slope[table.isnan().flatten()].any()
-    assert (metrics["tokens"], metrics["sequences"]) == (counted["tokens"], counted["sequences"])
 
 
 @given(

@@ -1,4 +1,4 @@
-"""A server that speaks the OpenAI protocol, well or badly, on a port of this machine."""
+"""Servers on a port of this machine: any at all, and one that speaks the OpenAI protocol, well or badly."""
 
 import json
 import threading
@@ -6,8 +6,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+
+@dataclass
+class Request:
+    """What somebody asked of a server."""
+
+    method: str
+    path: str
+    headers: Message
+    body: bytes
 
 
 @dataclass
@@ -25,7 +36,7 @@ class Reply:
 class Served:
     """A running server's address, and what it was asked."""
 
-    url: str
+    url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
@@ -39,16 +50,13 @@ def said(text: object, prompt_tokens: object = 20, answer_tokens: object = 10) -
 
 
 @contextmanager
-def chat_server(answer: Callable[[dict[str, Any]], Reply]) -> Iterator[Served]:
-    """Serves `answer(request)` for as long as the context lasts."""
-    served = Served("")
+def http_server(answer: Callable[[Request], Reply]) -> Iterator[str]:
+    """Serves `answer(request)` for as long as the context lasts, at the URL that it yields."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            served.requests.append(request)
-            served.keys.append(self.headers.get("Authorization", ""))
-            reply = answer(request)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            reply = answer(Request(self.command, self.path, self.headers, body))
             time.sleep(reply.seconds)
             try:
                 self.send_response(reply.status)
@@ -60,16 +68,32 @@ def chat_server(answer: Callable[[dict[str, Any]], Reply]) -> Iterator[Served]:
             except OSError:  # whoever asked has gone
                 pass
 
+        do_GET = do_POST
+
         def log_message(self, format: str, *args: object) -> None:
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    served.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield served
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def chat_server(answer: Callable[[dict[str, Any]], Reply]) -> Iterator[Served]:
+    """Serves `answer(request)` to whoever posts JSON, for as long as the context lasts."""
+    served = Served()
+
+    def reply(request: Request) -> Reply:
+        served.requests.append(json.loads(request.body))
+        served.keys.append(request.headers.get("Authorization", ""))
+        return answer(served.requests[-1])
+
+    with http_server(reply) as url:
+        served.url = f"{url}/v1"
+        yield served

@@ -11,7 +11,7 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
-from rewards.data.benchmarks import configured, is_user_defined, load
+from rewards.data.benchmarks import configured, load
 from rewards.verifier import Attempt, Problem
 
 
@@ -41,7 +41,6 @@ def test_every_name_that_the_configuration_allows_is_known() -> None:
 def test_each_entry_brings_its_own_settings(entry: BenchmarkConfig | ExamPart, settings: dict[str, Any]) -> None:
     benchmark = configured(entry, SandboxConfig(seconds=3.0))
     assert {name: getattr(benchmark, name) for name in settings} == settings
-    assert not is_user_defined(entry)
 
 
 OWN = """
@@ -78,8 +77,6 @@ def test_a_users_class_gets_the_protocols_defaults(tmp_path: Path, monkeypatch: 
     assert copy.score([Attempt(Problem("y", "yes", "?", ""), "")])[0].verdict == "correct"
     part = ExamPart(benchmark="always_yes:ExamOnly")
     assert (part.name, configured(part).splits) == ("examonly", ("test",))
-    assert is_user_defined(entry)
-    assert is_user_defined(part)
 
 
 @pytest.mark.parametrize(

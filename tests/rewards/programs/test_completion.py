@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from rewards.programs.completion import preamble, whole_program
+from rewards.humaneval import preamble, whole_program
 
 HEAD = "from typing import List\n\n\ndef helper(x):\n    return x\n\n\n"
 PROMPT = f'{HEAD}def twice(n: int) -> List[int]:\n    """Twice.\n    >>> twice(1)\n    [1, 1]\n    """\n'

@@ -7,7 +7,7 @@ import pytest
 
 from conf.schema import SandboxConfig
 from rewards.programs import policy
-from rewards.programs.layers import missing_layers, tolerated
+from rewards.programs.policy import missing_layers, tolerated
 from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
 from rewards.verifier import Score

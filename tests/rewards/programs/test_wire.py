@@ -2,7 +2,7 @@ import contextlib
 import json
 import math
 import os
-from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from enum import IntEnum
 from typing import Any
 
@@ -60,7 +60,8 @@ def test_plain_values_arrive_equal_and_of_the_same_type(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [-0.0, math.inf, -math.inf, 10**4000, -(2**53), range(5, -3, -2), bytearray(b"x"), int, list]
+    "value",
+    [-0.0, math.inf, -math.inf, 10**4000, -(2**53), range(5, -3, -2), bytearray(b"x"), deque([1, 2]), int, list],
 )
 def test_edge_values(value: Any) -> None:
     arrived = crossed(value)
@@ -140,7 +141,7 @@ anything = st.recursive(
 )
 tags = st.sampled_from(
     "int str float complex bytes bytearray Fraction range Decimal date datetime time timedelta type list tuple set "
-    "frozenset dict iterator keys values items theirs opaque nonsense".split()
+    "frozenset deque dict iterator keys values items theirs opaque nonsense".split()
 )
 
 

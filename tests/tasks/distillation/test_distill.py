@@ -17,13 +17,13 @@ from models.lessons.preference_data import opening
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
-from tasks.distillation.known import Answering
 from tasks.distillation.trace_filter import FATES, Trace
 from tasks.journal.tables import TRACES
+from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact
 from tasks.tables import write_rollouts
 from tasks.training import trainer_process
-from tasks.workers import engine_process
+from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
 
@@ -46,26 +46,6 @@ class RecordingTrainer:
         if pace is not None:
             steps = fix_steps(pace, steps, 1.0).steps
         return checkpoints / "taught", [{"step": step + 1.0, "loss": 2.0 - step} for step in range(steps)]
-
-
-class AnsweringEngine:
-    """Gives fixed answers, by question."""
-
-    def __init__(self, student: Path, answers: dict[str, str]) -> None:
-        self.tokenizer: Any = load_tokenizer(student)
-        self.answers = answers
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is engine_process.sleep:
-            return None
-        checkpoint, _, prompts, size = arguments
-        assert (size, options["temperature"]) == (1, 0.0)
-        asked = [self.tokenizer.decode(prompt).removeprefix("User: ").split("\n")[0] for prompt in prompts]
-        groups = [
-            [Rollout("", n, 0, prompts[n], [1], [0.0], [True], "stop", self.answers[question], checkpoint.name)]
-            for n, question in enumerate(asked)
-        ]
-        return groups, {}
 
 
 def run(
@@ -106,7 +86,7 @@ def run(
         checkpoints=folder / "checkpoints",
         trainer=trainer,  # pyright: ignore
         rehearsed=rehearsed,
-        answering=answers and Answering(EngineConfig(), 48, AnsweringEngine(student, answers)),  # pyright: ignore
+        answering=answers and Player(student, StudentConfig(), EngineConfig(), TableEngine(student, answers), 48, 0.0),  # pyright: ignore
         pace=pace,
     )
     written = Artifact(folder=folder / "distill", digest="")
@@ -137,8 +117,7 @@ def test_without_lessons_the_checkpoint_stays(tmp_path: Path, student: Path, tra
 def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Path) -> None:
     failed = Trace([{"role": "user", "content": "2 + 2?"}], "2 + 2 = 4\n#### 4", "me", "arithmetic", "4", "a.jsonl:2")
     unjudged = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, "a.jsonl:3")
-    shouted = "tests.tasks.doubles.benchmarks:Shouted"
-    mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", shouted, "HEY", "a.jsonl:4")
+    mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", "shouted", "HEY", "a.jsonl:4")
     foreign = Trace([{"role": "user", "content": "2 * 2?"}], "4", "me", "nowhere:Unknown", "4", "a.jsonl:5")
     answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY"}
     examples, counts, _ = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign], answers=answers)

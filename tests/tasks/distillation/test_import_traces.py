@@ -9,7 +9,7 @@ import pytest
 
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
-from rewards.competition_math import INSTRUCTION
+from rewards.competition_math import CompetitionMath
 from tasks.distillation.import_traces import check_source, import_traces
 from tasks.journal.tables import QUARANTINE, TRACES
 from tasks.tables import read_table
@@ -59,11 +59,11 @@ def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:
     file = jsonl(
         tmp_path / "r1.jsonl",
         {"prompt": prompt, "response": " Four. </think> <answer> 4 </answer>", "ground_truth": "4"},
-        {"prompt": f"{INSTRUCTION}\nWhat is $2 + 2$?", "response": r"\boxed{4}", "ground_truth": "4"},
+        {"prompt": f"{CompetitionMath.instruction}\nWhat is $2 + 2$?", "response": r"\boxed{4}", "ground_truth": "4"},
         {"prompt": "2 + 2?", "response": "#### 4", "ground_truth": "#### 4", "benchmark": "gsm8k"},
     )
     found, _ = imported(tmp_path, file.model_copy(update={"benchmark": "math", "teacher": "R1"}))
-    assert asked(found[0]) == asked(found[1]) == [("user", f"{INSTRUCTION}\nWhat is $2 + 2$?")]
+    assert asked(found[0]) == asked(found[1]) == [("user", f"{CompetitionMath.instruction}\nWhat is $2 + 2$?")]
     assert [trace["benchmark"] for trace in found] == ["math", "math", "gsm8k"]
     assert {trace["teacher"] for trace in found} == {"R1"}
 
@@ -107,14 +107,14 @@ def test_the_real_file(tmp_path: Path) -> None:
     from conf.schema import SandboxConfig
     from rewards.data.solution_formats import has_tags
     from rewards.symbolic.boxed import last_boxed
-    from tasks.distillation.trace_filter import counts, filter_traces, traces_of
+    from tasks.distillation.trace_filter import counts, filter_traces, read_traces
 
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
     folder = tmp_path / "import_traces"
     folder.mkdir()
     import_traces.write(folder, files=(TraceFile(source=source, benchmark="math", teacher="R1"),))
     assert read_table(folder / "quarantine.parquet", QUARANTINE).empty
-    traces = traces_of(read_table(folder / "traces.parquet", TRACES))
+    traces = [*read_traces(folder)]
     assert len(traces) == 1767
     found = filter_traces(traces, SandboxConfig(), (), 10_000, lambda trace: None)
     told = counts(found)
@@ -122,7 +122,7 @@ def test_the_real_file(tmp_path: Path) -> None:
     assert told["dropped"] == 19
     kept = [trace for trace in found if trace.fate == "kept"]
     assert all(last_boxed(trace.response) and not has_tags(trace.response) for trace in kept)
-    assert all(trace.messages[-1]["content"].startswith(INSTRUCTION) for trace in kept)
+    assert all(trace.messages[-1]["content"].startswith(CompetitionMath.instruction) for trace in kept)
     assert not any("A conversation between" in trace.messages[-1]["content"] for trace in kept)
     few = filter_traces(traces, SandboxConfig(), (), 4, lambda trace: None)
     assert counts(few)["kept"] <= 4 * 128

@@ -8,15 +8,13 @@ import pytest
 
 from conf.schema import BenchmarkConfig, SandboxConfig
 from tasks.distillation.reference_solutions import reference_solutions
-from tasks.distillation.trace_filter import draw_lessons, filter_traces, traces_of
-from tasks.journal.tables import TRACES
-from tasks.tables import read_table
+from tasks.distillation.trace_filter import draw_lessons, filter_traces, read_traces
 
 
 def drawn(folder: Path, *sources: BenchmarkConfig, count: int = 4, seed: str = "1") -> list:
     folder.mkdir()
     reference_solutions.write(folder, sources=sources, sandbox=SandboxConfig(), count=count, seed=seed)
-    return traces_of(read_table(folder / "traces.parquet", TRACES))
+    return [*read_traces(folder)]
 
 
 def test_the_easiest_problems_are_drawn_from(tmp_path: Path) -> None:

@@ -21,26 +21,33 @@ from tasks.workers import engine_process
 
 
 class TableEngine:
-    """Answers a prompt by the words in it, and every second sample with nothing; remembers what it was asked."""
+    """Answers a prompt by the words in it, and every second sample with nothing; remembers what it was asked.
+
+    `asleep`: whether the latest call put it to sleep.
+    """
 
     def __init__(self, student: Path, answers: dict[str, str]) -> None:
         self.tokenizer: Any = load_tokenizer(student)
         self.answers = answers
         self.asked: list[str] = []  # by the last greedy call
         self.calls = 0
+        self.asleep = False
         self.figures: Any = None  # of the stage that asked
 
     def call(
         self,
         function: Callable[..., Any],
-        checkpoint: Path,
-        config: EngineConfig,
-        prompts: Any,
+        checkpoint: Path = Path(),
+        config: EngineConfig | None = None,
+        prompts: Any = (),
         size: int = 1,
         **options: Any,
     ) -> Any:
         if function is engine_process.kv_tokens:  # asked in order to start it
             return 1000
+        self.asleep = function is engine_process.sleep
+        if self.asleep:
+            return None
         assert function is engine_process.sample
         self.calls += 1
         asked = [self.tokenizer.decode(prompt) for prompt in prompts]
@@ -51,7 +58,16 @@ class TableEngine:
         groups = [
             [
                 Rollout(
-                    "", 0, n, prompt, tokens, [], [True] * len(tokens), "stop", "" if n % 2 else text, checkpoint.name
+                    "",
+                    0,
+                    n,
+                    prompt,
+                    tokens,
+                    [0.0] * len(tokens),
+                    [True] * len(tokens),
+                    "stop",
+                    "" if n % 2 else text,
+                    checkpoint.name,
                 )
                 for n in range(size)
                 for tokens in [[1] * len(text)]
@@ -111,12 +127,12 @@ def taken_quiz(folder: Path, solved: int, problems: int) -> Artifact:
     return Artifact(folder=folder, digest=folder.name)
 
 
-def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:
+def evaluations(correct: Sequence[bool | None], digest: str, part: str = "target") -> pd.DataFrame:
     """As much of an evaluations table as a comparison reads."""
     return pd.DataFrame(
         {
             "policy_digest": digest,
-            "benchmark": "arithmetic",
+            "benchmark": part,
             "problem_id": [f"p{index}" for index in range(len(correct))],
             "sample": 0,
             "correct": pd.array(correct, dtype="boolean"),
@@ -128,5 +144,5 @@ def evaluations(correct: Sequence[bool | None], digest: str) -> pd.DataFrame:
 def compared(
     before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target", alpha: float = 0.025
 ) -> Comparison:
-    tables = evaluations(before, "champion"), evaluations(after, "candidate")
+    tables = evaluations(before, "champion", name), evaluations(after, "candidate", name)
     return compare(name, *tables, seed=1, alpha=alpha)

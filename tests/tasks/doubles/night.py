@@ -10,7 +10,7 @@ import numpy as np
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
-from tasks.evaluation.comparison import difference
+from tasks.evaluation.comparison import compare
 from tasks.evaluation.decide import decide
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.sequential import levels, verdict_of
@@ -108,7 +108,7 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
         "useful_groups": groups // 2,
         "refills": 1,
         "replaced_groups": number,
-        **({"expected_signal_share": 0.6, "even_signal_share": 0.4} if number > 1 else {}),
+        **({"expected_signal_share": 0.6} if number > 1 else {}),
         "completion_length": 30.0 + number,
         "truncated_share": 0.3 / number,
         "entropy": 0.9 / number**0.5,
@@ -167,16 +167,15 @@ def write_decision(
     before, after = (
         read_table(exams[role].folder / "evaluations.parquet", EVALUATIONS) for role in ("champion", "candidate")
     )
-    before, after = (table[table.benchmark == TARGET] for table in (before, after))
-    found = difference(TARGET, before, after)
+    found = compare(TARGET, before, after, seed=1)
     look = {
         "problems": planned[0],
         "gained": found.gained,
         "lost": found.lost,
-        "difference": found.mean,
+        "difference": found.difference,
         "p_value": found.p_value,
         "level": levels(planned, alpha)[0],
-        "verdict": verdict_of(planned[0], found.p_value, found.mean > 0, planned, alpha),
+        "verdict": verdict_of(planned[0], found.p_value, found.difference > 0, planned, alpha),
     }
     _commit(folder / "exam" / "look-1", {LOOK: look}, 11.0)
     _commit(folder / "decide", {}, 0.5)

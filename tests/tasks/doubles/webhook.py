@@ -3,52 +3,36 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.models.support.chat_server import Reply, Request, http_server
 
 KEY = "T00key1234"
 
 
-class Webhook(ThreadingHTTPServer):
+class Webhook:
     """Takes, refuses, redirects or hangs, by the path of the URL."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answers)
+        self.server = ""
         self.got: list[tuple[str, str, str]] = []  # method, type, body
         self.done = threading.Event()
 
     def url(self, path: str) -> str:
         """Return a URL with a key in it; `path`: takes, refuses, moved or hangs."""
-        return f"http://127.0.0.1:{self.server_port}/{path}/{KEY}"
+        return f"{self.server}/{path}/{KEY}"
 
-
-class Answers(BaseHTTPRequestHandler):
-    server: Webhook
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.got.append((self.command, self.headers["Content-Type"], body))
-        path = self.path.split("/")[1]
+    def answer(self, request: Request) -> Reply:
+        self.got.append((request.method, request.headers.get("Content-Type", ""), request.body.decode()))
+        path = request.path.split("/")[1]
         if path == "hangs":
-            self.server.done.wait(20)
-        self.send_response({"refuses": 403, "moved": 302}.get(path, 200))
-        self.send_header("Location", self.server.url("takes"))
-        self.end_headers()
-
-    def do_GET(self) -> None:
-        self.server.got.append((self.command, "", ""))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None: ...
+            self.done.wait(20)
+        return Reply(b"", {"refuses": 403, "moved": 302}.get(path, 200), headers={"Location": self.url("takes")})
 
 
 @contextmanager
 def listening() -> Iterator[Webhook]:
     """Run a webhook for as long as it is needed."""
-    with Webhook() as webhook:
-        threading.Thread(target=webhook.serve_forever, daemon=True).start()
-        try:
-            yield webhook
-        finally:
-            webhook.done.set()
-            webhook.shutdown()
+    webhook = Webhook()
+    with http_server(webhook.answer) as webhook.server:
+        yield webhook
+        webhook.done.set()

@@ -56,10 +56,8 @@ def test_one_that_its_look_finds_better_is_promoted(night: Path) -> None:
     found = decided(night, 9)
     assert (found["promote"], found["target"], found["planned"]) == (True, TARGET, [400, 868])
     assert (found["looks"][0]["verdict"], found["looks"][0]["level"]) == ("better", 0.025 * (400 / 868) ** 2)
-    assert found["reasons"] == [
-        f"{TARGET}: the candidate solved 109 of 400 (27.3 %), the champion 100 of 400 (25.0 %): +0.02, 95 % interval "
-        "+0.01 to +0.04; p = 0.0020, at most this look's level 0.0053 (400 of at most 868 problems)."
-    ]
+    (reason,) = found["reasons"]
+    assert "p = 0.0020, at most this look's level 0.0053" in reason
     assert (found["next_night_begins_with_it"], found["unpromoted"]) == (False, 0)
     assert found["digests"].keys() == {"champion", "start", "distilled", "candidate"}
     assert (found["growth"], found["taste"]) == (None, None)
@@ -111,16 +109,7 @@ def test_guards_compare_with_champion_and_first_student(night: Path, guard: dict
     assert found["promote"] is (said is None)
     refused = [reason for reason in found["reasons"] if "not passed" in reason]
     assert [reason.startswith(said or "-") for reason in refused] == [True] * (said is not None)
-    assert not any("nothing can be promoted" in reason for reason in found["reasons"])
     assert found["comparisons"]["candidate"].keys() == {TARGET, GUARD}  # the second guard was not examined
-
-
-def test_a_champion_below_the_first_students_margin_is_named_as_the_cause(night: Path) -> None:
-    found = decided(night, 9, {"first": 53, "champion": 50, "candidate": 50})
-    assert found["promote"] is False
-    assert "The champion itself is below that margin (−0.03), so nothing can be promoted" in found["reasons"][2]
-    assert "`nightschool promote`" in found["reasons"][2]
-    assert "exam.guards" in found["reasons"][2]
 
 
 @pytest.mark.parametrize(("first", "promote"), [(2.98, True), (2.9, False)])

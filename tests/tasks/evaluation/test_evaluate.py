@@ -190,14 +190,3 @@ def test_a_question_that_is_too_long_counts_as_not_answered(tmp_path: Path, stud
     assert sampled["sample"].tolist() == [0, 1] * 3
     assert sampled.finish_reason.tolist() == ["stop"] * 2 + ["length"] * 2 + ["stop"] * 2
     assert evaluated(tmp_path / "longer", student, [part], FRUIT)[0].correct.all()
-
-
-def test_problems_that_a_benchmark_left_out_are_noted(tmp_path: Path, student: Path) -> None:
-    source = gsm8k(tmp_path / "data", [("How many apples?", "four"), ("How many pears?", "#### 5")])
-    parts = [ExamPart(benchmark="gsm8k", source=source), ExamPart(benchmark="arithmetic", problems=1)]
-    table, _ = evaluated(tmp_path / "exam", student, parts, {})
-    assert len(table) == 2
-    assert json.loads((tmp_path / "exam" / "excluded.json").read_text()) == {
-        "gsm8k": ["gsm8k/test/0"],
-        "arithmetic": [],
-    }

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from tasks.evaluation.sequential import levels, looks, outlook, smallest_gain, verdict, verdict_of
-from tasks.evaluation.statistics import detectable, power
+from tasks.evaluation.statistics import mcnemar
 
 ALPHA = 0.025
 
@@ -102,13 +103,32 @@ def _sit(answers, at):
     return ends[0] if ends else ("undecided", at[-1])
 
 
-@pytest.mark.parametrize("problems", [50, 400])
-def test_an_exam_of_one_look_sees_what_the_exact_test_sees(problems):
-    assert outlook([problems], ALPHA, 0.03).promoted == pytest.approx(power(problems, 0.15, 0.03, ALPHA), abs=1e-6)
-    assert smallest_gain([problems], ALPHA) == pytest.approx(detectable(0.15 * problems, problems, ALPHA), abs=1e-4)
+@pytest.mark.parametrize(("n", "share", "gain"), [(12, 0.6, 0.3), (30, 0.2, 0.15), (40, 0.9, 0.0)])
+def test_an_exam_of_one_look_has_the_power_of_the_exact_test(n, share, gain):
+    """Over all (gained, lost): the multinomial's probability, where the test itself says yes."""
+    up, down = (share + gain) / 2, (share - gain) / 2
+    total = sum(
+        float(binom.pmf(gained, n, up) * binom.pmf(lost, n - gained, down / (1 - up)))
+        for gained in range(n + 1)
+        for lost in range(n + 1 - gained)
+        if mcnemar(gained, lost) <= 0.05
+    )
+    assert outlook([n], 0.05, gain, share).promoted == pytest.approx(total, abs=1e-7)
 
 
-def test_five_problems_see_no_gain():
+def test_the_smallest_gain_has_the_power_it_claims():
+    gain = smallest_gain([400], ALPHA, share=0.2)
+    assert gain is not None
+    drawn = np.random.default_rng(3).multinomial(400, [0.1 + gain / 2, 0.1 - gain / 2, 0.8], size=20_000)
+    needed = np.array([0, *(binom.isf(ALPHA, np.arange(1, 401), 0.5) + 1)])
+    found = drawn[:, 0] >= needed[drawn[:, 0] + drawn[:, 1]]
+    assert found[drawn[:, 0] + drawn[:, 1] > 0].mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_where_hardly_anything_flips_all_flips_are_gains_and_five_problems_see_none():
+    gain = smallest_gain([400], ALPHA, share=1e-9)
+    assert gain is not None
+    assert binom.sf(5, 400, gain) == pytest.approx(0.8, abs=1e-3)  # at least 6 flips
     assert smallest_gain([5], ALPHA) is None
 
 

@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from conf.sections.benchmark import ExamPart
 from rewards.verifier import Problem
 from tasks.evaluation import stored_answers
 from tasks.evaluation.stored_answers import DRAFT, key, load_answers, orphans, problem_key, save_answers
-from tasks.stage import MANIFEST, commit
+from tasks.stage import MANIFEST
 from tests.tasks.doubles.exam import ANSWERS, SUMS, inputs_of, row
 
 PROBLEM = Problem("arithmetic/1", "arithmetic", "1 + 1?", "2", "1")
@@ -141,14 +140,3 @@ def test_orphans_are_answers_of_other_checkpoints_and_stale_drafts(tmp_path: Pat
     assert dict(orphans(tmp_path, {"cafe42"})) == {stale.name: stale, "c0ffee": theirs}
     _without_manifest(ours)
     assert ours in dict(orphans(tmp_path, {"cafe42", "c0ffee"})).values()
-
-
-def test_of_two_that_store_the_same_the_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def commit_as_another_did(draft: Path, *arguments: Any) -> None:
-        commit(draft, *arguments)
-        shutil.copytree(draft, tmp_path / draft.name.removeprefix(DRAFT).rpartition("-")[0])
-
-    monkeypatch.setattr(stored_answers, "commit", commit_as_another_did)
-    save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
-    assert load_answers(tmp_path, inputs_of()) == ANSWERS
-    assert len(list(tmp_path.iterdir())) == 1

@@ -103,16 +103,6 @@ def test_implicit_prompts_are_cut_where_trl_cuts_them(prompt: str, chosen: str, 
     assert found["responses"] == [expected["chosen"].strip(), expected["rejected"].strip()]
 
 
-@given(st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=4))
-def test_implicit_turns_are_cut_where_trl_cuts_them(contents: list[str]) -> None:
-    turns = [{"role": "user" if i % 2 == 0 else "assistant", "content": c} for i, c in enumerate(contents)]
-    turns = turns if turns[-1]["role"] == "user" else [*turns, QUESTION]
-    row = {"chosen": [*turns, said("4")], "rejected": [*turns, said("5")]}
-    from trl.data_utils import extract_prompt
-
-    assert converted(row)["messages"] == extract_prompt(dict(row))["prompt"]
-
-
 def test_a_ranking_is_a_pick_of_the_best_against_all_that_are_worse() -> None:
     scores = [2, 5.0, "N/A", None, 1, 5.0, float("nan")]
     row = {

@@ -24,6 +24,10 @@ from tests.tasks.doubles.journals import (
     words,
 )
 
+GENERATED = DayConfig(
+    generated_traces=3, generated_preferences=2, generated_corrections=4, generated_feedback=5, generated_words=6
+)
+
 
 def said(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
@@ -140,10 +144,7 @@ def test_lines_with_windows_line_breaks(tmp_path: Path) -> None:
 
 
 def test_the_generated_day_is_marked_and_the_same_for_the_same_seed(tmp_path: Path) -> None:
-    day = DayConfig(
-        generated_traces=3, generated_preferences=2, generated_corrections=4, generated_feedback=5, generated_words=6
-    )
-    one, other = freeze(tmp_path / "a", "2026-11-20", day), freeze(tmp_path / "b", "2026-11-20", day)
+    one, other = (freeze(tmp_path / name, "2026-11-20", GENERATED) for name in "ab")
     assert one.digest == other.digest
     assert table(one, "traces").source.tolist() == ["generated"] * 3
     assert table(one, "preferences").policy.tolist() == ["generated"] * 2
@@ -155,9 +156,7 @@ def test_the_generated_day_is_marked_and_the_same_for_the_same_seed(tmp_path: Pa
 
 def test_the_generated_days_lessons_are_for_the_student_as_it_came(tmp_path: Path) -> None:
     """They show it the form; a student that has had rounds since would be set back. Its picks go on to judge."""
-    day = DayConfig(
-        generated_traces=3, generated_preferences=2, generated_corrections=4, generated_feedback=5, generated_words=6
-    )
+    day = GENERATED
     promoted = tmp_path / "checkpoints" / "promoted"
     promoted.mkdir(parents=True)
     write_lineage(promoted, "original")

@@ -1,52 +1,41 @@
-"""Alarms on the whole night: graders that failed in the exam, kinds never solved or forgotten."""
+"""Alarms on the whole night: kinds never solved or forgotten."""
 
+from collections.abc import Mapping
+from math import nan
+
+import pandas as pd
 import pytest
 
-from tasks.monitoring.alarms import Alarm, exam_alarms, kind_alarms
+from tasks.monitoring.alarms import Alarm, kind_alarms
+
+Rates = Mapping[str, tuple[int, float, float]]  # by kind: answers, the share solved in the last third, and the best
 
 
-def test_a_grader_that_failed_in_the_exam() -> None:
-    assert exam_alarms({}) == exam_alarms({"gsm8k": (0, 300)}) == []
-    assert exam_alarms({"gsm8k": (0, 300), "mbpp": (3, 150), "math": (1, 60)}) == [
-        Alarm(
-            "exam_graders_failing",
-            False,
-            "The grader failed on exam answers, which were left out: 3 of 150 of mbpp, 1 of 60 of math.",
-        )
-    ]
+def alarms(rates: Rates) -> list[Alarm]:
+    return kind_alarms(pd.DataFrame.from_dict(rates, orient="index", columns=["answers", "last", "best"]))
 
 
 def test_a_kind_that_was_solved_and_then_no_more() -> None:
-    history = [{"2/compare": (20.0, 5.0)}, {"2/compare": (20.0, 2.0)}, {"2/compare": (20.0, 0.2)}]
-    assert kind_alarms(history) == [
-        Alarm(
-            "forgotten_kinds",
-            False,
-            "Kinds solved during the night but hardly ever at its end: 2/compare (25 %, then 1 %).",
-        )
-    ]
+    said = "Kinds solved during the night but hardly ever at its end: 2/compare (25 %, then 1 %)."
+    assert alarms({"2/compare": (60, 0.01, 0.25)}) == [Alarm("forgotten_kinds", False, said)]
 
 
 def test_kinds_that_were_never_solved() -> None:
-    history = [
-        {"b": (9.0, 0.0), "a": (9.0, 0.0), "c": (9.0, 5.0)},
-        {"b": (20.0, 0.3), "a": (9.0, 0.1), "c": (9.0, 5.0)},
-    ]
-    (alarm,) = kind_alarms(history)
+    (alarm,) = alarms({"a": (18, 0.0, 0.01), "b": (29, 0.015, 0.015), "c": (18, 0.5, 0.5)})
     assert (alarm.name, alarm.severe, alarm.round) == ("unsolved_kinds", False, None)
     assert alarm.sentence == "Kinds hardly ever solved all night (worked solutions would help): a, b."
 
 
 @pytest.mark.parametrize(
-    "history",
+    "rates",
     [
-        [],
-        [{"a": (20.0, 5.0)}, {"a": (20.0, 1.0)}],  # still solved sometimes
-        [{"a": (20.0, 2.0)}, {"a": (20.0, 0.0)}],  # never could
-        [{"a": (7.0, 7.0)}, {"a": (20.0, 0.0)}],  # seven tries may be luck
-        [{"a": (20.0, 10.0)}, {"a": (7.0, 0.0)}],
-        [{"a": (20.0, 0.0)}, {"a": (20.0, 10.0)}],  # learned, not forgotten
+        {},
+        {"a": (40, 0.05, 0.25)},  # still solved sometimes
+        {"a": (40, 0.0, 0.1)},  # never could
+        {"a": (7, 0.0, 1.0)},  # seven tries may be luck
+        {"a": (20, nan, 0.5)},  # not drawn at the end
+        {"a": (40, 0.5, 0.5)},  # learned, not forgotten
     ],
 )
-def test_no_alarm_without_reason(history: list[dict[str, tuple[float, float]]]) -> None:
-    assert kind_alarms(history) == []
+def test_no_alarm_without_reason(rates: Rates) -> None:
+    assert alarms(rates) == []

@@ -88,7 +88,7 @@ def test_the_report_is_posted(
 ) -> None:
     post(monkeypatch, server.url("takes"))
     ((method, kind, body),) = server.got
-    assert (method, kind) == ("POST", "application/json; charset=utf-8")
+    assert (method, kind) == ("POST", "application/json")
     assert json.loads(body) == {"text": TEXT}
     assert logged.text == ""
 

@@ -110,12 +110,6 @@ def test_a_hub_id_that_cannot_be_loaded_is_one_line(monkeypatch: pytest.MonkeyPa
     assert asked == [("Qwen/Qwen3-0.6B", "main", ["config.json", "tokenizer.json"])]
 
 
-def test_a_student_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = write_student(tmp_path / "cache")
-    monkeypatch.setattr(module, "snapshot_download", lambda *_, **__: str(source))
-    verify(enrolled(tmp_path, Path("Qwen/Qwen3-0.6B")))
-
-
 def test_a_base_model_without_a_template_gets_the_plain_one(tmp_path: Path) -> None:
     """Otherwise a server would not know how to render a conversation."""
     source = write_student(tmp_path / "mine")

@@ -16,7 +16,7 @@ from flows.commands.promote import promote_version
 from models.hf.checkpoint import DamagedCheckpointError
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, ROLLBACK, Registry
-from tasks.registry.promote import DRY_RUN, OUTCOME, accuracy_of, promote
+from tasks.registry.promote import DRY_RUN, OUTCOME, intervals_of, promote
 from tasks.stage import Artifact, commit
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
@@ -82,9 +82,10 @@ def test_the_winner_serves_and_twice_changes_nothing(
     ]
     assert versions[1].parent == versions[0].digest
     for version in versions:
-        assert version.accuracy == pytest.approx(accuracy_of(exam, version.role)[TARGET], abs=1e-4)
+        accuracies = {part: interval["accuracy"] for part, interval in intervals_of(exam, version.role).items()}
+        assert version.accuracy == pytest.approx(accuracies[TARGET], abs=1e-4)
         run = morning.tracking.client.get_model_version("student", version.version).run_id or ""
-        metrics = {f"exam/{part}": pytest.approx(value) for part, value in accuracy_of(exam, version.role).items()}
+        metrics = {f"exam/{part}": pytest.approx(value) for part, value in accuracies.items()}
         assert morning.tracking.client.get_run(run).data.metrics == metrics
     morning.promote()
     assert morning.registry.versions() == versions

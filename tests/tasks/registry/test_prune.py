@@ -158,7 +158,7 @@ def test_a_version_promoted_between_plan_and_removal_stays(school: School) -> No
     planned = plan(school.home, 2, school.registry)
     assert len(planned.goes) == 1
     school.registry.promote("1")
-    remove(school.home, planned, school.registry)
+    remove(school.home, planned)
     assert school.on_disk() == {*school.registered()} == names(loser)
 
 

@@ -3,8 +3,8 @@
 import base64
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,78 +13,56 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import InputError
 from tasks.registry.push import push
+from tests.models.support.chat_server import Reply, Request, http_server
 
 REPO = "me/my-student"
 
 
-class Hub(ThreadingHTTPServer):
+class Hub:
     """As much of the Hugging Face hub as an upload needs; it keeps what it is sent."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.calls: list[tuple[str, str, bytes]] = []
+        self.url = ""
+        self.bodies: dict[str, list[bytes]] = defaultdict(list)  # of what is posted, by path
         self.keys: set[str | None] = set()
         self.refuses = False
+        self.over = threading.Event()  # cleared, it keeps its clients waiting
+        self.over.set()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def answer(self, request: Request) -> Reply:
+        path = request.path.partition("?")[0]
+        if request.method == "POST":
+            self.over.wait()
+            self.bodies[path].append(request.body)
+            self.keys.add(request.headers.get("Authorization"))
+        if self.refuses:
+            return Reply(b'{"error": "Invalid user token."}', 401)
+        found: dict[str, Any] = {"url": f"https://huggingface.co/{REPO}"}  # the client takes no other host's
+        if request.method == "GET":
+            found = {"id": REPO, "private": True, "sha": "b" * 40, "siblings": []}
+        elif path.endswith("/preupload/main"):
+            files = json.loads(request.body)["files"]
+            found = {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in files]}
+        elif path.endswith("/commit/main"):
+            found = {"success": True, "commitOid": "a" * 40, "commitUrl": f"{self.url}/{REPO}/commit/aaa"}
+        elif path.endswith("/validate-yaml"):
+            found = {"errors": [], "warnings": []}
+        return Reply(json.dumps(found).encode())
 
     def sent(self, path: str) -> bytes:
         """The body of the only call to a path."""
-        (body,) = [body for _, called, body in self.calls if called == path]
+        (body,) = self.bodies[path]
         return body
-
-
-class Answer(BaseHTTPRequestHandler):
-    """One request's answer."""
-
-    server: Hub
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        path = self.path.partition("?")[0]
-        self.server.calls.append(("POST", path, body))
-        self.server.keys.add(self.headers.get("Authorization"))
-        if self.server.refuses:
-            self._send({"error": "Invalid user token."}, 401)
-        elif path.endswith("/preupload/main"):
-            files = json.loads(body)["files"]
-            self._send({"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in files]})
-        elif path.endswith("/commit/main"):
-            self._send({"success": True, "commitOid": "a" * 40, "commitUrl": f"{self.server.url}/{REPO}/commit/aaa"})
-        elif path.endswith("/validate-yaml"):
-            self._send({"errors": [], "warnings": []})
-        else:
-            self._send({"url": f"https://huggingface.co/{REPO}"})  # the client takes no other host's
-
-    def do_GET(self) -> None:
-        self.server.calls.append(("GET", self.path, b""))
-        found = {"id": REPO, "private": True, "sha": "b" * 40, "siblings": []}
-        self._send(*(({"error": "Invalid user token."}, 401) if self.server.refuses else (found, 200)))
-
-    def _send(self, content: Any, status: int = 200) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    server = Hub()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", server.url)
-    monkeypatch.setenv("HF_TOKEN", "hf_planted")
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    yield server
-    server.shutdown()
-    server.server_close()
+    fake = Hub()
+    with http_server(fake.answer) as fake.url:
+        monkeypatch.setenv("HF_ENDPOINT", fake.url)
+        monkeypatch.setenv("HF_TOKEN", "hf_planted")
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        yield fake
 
 
 @pytest.fixture
@@ -120,11 +98,10 @@ def test_a_hub_that_refuses_is_one_line_without_the_key(hub: Hub, checkpoint: Pa
 
 
 def test_a_hub_that_does_not_answer_is_given_up(hub: Hub, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    monkeypatch.setattr(Answer, "do_POST", lambda _: over.wait())
+    hub.over.clear()
     monkeypatch.setattr("tasks.registry.push.LIMIT", 6.0)
     failure = push.fn(checkpoint, REPO, "…")
-    over.set()
+    hub.over.set()
     assert failure == f"c0ffee was not pushed to {REPO} (the upload process had not finished after 6 s and was ended)"
 
 

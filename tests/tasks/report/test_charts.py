@@ -6,9 +6,8 @@ import sys
 from xml.etree import ElementTree
 
 import pandas as pd
-import pytest
 
-from tasks.report.charts import Picture, apart, history_curve, learning_curve
+from tasks.report.charts import Picture, history_curve, learning_curve
 from tasks.report.history import PastNight
 
 NIGHTS = [
@@ -42,18 +41,6 @@ def test_a_chart_is_text_and_lines_in_the_pages_colours() -> None:
 
 def test_the_same_night_is_drawn_with_the_same_bytes() -> None:
     assert drawn() == drawn()
-
-
-def test_what_the_curves_say() -> None:
-    learning, history = drawn()
-    assert learning.caption.startswith("The mean reward of the training completions went from 0.25 to 0.75.")
-    assert [text in learning.svg for text in ("champion 50.0 %", "candidate 52.0 %", "quiz")] == [True] * 3
-    assert "2 promotions in 3 nights." in history.caption
-    assert len(history_curve(NIGHTS * 9, "gsm8k").svg) > len(history.svg)  # more nights than labels
-
-
-def test_labels_stay_apart() -> None:
-    assert apart([0.5, 0.1, 0.52], 0.1) == pytest.approx([0.5, 0.1, 0.6])
 
 
 def test_matplotlib_is_not_imported_before_it_draws() -> None:

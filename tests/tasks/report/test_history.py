@@ -1,7 +1,6 @@
 """The report's history: which nights are in it, where it links to, and what you moved by hand between them."""
 
 import json
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -36,17 +35,6 @@ def test_nights_come_in_order_and_others_are_left_out(three_nights: Night) -> No
         PastNight("2026-11-20", True, 0.3, 0.5, 0.5 - 0.05, 0.5 + 0.05, None),
     ]
     assert [night.serving for night in found] == [0.3, 0.3, 0.5]
-
-
-def test_the_page_has_a_history_from_the_second_night_on(three_nights: Night, page: str) -> None:
-    assert "All nights so far" not in page
-    later = render(*three_nights)
-    assert "All nights so far" in later
-    assert re.findall(r'<th scope="row"><a href="(.*?)">2026-11-(\d\d)</a><small>(.*?)</small>', later) == [
-        ("../2026-11-19/report.html", "19", "not promoted"),
-        ("../2026-11-18/report.html", "18", "promoted"),
-    ]
-    assert ">−0.10</td>" in later
 
 
 def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night) -> None:

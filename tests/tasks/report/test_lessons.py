@@ -11,7 +11,7 @@ from models.lessons.pace import FixedSteps
 from tasks.monitoring.incidents import end_early
 from tasks.report.lessons import Lesson, lessons_of
 from tasks.stage import commit
-from tasks.tables import EVALUATIONS, PROPOSALS, PROPOSALS_EXAMPLE
+from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.exam import row
 from tests.tasks.doubles.night import write_config
 from tests.tasks.doubles.tables import write_stage
@@ -93,22 +93,3 @@ def test_after_a_lesson_that_was_taken_back_the_next_begins_where_it_began(full_
 def test_what_an_early_end_undid_is_left_out(full_day: Path) -> None:
     end_early(full_day, 2, "The night ended its rounds: its hours are over.", 2)
     assert [lesson.channel for lesson in lessons_of(full_day)] == ["rounds 1 to 2", "worked solutions"]
-
-
-def test_self_play_that_ended_early_counts_its_committed_round_and_its_texts(tmp_path: Path) -> None:
-    write_config(tmp_path, 'stages=[{"self_play": 5}]')
-    write_round(tmp_path, 1, 16, 2)
-    texts = [PROPOSALS_EXAMPLE | {"verdict": verdict} for verdict in ("admitted", "repeated", "unreadable", "repeated")]
-    write_stage(tmp_path / "round-01" / "select_prompts", {"proposals": (PROPOSALS, texts)})
-    write_quizzes(tmp_path, start=1, rounds=3)
-    notes = ["2 repeated texts", "1 unreadable texts"]
-    assert lessons_of(tmp_path) == [Lesson("self-play round 1", 16, 2, notes, None, (0.1, 0.3))]
-
-
-def test_without_quizzes_there_are_no_accuracies(tmp_path: Path) -> None:
-    write_config(tmp_path)
-    assert lessons_of(tmp_path) == []
-    write_round(tmp_path, 1, 16, 2)
-    write_lesson(tmp_path / "distill", {"kept": 3}, [2.0])
-    found = [Lesson("worked solutions", 3, 3, [], (2.0, 2.0), None), Lesson("round 1", 16, 2, [], None, None)]
-    assert lessons_of(tmp_path) == found

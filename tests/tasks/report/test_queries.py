@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
+from tasks.monitoring.alarms import Alarm, exam_alarms
 from tasks.report.page import render
 from tasks.report.queries import (
     benchmark_verdicts,
+    exam_verdicts,
     excluded_problems,
     flipped_answers,
-    kind_history,
     sampled_answers,
     solve_rates,
-    ungraded_answers,
-    verdict_counts,
 )
 from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, table_rows, write_table
 from tests.tasks.doubles.night import write_round
@@ -80,10 +79,10 @@ def test_solve_rates_and_verdicts_are_those_of_the_tables(night: Night) -> None:
     rates = solve_rates(night[0])
     assert (len(rates), rates["answers"].sum()) == (8, 3 * 8 * 4)
     assert rates["first"].mean() < rates["last"].mean()
-    counts = verdict_counts(night[0])
+    counts = exam_verdicts(night[0])
     parts = [(f"arithmetic-{level}", role) for level in ("1-2", "3", "4") for role in ("champion", "candidate")]
-    assert list(counts) == [("arithmetic", "training"), *parts]
-    assert sum(counts["arithmetic", "training"].values()) == 3 * 8 * 4
+    assert list(counts) == parts
+    assert sum(benchmark_verdicts(night[0])["arithmetic"].values()) == 3 * 8 * 4
     assert sum(counts["arithmetic-1-2", "candidate"].values()) == 400
 
 
@@ -93,9 +92,8 @@ def test_a_mixed_night_with_a_refill(tmp_path: Path) -> None:
     assert {verdict: n for verdict, n in counts["gsm8k"].items() if n} == {"correct": 6, "no_answer": 4}
     assert {verdict: n for verdict, n in counts["mbpp"].items() if n} == {"crashed": 2, "grader_failed": 2}
     rates = solve_rates(folder)
-    assert rates.loc["gsm8k"].tolist() == pytest.approx([10, 0.5, 4 / 6])
+    assert rates.loc["gsm8k"].tolist() == pytest.approx([10, 0.5, 4 / 6, 4 / 6])
     assert rates.loc["mbpp", ["answers", "first"]].tolist() == [2, 0.0]  # what the grader failed on is not counted
-    assert kind_history(folder) == [{"gsm8k": (10.0, 3.0)}, {"gsm8k": (8.0, 5.0)}]
     assert excluded_problems(folder) == {"gsm8k": ["gsm8k/train/7"], "mbpp": [f"mbpp/{600 + n}" for n in range(7)]}
 
 
@@ -104,7 +102,7 @@ def test_the_page_names_verdicts_and_what_was_left_out(own_night: Night) -> None
     for path in folder.glob("round-*"):
         shutil.rmtree(path)
     write_mixed_rounds(folder)
-    page = render(folder, summary)
+    page = render(folder, summary | {"verdicts": benchmark_verdicts(folder)})
     assert '<th scope="col">grader failed</th>' in page
     assert "out of memory" not in page  # never given
     assert "1 problem of gsm8k left out, since the known answer cannot be parsed: gsm8k/train/7." in page
@@ -113,10 +111,10 @@ def test_the_page_names_verdicts_and_what_was_left_out(own_night: Night) -> None
 
 def test_exam_answers_that_the_grader_failed_on(own_night: Night) -> None:
     folder, _ = own_night
-    whole = {"arithmetic-1-2": (0, 800), "arithmetic-3": (0, 200), "arithmetic-4": (0, 200)}
-    assert ungraded_answers(folder) == whole
+    assert exam_alarms(exam_verdicts(folder)) == []
     file = folder / "evaluate" / "candidate" / "evaluations.parquet"
     rows = table_rows(file, EVALUATIONS)
     rows[0] |= {"verdict": "grader_failed", "correct": None}
     write_table(file, EVALUATIONS, rows)
-    assert ungraded_answers(folder) == whole | {"arithmetic-1-2": (1, 800)}
+    said = "The grader failed on exam answers, which were left out: 1 of 400 of arithmetic-1-2 (candidate)."
+    assert exam_alarms(exam_verdicts(folder)) == [Alarm("exam_graders_failing", False, said)]

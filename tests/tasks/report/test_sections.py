@@ -3,7 +3,7 @@
 import html
 import json
 import math
-from collections.abc import Mapping
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,10 @@ import pytest
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import rank
 from tasks.journal.tables import QUARANTINE
-from tasks.report.markdown import render_markdown
+from tasks.report.markdown import render_markdown, template
 from tasks.report.page import render
 from tasks.report.queries import round_metrics
-from tasks.report.sections import (
-    day_copy_sentences,
-    journal_faults,
-    reward_model_sentences,
-    trace_remarks,
-    watch_sentences,
-)
+from tasks.report.sections import journal_faults, remarks
 from tasks.stage import commit
 from tasks.tables import write_table
 
@@ -81,43 +75,48 @@ def write_learned(night: Path, right: int) -> None:
     write_files(night / "rank_picks", ranking={"accuracy": right / 20, "right": [n < right for n in range(20)]})
 
 
+def said(night: Path) -> list[str]:
+    """The remarks of the page, paragraph by paragraph."""
+    page = template("remarks.html").render(remarks(night))
+    return [" ".join(html.unescape(text).split()) for text in re.findall(r'<p class="note">(.*?)</p>', page, re.S)]
+
+
 def test_remarks_on_worked_solutions_and_their_teacher(tmp_path: Path) -> None:
-    assert trace_remarks(tmp_path) == []
+    assert said(tmp_path) == []
     write_traces(tmp_path)
-    assert trace_remarks(tmp_path) == REMARKS
+    assert said(tmp_path) == REMARKS
+    write_files(tmp_path / "ask_teacher", asked=ASKED | {"problems": 0, "failed": {}, "stopped": None})
+    assert said(tmp_path)[-1].startswith("The teacher wise was not asked: there is no problem that")
 
 
-def test_a_reward_model_that_was_used_refused_or_not_fitted() -> None:
-    assert reward_model_sentences(fitted()) == USED
+def test_a_reward_model_that_was_used_or_refused(tmp_path: Path) -> None:
+    write_files(tmp_path / "fit_reward_model", outcome=fitted())
+    assert said(tmp_path) == [" ".join(USED)]
     refused = fitted() | {"serves": False, "reason": "that may be chance (33%)"}
-    assert reward_model_sentences(refused)[0] == "No reward model was used (38 picks): that may be chance (33%)."
-    outcome = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
-    assert reward_model_sentences(outcome) == ["No reward model was used (4 picks): fewer than 30 usable picks."]
-    assert reward_model_sentences(None) == []
+    write_files(tmp_path / "fit_reward_model", outcome=refused)
+    assert said(tmp_path) == [f"No reward model was used (38 picks): that may be chance (33%). {USED[1]}"]
+    few = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
+    write_files(tmp_path / "fit_reward_model", outcome=few)
+    assert said(tmp_path) == ["No reward model was used (4 picks): fewer than 30 usable picks."]
 
 
-@pytest.mark.parametrize(
-    ("chosen", "begun"),
-    [
-        (None, []),
-        ({"day": True, "reasons": ["It ranks better."]}, ["The night began with it: It ranks better."]),
-        ({"day": False, "reasons": []}, ["The night did not begin with it: "]),
-    ],
-)
-def test_your_day(tmp_path: Path, chosen: Mapping[str, Any] | None, begun: list[str]) -> None:
-    assert day_copy_sentences(tmp_path) == []
-    write_files(tmp_path / "replay_day", day={"lessons": 3, "learned": 2})
-    if chosen:
-        write_files(tmp_path / "choose_start", start=chosen)
-    assert day_copy_sentences(tmp_path) == ["The day copy learned 2 of 3 lessons.", *begun]
+def test_a_judge_that_stopped(tmp_path: Path) -> None:
+    judged = {"judge": "wise", "serves": False, "groups": 9, "judged": 7, "order_flips": 0.25, "stopped": "HTTP 500"}
+    accuracy = {"value": 0.5, "low": 0.2, "high": 0.8, "n": 9}
+    write_files(tmp_path / "examine_judge", outcome={**judged, "chance": 0.25, "accuracy": accuracy})
+    assert said(tmp_path) == [
+        "The judge wise was not used: it did not prove itself. It ranks your choice first in 50 % of 9 held-out picks "
+        "(95 % interval 20–80 %; chance 25 %). In 2 of them its orders disagreed, or a ranking was missing. Another "
+        "order changed its best answer in 25 % of the cases. It stopped answering: HTTP 500."
+    ]
 
 
 @pytest.mark.parametrize(("right", "watched"), [(4, False), (5, True)])
 def test_the_learned_reward_is_watched_from_five_picks_on(tmp_path: Path, right: int, watched: bool) -> None:
-    assert watch_sentences(tmp_path) == []
     write_learned(tmp_path, right)
-    _, *reasons = watch_sentences(tmp_path)
-    assert [reason[:35] for reason in reasons] == ([] if watched else ["From round 1 on the learned reward "])
+    (sentence,) = said(tmp_path)
+    assert sentence.startswith("A student can learn to please it without pleasing you")
+    assert ("From round 1 on the learned reward" in sentence) is not watched
     table = round_metrics(tmp_path)
     assert table["ranked_first"].tolist() == pytest.approx([right / 20, math.nan], nan_ok=True)
     assert table["reward/learned"].tolist() == pytest.approx([math.nan, 0.5], nan_ok=True)
@@ -132,7 +131,7 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     summary |= {"journal": journal_faults(night), "day_copy": ["The day copy learned 2 of 3 lessons."]}
     page = render(night, summary)
     for text in (*REMARKS, " ".join(USED), "The day copy learned 2 of 3 lessons."):
-        assert text in html.unescape(page)
+        assert text in " ".join(html.unescape(page).split())
     assert "<p>Journal lines that were refused and taught nothing: 7.</p>" in page
     assert "<li><code>a.jsonl:2</code>: is blank</li>" in page
     assert "<code>a.jsonl:3</code>: &lt;script&gt;xxx" in page

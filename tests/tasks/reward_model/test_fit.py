@@ -61,7 +61,7 @@ def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
     assert outcome["accuracy"]["low"] > outcome["chance"] == pytest.approx(0.2)
     assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
     assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"no_choice": 0, "too_long": 0, "refused": 0, "exam": 0, "correction": 0, "older": 0}
+    assert outcome["left_out"] == {"too_long": 0, "refused": 0, "exam": 0, "correction": 0, "older": 0}
     checkpoint = tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
     assert is_intact(checkpoint)
     assert outcome["checkpoint"] == checkpoint.name

@@ -11,10 +11,9 @@ import pytest
 
 from conf.sections.lessons import EndpointConfig
 from tasks.journal.tables import HELD_OUT
-from tasks.reward_model.examine_judge import examine_judge, figures
+from tasks.reward_model.judge_stages import examine_judge, figures, rank_by_judge
 from tasks.reward_model.learned_reward import OWNER
-from tasks.reward_model.rank_by_judge import rank_by_judge
-from tasks.tables import LEARNED, PROMPTS, RANKINGS, ROLLOUTS, read_table
+from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
 from tests.tasks.doubles.tables import prompt, rollout, write_stage
 
@@ -63,7 +62,7 @@ def test_a_judge_with_the_owners_taste_serves(tmp_path: Path) -> None:
     assert outcome["accuracy"]["value"] == 1.0
     assert (outcome["chance"], outcome["judged"], outcome["order_flips"]) == (0.25, 12, 0.0)
     assert figures(outcome)["judge/accuracy"] == 1.0
-    assert len(read_table(tmp_path / "examine_judge" / "rankings.parquet", RANKINGS)) == 12 * 3
+    assert outcome["asked"] == 12 * 3
 
 
 @pytest.mark.parametrize(
@@ -122,8 +121,5 @@ def test_completions_of_the_owners_prompts_are_ranked_and_with_ties_all(tmp_path
     learned = read_table(folder / "learned.parquet", LEARNED).learned.tolist()
     assert learned[2:] == [0.0, 1.0, 0.0]
     assert learned[:2] == ([0.0, 1.0] if ties else [pytest.approx(math.nan, nan_ok=True)] * 2)
-    rankings: Any = read_table(folder / "rankings.parquet", RANKINGS)
-    assert set(rankings.group) == ({0, 1} if ties else {1})
-    own = rankings[rankings.group == 1]
-    assert set(own.ranking) == {"[[3], [2]]"}  # samples, the better first
-    assert len(own) == 3
+    judged = json.loads((folder / "judged.json").read_text())
+    assert (judged["groups"], judged["asked"]) == ((2, 6) if ties else (1, 3))

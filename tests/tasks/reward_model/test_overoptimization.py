@@ -104,13 +104,6 @@ def test_each_block_is_compared_with_its_own_start() -> None:
     assert "from 0.05 to 0.55 by round 7" in alarm.sentence
 
 
-def test_windows_do_not_overlap() -> None:
-    assert risen(rounds(1, 2, 3))[0] == (1, 3)
-    assert risen(rounds(1, 2, 3, 4, 5))[0] == (1.5, 4.5)
-    assert risen(rounds(1, 2, 3, 4, 5, 6, 7, 8))[0] == (2, 7)
-    assert risen([*rounds(1, 2), {}, *rounds(4, 5)])[0] == (1.5, 4.5)
-
-
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
 def test_the_p_value_is_the_binomial_tail(pairs: list[tuple[bool, bool]]) -> None:
     before, after = [was for was, _ in pairs], [now for _, now in pairs]

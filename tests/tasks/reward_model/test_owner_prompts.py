@@ -67,7 +67,7 @@ def test_each_conversation_once_from_all_three_tables(tmp_path: Path, student: P
         feedback=[said("Hi"), said("Bye")],
     )
     assert sorted(table.question) == ["Bye", "Hi", "Who are you?"]
-    assert counts == {"prompts": 3}
+    assert counts == {"lines": 5, "used": 3, "exam": 0, "too_long": 0}
     assert table.problem_id.is_unique
     tokenizer = load_tokenizer(student)
     for row in table.to_dict("records"):
@@ -82,14 +82,14 @@ def test_what_is_left_out_and_why(tmp_path: Path, student: Path) -> None:
         0.07,
         60,
         preferences=[said("How are you?").replace(": ", ":"), said("Fine")],  # the hash of the first is below 0.07
-        corrections=[said("Please: noah has\n20 Stamps.  How many are left? Thanks"), said("Hi", "Hello!")],
+        corrections=[said("Please: noah has\n20 Stamps.  How many are left? Thanks")],
         feedback=[system, said("x" * 60)],
     )
     assert list(table.question) == ["Fine"]
-    assert counts == {"prompts": 1, "held_out": 1, "exam": 1, "unanswered": 1, "refused": 1, "too_long": 1}
+    assert counts == {"lines": 5, "used": 1, "held_out": 1, "exam": 1, "refused": 1, "too_long": 1}
 
 
 def test_a_day_without_prompts(tmp_path: Path, student: Path) -> None:
     table, counts = find(tmp_path, student)
     assert table.empty
-    assert counts == {}
+    assert set(counts.values()) == {0}

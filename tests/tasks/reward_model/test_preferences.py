@@ -57,14 +57,6 @@ def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
     assert (found[4].chosen, found[4].weight) == (1, 1.0)
 
 
-@pytest.mark.parametrize("responses", [["same"], ["", ""]])
-def test_two_different_answers_make_a_choice(tmp_path: Path, student: Path, responses: list[str]) -> None:
-    rows = [preference("Why?", [*responses, responses[0]], 0)]
-    day = write_stage(tmp_path / "day", {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])})
-    found = split(student, list(choices(day.folder)))
-    assert (len(found), found.left_out["no_choice"]) == (0, 1)
-
-
 def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
     whole = LONGEST - len("User: Why?\nAssistant:") - 1
     assert len(split(student, [Choice(asked("Why?"), ["x", "y" * whole], 0, DATE)])) == 1

@@ -92,7 +92,7 @@ def test_shuffled_picks_are_refused_and_nothing_is_kept(tiny_student: Path, tmp_
     for seed in range(20):
         chance = random.Random(seed)
         shuffled = [replace(pick, chosen=chance.randrange(5)) for pick in tiny_picks(140, seed=100 + seed)]
-        fitted = fit_reward_model(tiny_student, shuffled[:80], shuffled[80:], quick, TRAINER, seed, tmp_path)
+        fitted = fit_reward_model(tiny_student, shuffled[:80], [], shuffled[80:], quick, TRAINER, seed, tmp_path)
         refused += fitted.ranking.refusal is not None
         assert (fitted.checkpoint is None) == (fitted.ranking.refusal is not None)
     assert refused >= 18

@@ -9,7 +9,7 @@ import pytest
 from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
 from rewards.data.benchmarks import configured
-from tasks.rollouts.episodes import Episode, Game, game
+from tasks.rollouts.episodes import Episode, Game
 from tests.rewards.countdown import Countdown
 
 HERE = "tests.tasks.rollouts.test_episodes"
@@ -58,14 +58,14 @@ def first_turn(opened: Game, played: list[Episode], quiet: float = 120.0) -> lis
 )
 def test_a_broken_environment_is_one_line(name: str, message: str) -> None:
     benchmark, played = begun(name)
-    with game(benchmark) as opened, pytest.raises(InputError, match=message):
+    with Game(benchmark) as opened, pytest.raises(InputError, match=message):
         first_turn(opened, played, quiet=1.0 if name == "Hangs" else 120.0)
 
 
 def test_a_users_environment_answers_from_another_process() -> None:
     benchmark = configured(BenchmarkConfig(name="tests.rewards.countdown:Countdown"))
     played = [Episode(problem, 0, 0, []) for problem in benchmark.problems("train")]
-    with game(benchmark) as opened:
+    with Game(benchmark) as opened:
         steps = first_turn(opened, played)
         assert opened._worker is not None
         assert opened._worker.running

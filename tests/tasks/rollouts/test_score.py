@@ -11,7 +11,6 @@ import pytest
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
-from rewards.arithmetic import Arithmetic
 from rewards.data.benchmarks import configured
 from rewards.verifier import Attempt, Problem
 from tasks.rollouts.grade import scores_of
@@ -43,7 +42,7 @@ def run(
         rows = [key | {"learned": reward} for key, reward in zip(keys, learned, strict=True)]
         judged = write_stage(folder / "judge", {"learned": (LEARNED, rows)})
         with_learned = {"learned": judged, "learned_reward": LearnedRewardConfig()}
-    asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)}, selection={"arms": {}})
+    asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
     scored = folder / "score"
     scored.mkdir()
@@ -266,9 +265,3 @@ def test_a_users_grader_runs_in_a_child_that_may_hang_or_die(own: str, monkeypat
     (hung,) = scores_of(benchmark, attempts("hang"))
     assert (hung.reward, hung.verdict) == (None, "grader_failed")
     assert hung.detail == "the grader process had not finished after 3 s and was ended"
-
-
-def test_a_built_in_benchmark_needs_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.rollouts.grade.call_once", None)
-    (problem, *_) = Arithmetic().problems("test")
-    assert scores_of(Arithmetic(), [Attempt(problem, f"#### {problem.truth}")])[0].verdict == "correct"

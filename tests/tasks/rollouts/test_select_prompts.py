@@ -16,10 +16,10 @@ from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
 from models.hf.loading import load_tokenizer
 from rewards.arithmetic import Arithmetic
-from tasks.rollouts.draw import expected_signal, kind_weights, shares
+from tasks.rollouts.draw import expected_signal, shares
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact
-from tasks.tables import ARMS, OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
+from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
 from tests.tasks.doubles.tables import solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
@@ -72,25 +72,6 @@ def gsm8k(folder: Path, problems: int, question: str = "How many?") -> Benchmark
         rows = [{"question": f"{question} {n}", "answer": f"#### {n}"} for n in range(problems)]
         (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return BenchmarkConfig(name="gsm8k", source=str(folder))
-
-
-def test_weights_by_hand() -> None:
-    # p(1 − p): 0.25, 0, 0.09, of 0.34 in all; three kinds share the 0.3 evenly
-    found = kind_weights(["half", "never", "often"], {"half": 0.5, "never": 0.0, "often": 0.9}, 0.3)
-    assert found == pytest.approx([0.7 * 0.25 / 0.34 + 0.1, 0.1, 0.7 * 0.09 / 0.34 + 0.1])
-    assert kind_weights(["new", "half"], {"half": 0.5}, 0.3) == [0.5, 0.5]
-    assert kind_weights(["never", "always"], {"never": 0.0, "always": 1.0}, 0.3) == [0.5, 0.5]
-    assert kind_weights(["never", "half"], {"never": 0.0, "half": 0.5}, 0.0) == [0.0, 1.0]
-    assert kind_weights([], {}, 0.3) == []
-    assert kind_weights(["hardly", "ever"], {"hardly": 5e-324, "ever": 5e-324}, 0.3) == [0.5, 0.5]  # no bits to lose
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
-def test_weights_are_probabilities_with_a_floor(solved: list[float], exploration: float) -> None:
-    kinds = [str(number) for number in range(len(solved))]
-    found = kind_weights(kinds, dict(zip(kinds, solved, strict=True)), exploration)
-    assert sum(found) == pytest.approx(1)
-    assert min(found) >= exploration / len(kinds) - 1e-12
 
 
 def test_expected_signal_by_hand() -> None:
@@ -148,47 +129,18 @@ def test_no_exam_problem_is_ever_drawn(tmp_path: Path, student: Path) -> None:
     assert not set(excluded) & set(again.problem_id)
 
 
-def drawn_kinds(tmp_path: Path, student: Path, solve_rates: Artifact, exploration: float) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for number in range(20):
-        folder = tmp_path / f"{exploration}-{number}"
-        table = select(folder, student, solve_rates=solve_rates, exploration=exploration, seed=f"round {number}")
-        counts.update(table.kind)
-    return counts
-
-
-def test_a_kind_that_is_never_solved_keeps_its_share(tmp_path: Path, student: Path) -> None:
-    solve_rates = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
-    with_share = drawn_kinds(tmp_path, student, solve_rates, 0.3)
-    expected = 800 * 0.3 / len(KINDS)  # 18 of 800
-    for kind in ("arithmetic/2/gain-lose", "arithmetic/1/plus"):
-        assert 0.4 * expected < with_share[kind] < 2 * expected
-    without = drawn_kinds(tmp_path, student, solve_rates, 0.0)
-    assert without["arithmetic/2/gain-lose"] == without["arithmetic/1/plus"] == 0
-    assert sum(without.values()) == 800
-
-
 @pytest.mark.parametrize("choice", ["signal", "even"])
 def test_another_choice_draws_by_the_estimates_of_its_arms(tmp_path: Path, student: Path, choice: Choice) -> None:
     """All signal so far came from one of thirteen kinds; `even` does not care."""
-    arms = [
-        {"arm": kind, "choice": choice, "drawn": 1, "tokens": 10, "probability": None, "signal": None, "solved": None}
-        | {"estimate": None if choice == "even" else float(kind == "arithmetic/1/plus")}
-        for kind in KINDS
-    ]
-    before = write_stage(tmp_path / "score", {"arms": (ARMS, arms), "solve_rates": (SOLVE_RATES, [])})
-    select(tmp_path / "drawn", student, solve_rates=before, exploration=0.2, choice=choice, count=10)
-    found = json.loads((tmp_path / "drawn" / "selection.json").read_text())["arms"]
-    if choice == "even":
-        assert found == pytest.approx(dict.fromkeys(found, 1 / len(found)))
-    else:
-        assert found["arithmetic/1/plus"] > 0.7
+    arms = {kind: {"drawn": 1, "signal": None, "estimate": float(kind == "arithmetic/1/plus")} for kind in KINDS}
+    before = write_stage(tmp_path / "score", {"solve_rates": (SOLVE_RATES, [])}, arms=arms)
+    table = select(tmp_path / "drawn", student, solve_rates=before, exploration=0.1, choice=choice)
+    share = (table.kind == "arithmetic/1/plus").mean()
+    assert share < 0.3 if choice == "even" else share > 0.7
 
 
 def selection(folder: Path) -> dict[str, float]:
-    found = json.loads((folder / "selection.json").read_text())
-    assert sum(found.pop("arms").values()) == pytest.approx(1.0)
-    return found
+    return json.loads((folder / "selection.json").read_text())
 
 
 def test_the_solve_rates_predict_the_share_with_signal(tmp_path: Path, student: Path) -> None:
@@ -196,11 +148,7 @@ def test_the_solve_rates_predict_the_share_with_signal(tmp_path: Path, student: 
     half = 1 - 2 * 0.5**8
     solved = rates(tmp_path / "rates", **{"gain-lose": 0.0, "plus": 1.0})
     select(tmp_path / "weighted", student, solve_rates=solved, exploration=0.0)
-    assert selection(tmp_path / "weighted") == {
-        "drawn": 40,
-        "expected_signal_share": pytest.approx(half),
-        "even_signal_share": pytest.approx(half * 11 / 13),
-    }
+    assert selection(tmp_path / "weighted") == {"drawn": 40, "expected_signal_share": pytest.approx(half)}
     table = select(tmp_path / "even", student, solve_rates=solved, exploration=1.0)
     learnable = sum(kind.split("/")[2] not in ("gain-lose", "plus") for kind in table.kind)
     assert selection(tmp_path / "even")["expected_signal_share"] == pytest.approx(half * learnable / 40)

@@ -13,8 +13,8 @@ from models.lessons.on_policy_distillation import teacher_logprobs
 from models.rollout import Rollout
 from tasks.rollouts.teacher_advantages import credit_by_teacher, find_teacher
 from tasks.stage import Artifact, commit
-from tasks.tables import ADVANTAGES, read_table, write_rollouts
-from tasks.training.update import advantages_by_sample
+from tasks.tables import write_rollouts
+from tasks.training.update import read_advantages
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.workers import InProcessWorker
@@ -49,7 +49,7 @@ def test_every_token_has_an_advantage(tmp_path: Path, teacher: Path) -> None:
     rollouts[1] = dataclasses.replace(unknown, sampler_logprobs=[math.nan])
     rollouts[2] = dataclasses.replace(empty, token_ids=[], sampler_logprobs=[], loss_mask=[])
     artifact = credited(tmp_path, rollouts, teacher)
-    found = advantages_by_sample(read_table(artifact.folder / "advantages.parquet", ADVANTAGES))
+    found = read_advantages(artifact.folder)
     scored = teacher_logprobs(teacher, CONFIG, rollouts)
     for row in (0, 3):
         expected = [q - p for q, p in zip(scored[row], rollouts[row].sampler_logprobs, strict=True)]

@@ -63,10 +63,7 @@ def passes(night: Path, rewards: list[list[list[float | None]]], selections: lis
 
 
 def test_a_round_with_a_refill(tmp_path: Path) -> None:
-    selections = [
-        {"drawn": 2, "expected_signal_share": 0.5, "even_signal_share": 0.25},
-        {"drawn": 1, "expected_signal_share": 0.8, "even_signal_share": 0.4},
-    ]
+    selections = [{"drawn": 2, "expected_signal_share": 0.5}, {"drawn": 1, "expected_signal_share": 0.8}]
     found = round_metrics(passes(tmp_path, [[[1.0, 0.0], [0.0, None]], [[1.0, 1.0]]], selections), TRAINED)
     known = {name: value for name, value in found.items() if value or not name.startswith("verdicts/")}
     assert known == pytest.approx(
@@ -75,7 +72,6 @@ def test_a_round_with_a_refill(tmp_path: Path) -> None:
             "replaced_groups": 1,
             "probe_difference": 0.02,
             "expected_signal_share": (2 * 0.5 + 0.8) / 3,
-            "even_signal_share": (2 * 0.25 + 0.4) / 3,
             "signal_share": 1 / 3,
             "groups": 3,
             "useful_groups": 1,
@@ -105,13 +101,6 @@ def test_a_round_with_a_refill(tmp_path: Path) -> None:
         }
     )
     assert found["verdicts/arithmetic/timeout"] == found["verdicts/gsm8k/wrong"] == 0
-
-
-def test_without_solve_rates_in_one_pass_no_signal_is_predicted(tmp_path: Path) -> None:
-    selections = [{"drawn": 1}, {"drawn": 1, "expected_signal_share": 0.8, "even_signal_share": 0.4}]
-    found = round_metrics(passes(tmp_path, [[[1.0, 0.0]], [[1.0, 1.0]]], selections), TRAINED)
-    assert not {"expected_signal_share", "even_signal_share"} & found.keys()
-    assert (found["refills"], found["replaced_groups"]) == (1, 1)
 
 
 def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from conf.storage.home import Home
 from models.optim.trainer_state import NOTE
 from models.rollout import Rollout
 from tasks.stage import Artifact, committed
-from tasks.tables import ADVANTAGES, ROLLOUTS, read_table, write_table
+from tasks.tables import ADVANTAGES, ROLLOUTS, write_table
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
-from tasks.training.update import UpdateChangedError, UpdateResources, advantages_by_sample, checkpoint, update
+from tasks.training.update import UpdateChangedError, UpdateResources, checkpoint, read_advantages, update
 from tasks.workers.worker import WorkerDiedError
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.tables import write_stage
@@ -34,7 +34,7 @@ def test_advantages_are_the_tokens_own_where_there_are_some(tmp_path: Path) -> N
         for sample, (advantage, tokens) in enumerate([(0.5, [0.25, -1.0]), (None, [1.0]), (-0.5, None), (None, None)])
     ]
     write_table(tmp_path / "advantages.parquet", ADVANTAGES, table)
-    found = advantages_by_sample(read_table(tmp_path / "advantages.parquet", ADVANTAGES))
+    found = read_advantages(tmp_path)
     ungraded: Any = found.pop((3, 3))
     assert math.isnan(ungraded)
     assert found == {(3, 0): [0.25, -1.0], (3, 1): [1.0], (3, 2): -0.5}

@@ -9,7 +9,7 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from flows.run.estimate import seconds_left
+from flows.run.history import seconds_left
 from tasks.monitoring.incidents import end_early
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"

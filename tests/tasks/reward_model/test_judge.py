@@ -6,11 +6,19 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tasks.reward_model.judge_prompts import agreement, rank
+from tasks.reward_model.judge import agreement, ranking_of, requests, scores
 
 ANSWERS = ["fair", "good, and quite long for an answer", "bad", "good"]
 WORTH = {"good": 2, "fair": 1, "bad": 0}
 SHOWN = re.compile(r'<answer id="(.+?)">(.*?)</answer>', re.DOTALL)
+
+
+def rank(question: str, answers: Sequence[str], ask: Callable[[str], str]) -> list[float] | None:
+    """Let a judge rank the answers as a night does."""
+    different = list(dict.fromkeys(answers))
+    rankings = [ranking_of(ask(request.text), request.ids) for request in requests(question, different)]
+    found = scores(rankings, len(different))
+    return None if found is None else [found[different.index(answer)] for answer in answers]
 
 
 def judge(order: Callable[[list[tuple[str, str]]], list[list[str]]], around: str = "{}") -> Callable[[str], str]:
@@ -34,7 +42,7 @@ EXPECTED = [pytest.approx(1 / 3), pytest.approx(5 / 6), 0.0, pytest.approx(5 / 6
 
 def test_an_honest_judge_ranks_by_worth_whatever_the_order_and_ties_share_a_score() -> None:
     for seed in range(5):
-        assert rank("Q", ANSWERS, judge(honest), seed=seed) == EXPECTED
+        assert rank(f"Q{seed}", ANSWERS, judge(honest)) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -71,8 +79,8 @@ def test_a_judge_that_goes_by_places_is_not_trusted(count: int, seed: int) -> No
     answers = [f"answer {n}" for n in range(count)]
     in_place = judge(lambda shown: [[name] for name, _ in shown])
     the_first = judge(lambda shown: [[shown[0][0]], [name for name, _ in shown[1:]]])
-    assert rank("Q", answers, in_place, seed=seed) is None
-    assert rank("Q", answers, the_first, seed=seed) is None
+    assert rank(f"Q{seed}", answers, in_place) is None
+    assert rank(f"Q{seed}", answers, the_first) is None
 
 
 def test_a_judge_that_goes_by_length_is_consistent_so_only_held_out_picks_can_find_it_out() -> None:
@@ -83,20 +91,6 @@ def test_a_judge_that_goes_by_length_is_consistent_so_only_held_out_picks_can_fi
 
 def test_a_judge_that_finds_all_equal_gives_no_preference() -> None:
     assert rank("Q", ANSWERS, judge(by(lambda answer: 0))) == [0.5] * 4
-
-
-@pytest.mark.parametrize("error", [TimeoutError("no answer in 60 s"), RuntimeError("budget_tokens is spent")])
-def test_a_time_out_or_a_spent_budget_in_any_order_leaves_the_group_unjudged(error: Exception) -> None:
-    asked: list[str] = []
-
-    def ask(text: str) -> str:
-        asked.append(text)
-        if len(asked) == 2:
-            raise error
-        return judge(honest)(text)
-
-    assert rank("Q", ANSWERS, ask) is None
-    assert len(asked) == 2  # no further request is paid for
 
 
 def test_equal_answers_are_shown_once_and_share_a_score() -> None:

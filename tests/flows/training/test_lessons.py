@@ -1,8 +1,6 @@
 """Lessons of worked solutions: all sources make one lesson, and the student's own answers another."""
 
 import json
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +9,9 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
-from flows.run.progress import read_progress
-from flows.training.distillation import _announced, learn_own_answers, learn_traces
+from flows.training.lessons import Lessons
 from models.hf.checkpoint import keep
-from models.lessons.pace import Pace, fix_steps
+from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
 from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
 from tasks.workers.worker import Worker
@@ -31,7 +28,7 @@ UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # held out by its hash
 def night(tmp_path: Path, trainer: Worker) -> Callable[..., Night]:
     def make(*settings: str) -> Night:
         small = "distill={steps: 3, batch_size: 1, learning_rate: 0.01}"
-        stages = "stages=[distill, {grpo: 2}, self_distill]"
+        stages = "stages=[distill, {grpo: 1}, self_distill, {grpo: 1}]"
         config = load_night(STARTER, [small, stages, "engine.max_model_len=128", "student.system=null", *settings])
         night = Night(Home(tmp_path / "school"), DATE, config)
         night.trainer = trainer
@@ -65,7 +62,8 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         day = write_stage(home.night(DATE) / "freeze_journal", tables)
         before = champion(home)
         plenty = Pace(1e6, tmp_path / "pace.json")
-        after = learn_traces(tonight, day, 0, before, exam, pace=plenty)
+        lessons, step = Lessons(tonight, day, exam), tonight.config.steps[0]
+        after = lessons.teach(step, before, plenty)
         assert len(server.requests) == 1
     assert after != before
     assert (after / "config.json").exists()
@@ -77,30 +75,19 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
     }
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 3
     assert json.loads((tonight.folder / "distill" / "pace.json").read_text())["steps"] == 3
-    assert learn_traces(tonight, day, 0, before, exam) == after  # committed: the teacher is not asked again
+    assert lessons.teach(step, before) == after  # committed: the teacher is not asked again
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:
     tonight = night()
     before = champion(tonight.home)
-    assert learn_own_answers(tonight, 1, before, ()) == before  # no answers yet
+    lessons = Lessons(tonight, write_stage(tonight.folder / "freeze_journal", {}), ())
+    step = tonight.config.steps[2]
+    assert lessons.teach(step, before) == before  # no answers yet
     right = ("#### 12", 1.0)
     write_round(tonight.folder / "round-01", {"7 + 5?": [right, WRONG, WRONG], "7 + 6?": [WRONG, WRONG]})
     write_round(tonight.folder / "round-02", {"7 + 7?": [right, WRONG, WRONG]})
-    after = learn_own_answers(tonight, 1, before, ())
+    after = lessons.teach(step, before)
     assert after != before
     assert json.loads((tonight.folder / "self_distill" / "counts.json").read_text())["kept"] == 1
-    assert learn_own_answers(tonight, 1, before, ()) == after
-
-
-def test_the_number_of_steps_is_shown_while_the_lesson_goes_on(night: Callable[..., Night], tmp_path: Path) -> None:
-    tonight, pace = night(), Pace(284.0, tmp_path / "pace" / "distill.json")
-    tonight.folder.mkdir(parents=True)
-    with _announced(tonight, "distill-2", pace):
-        fix_steps(pace, 48, 11.8)  # as the trainer does, in its process
-        for _ in range(300):
-            if progress := read_progress(tonight.folder, os.getpid()):
-                break
-            time.sleep(0.1)
-    assert progress is not None
-    assert progress["stage"] == "distill-2 · 24 of 48 steps: this machine needs 11.8 s a step"
+    assert lessons.teach(step, before) == after

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.monitoring.alarms import Alarm
-from tasks.monitoring.disk_space import bytes_of_a_round, disk_alarms
+from tasks.monitoring.alarms import bytes_of_a_round, disk_alarms
 
 GB = 10**9
 
@@ -16,11 +15,6 @@ def test_both_sides_of_the_thresholds(room: int, severe: bool | None) -> None:
     assert [(alarm.name, alarm.severe, alarm.round) for alarm in found] == (
         [] if severe is None else [("disk_short", severe, 4)]
     )
-
-
-def test_the_sentence() -> None:
-    said = "The disk is running short: after round 4 there are 3.5 GB for rounds, which need 4.0 GB at a time."
-    assert disk_alarms(7 * GB // 2, 2 * GB, 4) == [Alarm("disk_short", True, said, 4)]
 
 
 def test_a_round_writes_as_much_as_the_last_one(tmp_path: Path) -> None:

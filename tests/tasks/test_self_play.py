@@ -12,9 +12,7 @@ from conf.sections.stages import SelfPlayConfig
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt
-from tasks.self_play.admit import admit
-from tasks.self_play.ask import ask_for_problems
-from tasks.self_play.credit import credit_questions, question_reward
+from tasks.self_play import admit, ask_for_problems, credit_questions, question_reward
 from tasks.stage import Artifact
 from tasks.tables import ADVANTAGES, NUMBERED, PROMPTS, PROPOSALS, ROLLOUTS, SCORES, read_table
 from tests.tasks.doubles.tables import rollout, score, write_stage

@@ -1,0 +1,25 @@
+"""Whole nights, each in a home of its own."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs.school import make
+from benchmarks.machine.child import json_of
+from benchmarks.nights.timed import DATE
+from conf.load import STARTER
+
+
+def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = DATE) -> dict[str, Any]:
+    """Run a night, resume an interrupted one, or read a finished one; return its summary.
+
+    It also has the night's `folder` and the `minutes` of the whole command, None if that was interrupted.
+    """
+    folder, note, started = home / "nights" / date, home / f"minutes-{date}.txt", time.monotonic()
+    begun = folder.exists()
+    arguments = ["--json", "--config", str(config), "--date", date, *(f"--set={setting}" for setting in settings)]
+    environment = {"NIGHTSCHOOL_HOME": str(make(home).resolve())}
+    summary = json_of("flows", "night", *arguments, environment=environment)
+    if not begun:
+        note.write_text(str((time.monotonic() - started) / 60))
+    return summary | {"folder": folder, "minutes": float(note.read_text()) if note.exists() else None}

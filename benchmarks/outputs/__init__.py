@@ -1,0 +1,1 @@
+"""How the benchmarks show what they measured: tables and pictures."""

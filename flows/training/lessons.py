@@ -1,0 +1,204 @@
+"""The night's lessons: worked solutions, the student's own answers, and the owner's feedback."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from conf.schema import NightConfig
+from conf.sections.lessons import LessonConfig
+from conf.sections.stages import Step
+from flows.run.budget import end_of_asking
+from flows.run.context import Night, log
+from models.lessons.pace import Pace, read_steps
+from tasks.distillation.attempts import rounds_of
+from tasks.distillation.distill import distill
+from tasks.distillation.import_traces import import_traces
+from tasks.distillation.query_teacher import ask_teacher
+from tasks.distillation.reference_solutions import reference_solutions
+from tasks.distillation.rehearsal import rehearsal
+from tasks.distillation.self_distill import own_answers
+from tasks.journal.tables import TRACES
+from tasks.reward_model.preferences import openings_held_out
+from tasks.rollouts.episodes import Player
+from tasks.stage import Artifact, Stage, committed, run_name
+from tasks.tables import read_table
+from tasks.training.feedback import corrections, feedback, picks, words
+
+TABLE = "traces.parquet"
+LESSONS = "lessons"  # the folder of the stages of the owner's feedback
+OWN_ANSWERS_RATE = 5e-6  # much more ruins a student
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """The night's lessons.
+
+    `journal`: the frozen day. `exam_questions`: those that no lesson may learn. `trained`: whether an earlier night has
+    trained the student; then it learns only those worked solutions that it fails, at a gentler rate.
+    """
+
+    night: Night
+    journal: Artifact
+    exam_questions: tuple[str, ...]
+    trained: bool = False
+
+    def teach(self, step: Step, checkpoint: Path, pace: Pace | None = None) -> Path:
+        """Teach a step's lesson. Returns its checkpoint, or the same one where there was nothing to learn.
+
+        `pace`: the lesson's share of the night's hours; None: it takes all steps.
+        """
+        if step.kind == "lessons":
+            teach = partial(self._feedback, checkpoint, pace)
+            return self.night.edges.run_nested("feedback", step.path, teach, checkpoint)
+        if step.kind == "distill":
+            return self._worked_solutions(step, checkpoint, pace)
+        return self._own_answers(step, checkpoint, pace)
+
+    def _worked_solutions(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
+        """Distil all worked solutions of the night. The scores of the rounds before choose what a teacher is asked."""
+        night, config, traces, started = self.night, self.night.config, [self.journal], time.perf_counter()
+        lesson, answering, rehearsed = config.distill, None, None
+        if lesson.steps:
+            traces += self._further_traces(step)
+            rehearsed = self._rehearsed(step, traces, checkpoint)
+        if self.trained:
+            lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
+            answering = Player(
+                checkpoint, config.student, config.sampler, night.engine, config.grpo.max_completion_tokens, 0.0
+            )
+        return self._learn(
+            distill,
+            step.path,
+            checkpoint,
+            traces=tuple(traces),
+            unseen=openings_held_out(self.journal.folder),
+            drawn_by=self._seed(step.path),
+            config=lesson,
+            sandbox=config.sandbox,
+            benchmarks=config.benchmarks,
+            rehearsed=rehearsed,
+            answering=answering,
+            pace=pace and pace.left(started),  # without what teacher and rehearsal took
+        )
+
+    def _rehearsed(self, step: Step, traces: Sequence[Artifact], checkpoint: Path) -> Artifact | None:
+        """Return the student's own answers to everyday prompts, where there is something to learn beside them."""
+        config = self.night.config
+        if not config.distill.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
+            return None
+        return self.night.run(
+            rehearsal,
+            step.path.replace("distill", "rehearsal"),
+            count=round(config.distill.rehearsal * config.distill.steps * config.distill.batch_size),
+            checkpoint=checkpoint,
+            student=config.student,
+            config=config.sampler,
+            max_completion_tokens=config.grpo.max_completion_tokens,
+            seed=config.seed,
+            engine=self.night.engine,
+        )
+
+    def _further_traces(self, step: Step) -> Iterator[Artifact]:
+        """Yield the traces of the configured files, of the benchmarks themselves, and of a teacher."""
+        night, config = self.night, self.night.config.distill
+        if config.files:
+            yield night.run(import_traces, "import_traces", files=config.files)
+        if config.reference_solutions:
+            yield night.run(
+                reference_solutions,
+                "reference_solutions",
+                sources=night.config.benchmarks,
+                sandbox=night.config.sandbox,
+                count=config.reference_solutions,
+                seed=self._seed("reference_solutions"),
+            )
+        if config.teacher is not None:
+            yield night.run(
+                ask_teacher,
+                step.path.replace("distill", "ask_teacher"),
+                config=config.teacher,
+                exam_questions=self.exam_questions,
+                cache=night.home.teacher,
+                until=end_of_asking(night.hours, night.config, night.folder, night.last),
+                **self._attempts(step),
+            )
+
+    def _own_answers(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
+        """Distil the student's correct answers to hard problems, from the rounds before and earlier nights."""
+        config = self.night.config
+        answers = self.night.run(
+            own_answers,
+            f"{step.path}_answers",
+            per_problem=config.distill.traces_per_problem,
+            **self._attempts(step),
+        )
+        return self._learn(
+            distill,
+            step.path,
+            checkpoint,
+            traces=(answers,),
+            unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
+            drawn_by=self._seed(step.path),
+            config=config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
+            sandbox=config.sandbox,
+            benchmarks=config.benchmarks,
+            pace=pace,
+        )
+
+    def _feedback(self, checkpoint: Path, pace: Pace | None) -> Path:
+        """Learn from every channel that is switched on, in order. Returns the last checkpoint.
+
+        `pace`: the seconds that all channels together may take; each one gets an even share of what is left.
+        """
+        started, on = time.perf_counter(), channels(self.night.config)
+        for number, (channel, lesson) in enumerate(on):
+            self.night.rest_engine()
+            share = None if pace is None else pace.left(started).share(len(on) - number, channel.name)
+            path = f"{LESSONS}/{channel.name}"
+            checkpoint = self._learn(channel, path, checkpoint, day=self.journal, pace=share, config=lesson)
+        return checkpoint
+
+    def _learn(self, lesson: Stage, path: str, checkpoint: Path, **inputs: Any) -> Path:
+        """Run a lesson on a checkpoint. Returns the new one, or the same where there was nothing to learn."""
+        night, pace = self.night, inputs.get("pace")
+        learned = night.make_checkpoint(
+            lesson,
+            path,
+            checkpoint=checkpoint,
+            trainer_config=night.config.trainer,
+            student=night.config.student,
+            exam_questions=self.exam_questions,
+            max_tokens=night.config.engine.max_model_len,
+            checkpoints=night.home.checkpoints,
+            trainer=night.trainer,
+            **inputs,
+        )
+        if pace and (fixed := read_steps(pace.file)) and fixed.steps < fixed.planned:
+            log.info("%s: %s", run_name(path), fixed.sentence)
+        return learned
+
+    def _attempts(self, step: Step) -> dict[str, Any]:
+        """Return what stages take that look for attempts in rounds: tonight's before a step, and earlier nights'."""
+        night, before = self.night, step.rounds.start - 1
+        scored = (committed(folder / "score") for folder in rounds_of(night.folder, before))
+        return {
+            "model": night.config.name,
+            "scores": tuple(one for one in scored if one),
+            "upto": before,
+            "date": night.date,
+            "night": night.folder,
+            "nights": night.home.nights,
+        }
+
+    def _seed(self, path: str) -> str:
+        """Return the seed of a draw of examples; it differs from lesson to lesson."""
+        return f"{self.night.config.seed} {self.night.date} {path}"
+
+
+def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
+    """Return the channels that are switched on, each with its configuration, in the order in which they are learned."""
+    known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
+    return [(known[name], getattr(config.lessons, name)) for name in config.channels]

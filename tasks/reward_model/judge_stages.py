@@ -1,0 +1,104 @@
+"""The judge's stages: it proves itself on the owner's held-out picks, and ranks a round's completions."""
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from conf.sections.lessons import EndpointConfig
+from models.lessons.ranking import exact_interval, hit
+from tasks.journal.tables import HELD_OUT
+from tasks.reward_model.judge import Group, Local, judge_groups, question_of
+from tasks.reward_model.learned_reward import OWNER
+from tasks.rollouts.sample import sampled_rollouts
+from tasks.stage import Artifact, stage
+from tasks.tables import LEARNED, PROMPTS, numbering, read_table, table_rows, write_table
+
+
+@stage(resources=("cache", "until", "local"))
+def examine_judge(
+    folder: Path,
+    *,
+    reward_model: Artifact,
+    endpoint: EndpointConfig,
+    picks: int,
+    date: str,
+    cache: Path,
+    until: float,
+    local: Local | None,
+) -> None:
+    """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
+
+    It may if the share of picks that it ranks first, where a pick that it does not judge counts as a guess, has a lower
+    end (exact, 95 %) above chance. Of more than `picks` it gets so many, the same every time. A judge that fails
+    never raises.
+    """
+    table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
+    drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
+    groups = [Group(question_of(json.loads(pick.messages)), json.loads(pick.responses)) for pick in drawn.itertuples()]
+    judged = judge_groups(groups, endpoint, cache, until, date, local)
+    right = [
+        hit(scores or [0.0] * len(group.answers), int(chosen))
+        for scores, group, chosen in zip(judged.scores, groups, drawn.chosen, strict=True)
+    ]
+    accuracy = exact_interval(sum(right), len(right))
+    chance = fmean(1 / len(group.answers) for group in groups) if groups else 1.0
+    outcome = {
+        "judge": endpoint.model,
+        "serves": accuracy.low > chance,
+        "accuracy": asdict(accuracy),
+        "chance": chance,
+        **judged.summary,
+    }
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def figures(outcome: dict[str, Any]) -> dict[str, float]:
+    """Return the metrics of an outcome for MLflow, by name."""
+    accuracy = outcome["accuracy"]
+    values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
+    values |= {"accuracy": accuracy["value"], "low": accuracy["low"]}
+    values |= {"unjudged": outcome["groups"] - outcome["judged"], "order_flips": outcome["order_flips"]}
+    return {f"judge/{name}": value for name, value in values.items() if value is not None}
+
+
+@stage(resources=("cache", "until", "local"))
+def rank_by_judge(
+    folder: Path,
+    *,
+    prompts: Artifact,
+    rollouts: Artifact,
+    endpoint: EndpointConfig,
+    ties: bool,
+    date: str,
+    cache: Path,
+    until: float,
+    local: Local | None,
+) -> None:
+    """Write one score per completion, in the order of the rollouts: of the owner's prompts, and with `ties` of all.
+
+    Null where the judge is not to be trusted: see `tasks/reward_model/judge.py`. `judged.json` has counts and
+    costs.
+    """
+    table = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
+    asked = {row["group"]: row for row in table if ties or row["kind"] == OWNER}
+    sampled = sampled_rollouts(rollouts)
+    members: dict[int, list[int]] = defaultdict(list)
+    for row, rollout in enumerate(sampled):
+        if rollout.group in asked and rollout.token_ids:
+            members[rollout.group].append(row)
+    groups = [
+        Group(question_of(json.loads(asked[number]["messages"])), [sampled[row].text for row in rows])
+        for number, rows in members.items()
+    ]
+    judged = judge_groups(groups, endpoint, cache, until, date, local)
+    found = {
+        row: score
+        for rows, scores in zip(members.values(), judged.scores, strict=True)
+        for row, score in zip(rows, scores or (), strict=False)
+    }
+    rows = [numbering(rollout) | {"learned": found.get(row)} for row, rollout in enumerate(sampled)]
+    write_table(folder / "learned.parquet", LEARNED, rows)
+    (folder / "judged.json").write_text(json.dumps(judged.summary))

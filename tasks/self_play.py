@@ -1,0 +1,187 @@
+"""Self-play: the student writes the problems that it practises on; those that are new, and not the exam's, are asked.
+
+What a proposal earns: most where the student solves it now and then, less the more problems are of its kind.
+"""
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
+from conf.sections.stages import SelfPlayConfig
+from conf.storage.home import InputError
+from models.hf.loading import load_tokenizer, prompt_tokens
+from rewards.data.benchmarks import configured
+from rewards.data.contamination import exam_index
+from rewards.verifier import Benchmark
+from tasks.rollouts.sample import sampled_rollouts
+from tasks.stage import Artifact, stage
+from tasks.tables import ADVANTAGES, PROMPTS, PROPOSALS, SCORES, Row, numbering, read_table, table_rows, write_table
+
+QUESTIONER = "questioner"  # the kind of these prompts
+POOL = 400  # problems to choose the examples from
+FIXED = {"unreadable": -1.0, "repeated": 0.0}  # rewards of what is no new problem
+
+
+@stage()
+def ask_for_problems(
+    folder: Path,
+    *,
+    sources: tuple[BenchmarkConfig, ...],
+    config: SelfPlayConfig,
+    student: StudentConfig,
+    checkpoint: Path,
+    seed: str,
+) -> None:
+    """Write prompts that each ask for one new problem, and show other examples, or most texts would be the same.
+
+    Raises InputError where no benchmark can tell what the student writes.
+    """
+    entry, benchmark = asking(sources)
+    tokenizer, chance = load_tokenizer(checkpoint, student.trust_remote_code), random.Random(seed)
+    drawn = benchmark.draw(seed, POOL)
+    pool = [problem for problem in drawn if benchmark.proposed(problem.question)] or drawn
+    shown, rows = set[str](), list[Row]()
+    for group in range(config.proposals):
+        examples = chance.sample(pool, min(config.examples, len(pool)))
+        shown |= {problem.problem_id for problem in examples}
+        messages = [{"role": "user", "content": benchmark.question_prompt(examples)}]
+        rows.append(
+            {"problem_id": f"{QUESTIONER}/{group}", "group": group, "messages": json.dumps(messages)}
+            | {"prompt_token_ids": prompt_tokens(tokenizer, messages, student), "question": messages[0]["content"]}
+            | {"kind": QUESTIONER, "source": "self_play", "entry": entry}
+        )
+    write_table(folder / "prompts.parquet", PROMPTS, rows)
+    (folder / "shown.json").write_text(json.dumps(sorted(shown)))
+
+
+def asking(sources: Sequence[BenchmarkConfig]) -> tuple[int, Benchmark]:
+    """Return the first benchmark for which a student can write problems, and its place in the configuration."""
+    for entry, source in enumerate(sources):
+        benchmark = configured(source)
+        if benchmark.question_prompt(()):
+            return entry, benchmark
+    raise InputError(
+        "stages: {self_play: …}: no benchmark has `question_prompt` and `proposed`; arithmetic has, and "
+        "docs/self-play.md says how one of your own gets them"
+    )
+
+
+@stage()
+def admit(
+    folder: Path,
+    *,
+    requests: Artifact,
+    proposals: Artifact,
+    sources: tuple[BenchmarkConfig, ...],
+    before: tuple[Artifact, ...],
+    excluded: tuple[str, ...],
+    student: StudentConfig,
+    checkpoint: Path,
+    max_prompt_tokens: int,
+    count: int,
+) -> None:
+    """Write the prompts of at most `count` proposed problems, and what became of each proposal.
+
+    It is admitted, unreadable, repeated (an example, or tonight's) or surplus. `before`: what tonight's earlier rounds
+    of self-play admitted; neither it nor an example is new. `excluded`: ids and questions of the exam's problems;
+    neither they nor problems that ask nearly the same are admitted. Groups are numbered on from those of the
+    `requests`.
+    """
+    entry, benchmark = asking(sources)
+    tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
+    first = len(read_table(requests.folder / "prompts.parquet", PROMPTS))
+    asked = set(requests.read_json("shown.json"))
+    asked |= {name for one in before for name in read_table(one.folder / "prompts.parquet", PROMPTS).problem_id}
+    prompts, rows = list[Row](), list[Row]()
+    for rollout in sampled_rollouts(proposals):
+        problem = benchmark.proposed(rollout.text) if rollout.finish_reason == "stop" else None
+        if problem and ({problem.problem_id, problem.question} & set(excluded) or exam.asks(problem.question)):
+            problem = None
+        verdict, group = "unreadable", None
+        if problem is not None:
+            messages = [{"role": "user", "content": benchmark.prompt(problem)}]
+            tokens = prompt_tokens(tokenizer, messages, student)
+            if problem.problem_id in asked:
+                verdict = "repeated"
+            elif len(prompts) == count or len(tokens) > max_prompt_tokens:
+                verdict = "surplus"
+            else:
+                verdict, group = "admitted", first + len(prompts)
+                asked.add(problem.problem_id)
+                prompts.append(
+                    {"problem_id": problem.problem_id, "group": group, "messages": json.dumps(messages)}
+                    | {"prompt_token_ids": tokens, "question": problem.question, "kind": benchmark.kind(problem)}
+                    | {"source": "self_play", "benchmark": problem.benchmark, "truth": problem.truth}
+                    | {"level": problem.level, "entry": entry}
+                )
+        rows.append(
+            {"group": rollout.group, "sample": rollout.sample, "text": rollout.text, "verdict": verdict}
+            | {"problem_id": problem and problem.problem_id, "kind": problem and benchmark.kind(problem)}
+            | {"asked_group": group}
+        )
+    write_table(folder / "prompts.parquet", PROMPTS, prompts)
+    write_table(folder / "proposals.parquet", PROPOSALS, rows)
+    (folder / "selection.json").write_text(json.dumps({"drawn": len(prompts)}))
+
+
+def question_reward(solved: float, share: float) -> float:
+    """Return 4p(1 − p) less the share that the problem's kind has of the round's problems.
+
+    p is the share of the answers that are right. The first term is 1 where the student is right every second time and 0
+    where it always or never is (as in verifiers and, as min(p, 1 − p), R-Zero, arXiv 2508.05004, whose penalty for
+    similar questions the second term is).
+    """
+    return 4 * solved * (1 - solved) - share
+
+
+@stage()
+def credit_questions(
+    folder: Path,
+    *,
+    prompts: Artifact,
+    proposals: Artifact,
+    answers: Artifact,
+    scores: Artifact,
+    credited: Artifact,
+    grpo: GrpoConfig,
+) -> None:
+    """Write each proposal's advantage over the round's others; null for a surplus one, which nobody answered.
+
+    `prompts`: with the table of proposals. `answers`, `scores`, `credited`: of their answers. The advantages are
+    weighted so that questions count as much as the answers that are trained on, though they are fewer tokens: each role
+    has a baseline, as in Absolute Zero (arXiv 2505.03335), and a denominator of its own.
+    """
+    import torch  # takes seconds, and the check before a night only asks who can write problems
+
+    from models.advantages import group_advantages
+
+    judged = table_rows(prompts.folder / "proposals.parquet", PROPOSALS)
+    solved: dict[int, list[float]] = defaultdict(list)
+    for row in table_rows(scores.folder / "scores.parquet", SCORES):
+        if row["reward"] is not None:
+            solved[row["group"]].append(float(row["verdict"] == "correct"))
+    asked = [row for row in judged if row["verdict"] == "admitted" and solved[row["asked_group"]]]
+    kinds = Counter(row["kind"] for row in asked)
+    rewards = {(row["group"], row["sample"]): FIXED[row["verdict"]] for row in judged if row["verdict"] in FIXED}
+    for row in asked:
+        reward = question_reward(fmean(solved[row["asked_group"]]), kinds[row["kind"]] / len(asked))
+        rewards[row["group"], row["sample"]] = reward
+    written = sampled_rollouts(proposals)
+    given = torch.tensor([rewards.get((one.group, one.sample), float("nan")) for one in written])
+    advantages = group_advantages(given.view(1, -1).double(), grpo.scale)
+    table = read_table(credited.folder / "advantages.parquet", ADVANTAGES).dropna(subset=["advantage"])
+    trained_on = set(zip(table["group"], table["sample"], strict=True))
+    questions = sum(one.written for one in written)
+    replies = sum(one.written for one in sampled_rollouts(answers) if (one.group, one.sample) in trained_on)
+    weighted = (advantages * replies / questions).flatten().tolist()
+    rows: list[Row] = [
+        numbering(one) | {"advantage": None if weight != weight else weight, "token_advantages": None}
+        for one, weight in zip(written, weighted, strict=True)
+    ]
+    write_table(folder / "advantages.parquet", ADVANTAGES, rows)
+    signal = (advantages.nan_to_num(0.0) != 0).flatten()
+    (folder / "signal.json").write_text(json.dumps({"groups": len(signal), "with_signal": int(signal.sum())}))

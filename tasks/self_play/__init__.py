@@ -1,1 +1,0 @@
-"""Self-play: the student writes the problems that it practises on."""
