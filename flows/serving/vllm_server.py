@@ -15,7 +15,7 @@ from conf.schema import NightConfig, StudentConfig
 from conf.storage.home import Home, NightError
 from flows.run.child import end_child, start_child
 from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
-from models.hf.checkpoint import is_adapter
+from models.hf.checkpoint import base_of, is_adapter
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
@@ -116,6 +116,6 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
         from models.hf.merging import merge
 
         shutil.rmtree(merged, ignore_errors=True)
-        call_once("merging", MERGE_LIMIT, merge, checkpoint, merged / "draft", trust_remote_code)
+        call_once("merging", MERGE_LIMIT, merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
         (merged / "draft").rename(target)
     return target

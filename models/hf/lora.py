@@ -103,14 +103,19 @@ def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
 
 @torch.no_grad()
 def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
-    """Merge a saved adapter into its base, with the same stochastic rounding each time."""
+    """Merge a saved adapter into its base, as `models.hf.merging.merge` does on the disk: with the same rounding."""
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
-    merged = merged_weights(model, torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16)))
+    merged = merged_weights(model, rounding_of(adapter))
     adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
     for name, module in adapted:
         model.set_submodule(name, module.get_base_layer())
     model.load_state_dict(merged)
     model.requires_grad_(True)
+
+
+def rounding_of(adapter: Path) -> torch.Generator:
+    """Return the random numbers with which an adapter is merged: the same each time."""
+    return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
 
 
 def _in_model(name: str) -> str:

@@ -1,24 +1,28 @@
 """Merge an adapter into its base on the disk, and prove that the merged files compute the same."""
 
+import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from peft import PeftModel
 
 from models.engine.sync_probe import TOLERANCE, Probe, read_probe, write_probe
-from models.hf.checkpoint import MergeError, copy_companions
-from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.checkpoint import MergeError, base_of, copy_companions, is_adapter
+from models.hf.hardware import compute_dtype
 from models.hf.lean import AutoModelForCausalLM
 from models.hf.loading import load_model
+from models.hf.lora import merged_weights, rounding_of
 
 
-def merge(adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
+def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
     """Write an adapter merged into its base as a full checkpoint, checked by `prove_merge`."""
-    precision = compute_dtype(resolve_device("auto"))  # the trainer's
-    model = load_model(adapter, precision, torch.device("cpu"), trust_remote_code)  # merges it
-    copy_companions(adapter, target)
-    model.save_pretrained(target)
+    precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
+    model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
+    PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
+    copy_companions(base, target)
+    model.save_pretrained(target, state_dict=merged_weights(model, rounding_of(adapter)))
     adapted = read_probe(adapter)
     assert adapted is not None, f"{adapter} was not written by this trainer"
     prove_merge(target, adapted, trust_remote_code)
@@ -43,13 +47,15 @@ def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = Fals
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
     """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
     model: Any = AutoModelForCausalLM.from_pretrained(
-        checkpoint,
+        base_of(checkpoint),
         dtype="auto",
         attn_implementation="sdpa",
         local_files_only=True,
         use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
+    if is_adapter(checkpoint):
+        model = PeftModel.from_pretrained(model, checkpoint)
     ids = torch.tensor([token_ids])
     with torch.no_grad():
         logits = model.eval()(input_ids=ids, use_cache=False).logits[0, :-1].float()

@@ -236,8 +236,9 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
 
     _let_go()  # its memory is needed
     draft = new_draft(checkpoints)
-    with room_for(draft, size_of(base_of(adapter))):
-        merging.merge(adapter, draft, trust_remote_code)
+    base = base_of(adapter)
+    with room_for(draft, size_of(base)):
+        merging.merge(base, adapter, draft, trust_remote_code)
         write_lineage(draft, adapter.name)
         write_learned(draft, learned(adapter))
         return keep(draft, checkpoints)

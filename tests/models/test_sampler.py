@@ -265,7 +265,7 @@ def test_adapters_bases_and_merged_checkpoints_in_any_order(
 ) -> None:
     assert serving.call(engine_calls.digest) == adapters[0].name
     draft = checkpoints / "draft"
-    merge(adapters[1], draft)
+    merge(base_of(adapters[1]), adapters[1], draft)
     write_lineage(draft, adapters[1].name)
     merged = keep(draft, checkpoints)
     trainers = {adapter: adapted_trainer(adapter) for adapter in adapters}

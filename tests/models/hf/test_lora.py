@@ -13,8 +13,8 @@ from torch import Tensor
 
 from conf.schema import LoraConfig
 from models.engine.sync_probe import PROBE_FILE, read_probe
-from models.hf import lora
-from models.hf.checkpoint import digest_folder, write_lineage
+from models.hf import lora, merging
+from models.hf.checkpoint import digest_folder
 from models.hf.loading import load_model
 from models.hf.lora import MergeError, attach, merged_weights
 from models.hf.merging import file_logprobs, merge
@@ -144,23 +144,16 @@ def test_an_adapters_folder_is_pefts_own_and_always_the_same(folder: Path, tmp_p
     assert (logits(again) - logits(plain_model(folder))).abs().max() > 0.1
 
 
-def saved(trainer: Trainer, folder: Path) -> Path:
-    adapter = folder.with_name("adapter")
-    trainer.save_adapter(adapter)
-    write_lineage(adapter, None, folder.name)
-    return adapter
-
-
 def test_an_adapter_merged_from_its_folder(folder: Path, tmp_path: Path) -> None:
     trainer = studied(folder)
-    adapter = saved(trainer, folder)
-    merge(adapter, tmp_path / "merged")
+    trainer.save_adapter(tmp_path / "adapter")
+    merge(folder, tmp_path / "adapter", tmp_path / "merged")
     assert not list((tmp_path / "merged").glob("adapter*"))
     assert load_file(tmp_path / "merged" / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
-    expected = merged_weights(trainer.model, seeded(int(digest_folder(adapter)[:15], 16)))
+    expected = merged_weights(trainer.model, seeded(int(digest_folder(tmp_path / "adapter")[:15], 16)))
     merged: Any = plain_model(tmp_path / "merged", dtype=PRECISION)
     assert all(tensor.equal(expected[name]) for name, tensor in merged.state_dict().items())
-    adapted, proven = read_probe(adapter), read_probe(tmp_path / "merged")
+    adapted, proven = read_probe(tmp_path / "adapter"), read_probe(tmp_path / "merged")
     assert adapted is not None
     assert proven is not None
     assert adapted.token_ids == proven.token_ids
@@ -171,7 +164,7 @@ def test_an_adapter_merged_from_its_folder(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("how", ["nothing added", "twice", "one layer without"])
 def test_a_wrong_merge_is_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     trainer = studied(folder)
-    adapter = saved(trainer, folder)
+    trainer.save_adapter(tmp_path / "adapter")
     base: Any = plain_model(folder, dtype=PRECISION).state_dict()
     right = merged_weights(trainer.model, seeded(1))
     share = {"nothing added": 0.0, "twice": 2.0, "one layer without": 1.0}[how]
@@ -180,7 +173,7 @@ def test_a_wrong_merge_is_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
         found = {name: base[name] + share * (tensor - base[name]) for name, tensor in right.items()}
         return found | ({k: v for k, v in base.items() if ".layers.0." in k} if how == "one layer without" else {})
 
-    monkeypatch.setattr(lora, "merged_weights", wrong)
+    monkeypatch.setattr(merging, "merged_weights", wrong)
     with pytest.raises(MergeError, match=r"differ from the adapters' by \d\.\d{3} nats a token, more than"):
-        merge(adapter, tmp_path / "merged")
+        merge(folder, tmp_path / "adapter", tmp_path / "merged")
     assert read_probe(tmp_path / "merged") is None

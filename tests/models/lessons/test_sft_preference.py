@@ -190,7 +190,7 @@ def test_a_lesson_takes_the_steps_that_fit(
     folder: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int
 ) -> None:
     """A step takes one second here. The first two have the planned rates, the later ones those of a shorter lesson."""
-    monkeypatch.setattr("models.lessons.sft_preference.time.perf_counter", map(float, count()).__next__)
+    monkeypatch.setattr("models.lessons.pace.time.perf_counter", map(float, count()).__next__)
     trainer, file = Trainer.load(folder, trainer_config(learning_rate=1e-3)), folder.parent / f"{seconds}" / "pace.json"
     lesson = distill(trainer, EXAMPLES, DistillConfig(steps=8, batch_size=2, schedule="linear"), 1, Pace(seconds, file))
     shares = [trainer.weights.learning_rate / 1e-3 for _ in lesson]

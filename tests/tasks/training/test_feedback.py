@@ -111,7 +111,7 @@ def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytes
     for method in ("distill", "imitation", "kto", "dpo"):
 
         def learn(
-            _: Trainer, examples: Any, config: Any, seed: int, method: str = method
+            _: Trainer, examples: Any, config: Any, seed: int, pace: Any, method: str = method
         ) -> Iterator[dict[str, float]]:
             assert (config, seed) == (STAGES[name][1], trainer_config().seed)
             used.append((method, len(examples)))

@@ -33,7 +33,7 @@ def test_a_lesson_that_was_killed_comes_to_the_same_bits(
 
     def lesson(file: str, processes: int) -> tuple[str, int]:
         """Return the checkpoint's digest and the steps taken; a step of the deciding process takes one second."""
-        monkeypatch.setattr("models.lessons.sft_preference.time.perf_counter", map(float, count()).__next__)
+        monkeypatch.setattr("models.lessons.pace.time.perf_counter", map(float, count()).__next__)
         config = two_lanes.model_copy(update={"processes": processes})
         pace = Pace(5.5, tmp_path / file)
         checkpoint, curve = trainer_process.lesson(tmp_path / "base", config, LESSON, examples, tmp_path, pace)
