@@ -159,7 +159,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     rounds = Rounds(night, problems, tracking, registered, division, quiz, latest, learned, teacher)
     candidate = recipe.run(rounds, distilled)
 
-    picks = {**day.champion_picks, **rank_held_out(night, reward_model, "candidate", candidate)}
+    picks = day.champion_picks, rank_held_out(night, reward_model, "candidate", candidate)
     night.trainer.close()
     first = first_student(night, versions, champion)
     students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}

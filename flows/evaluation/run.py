@@ -148,7 +148,7 @@ def decide_night(
     students: Mapping[str, Path],
     first: Path | None,
     division: Division,
-    picks: Mapping[str, Artifact],
+    picks: tuple[Artifact | None, Artifact | None],
     quizzes: Mapping[str, Artifact],
     unpromoted: int,
     severe: tuple[str, ...],
@@ -161,7 +161,7 @@ def decide_night(
     """
     config, champion, candidate = night.config, students["champion"], students["candidate"]
     alpha = successor_alpha(config.exam.alpha, unpromoted)
-    taste = compare_taste(picks.get("champion"), picks.get("candidate"), alpha / 2)
+    taste = compare_taste(*picks, alpha / 2)
     alpha /= 1 if taste is None else 2  # with enough held-out picks, they and the exam have half of it each
     exam = Exam(night, champion, first, division, alpha)
     examined = exam.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
@@ -179,8 +179,8 @@ def decide_night(
         alpha=alpha,
         seed=config.seed,
         unpromoted=unpromoted,
-        champion_picks=picks.get("champion"),
-        candidate_picks=picks.get("candidate"),
+        champion_picks=picks[0],
+        candidate_picks=picks[1],
         severe=severe,
         news=level_news(config, night.home, night.date),
     )

@@ -38,8 +38,8 @@ class OwnersDay:
         return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
     @cached_property
-    def champion_picks(self) -> dict[str, Artifact]:
-        """The champion's ranking of the held-out picks, by its name; empty if there is none."""
+    def champion_picks(self) -> Artifact | None:
+        """The champion's ranking of the held-out picks, if there is one."""
         return rank_held_out(self.night, self.reward_model, "champion", self.champion)
 
     def student(self) -> Path:
@@ -59,7 +59,7 @@ class OwnersDay:
                 "choose_start",
                 champion=self.quizzes.ask_if_possible("start", self.champion),
                 day=day,
-                champion_picks=self.champion_picks.get("champion"),
+                champion_picks=self.champion_picks,
                 day_picks=committed(night.folder / "picks" / "day"),
                 alpha=night.config.exam.alpha,
                 refused=refused,

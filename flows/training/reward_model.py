@@ -143,20 +143,20 @@ def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
 PICKS = "picks"  # the folder of the rankings before and after the rounds
 
 
-def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> dict[str, Artifact]:
-    """Test whether a checkpoint finds the picked answers the likeliest; return the ranking, if there is one, by name.
+def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> Artifact | None:
+    """Test whether a checkpoint finds the picked answers the likeliest; return the ranking, if there is one.
 
     `name`: champion, candidate or day. No night fails for it: the ranking is left out where the trainer dies, or
     memory or time is short.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
-        return {}
+        return None
     night.rest_engine()
     # the trainer reads a whole checkpoint: without adapters and KL term
     grpo = night.config.trainer.grpo.model_copy(update={"kl_coefficient": 0.0})
     reading = night.config.trainer.model_copy(update={"lora": None, "grpo": grpo})
     try:
-        ranking = night.run(
+        return night.run(
             rank_picks,
             f"{PICKS}/{name}",
             reward_model=reward_model,
@@ -169,8 +169,7 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
         )
     except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # memory is short on a GPU, perhaps
         log.warning("the %s does not rank the held-out picks: %s", name, error)
-        return {}
-    return {name: ranking}
+        return None
 
 
 def slowest_ranking(night: Path) -> float:
