@@ -49,7 +49,7 @@ class Sampler:
             token_ranks.leave_out()
         self.llm = LLM(
             model=str(base),
-            dtype=str(compute_dtype(device)).removeprefix("torch."),
+            dtype="float32" if compute_dtype(device) == torch.float32 else "bfloat16",
             load_format="safetensors",  # loading other files can run code
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,

@@ -124,6 +124,7 @@ def test_a_whole_conversation(page: Any, school: School) -> None:
     page.fill("#prompt", "And 1 more?")
     page.get_by_label("as a follow-up").check()
     page.locator("#prompt").press("Enter")
+    page.locator("#earlier li >> nth=1").wait_for()  # until then the first question's answers stand there
     page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()
     assert page.locator("#earlier li").all_text_contents() == ["You 7 + 5?", f"Model {first}"]
     assert page.locator("#talk").is_hidden()  # until it is known which answer the conversation ends with
