@@ -6,7 +6,8 @@ Each measurement runs in its own process, ours and TRL's in the same environment
 the device's. TRL computes in our precision (models/hf/hardware.py) on fp32 weights, its default and ours, with and
 without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with weights and moments in
 bf16, which rounds most of such small steps away, is reported separately (`bf16_weights`). The floor is the time of the
-update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the device. Ends
+update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the device. The
+workload `lessons` is a supervised step on 24 worked solutions, beside the step of 0.1.0 (`benchmarks.prompts`). Ends
 with the figures of `benchmarks.night`, unless --no-night.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import prompts
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.inputs.workloads import advantages, grown, sampled_by, workload
 from benchmarks.machine.child import json_of
@@ -29,6 +31,7 @@ from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
+LESSONS = "lessons"
 GROWTH = (1, 2, 4, 8)  # groups of 8 completions, times 4
 COLUMNS = "workload | seconds | TRL | ratio | ÷ floor | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
@@ -38,7 +41,7 @@ def main() -> None:
     """Run every measurement and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS)
+    parser.add_argument("--workloads", nargs="+", default=(*WORKLOADS, LESSONS), choices=(*WORKLOADS, LESSONS))
     parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
@@ -49,10 +52,13 @@ def main() -> None:
         return
     starter(options.student)
     figures: dict[str, Any] = {"workloads": {}}
-    for name in options.workloads:
+    if LESSONS in options.workloads:
+        figures[LESSONS] = prompts.in_child("lesson", options.student, 2 * options.steps)
+    for name in [name for name in options.workloads if name != LESSONS]:
         figures["workloads"][name] = compare(name, options)
         print(name, json.dumps(figures["workloads"][name]), file=sys.stderr)
-    figures |= growth(options)
+    if figures["workloads"]:
+        figures |= growth(options)
     if not options.no_night:
         from benchmarks.night import night_figures
 
@@ -163,7 +169,10 @@ def table(figures: dict[str, Any]) -> str:
         keys = ("seconds", "trl_seconds", "time_ratio", "floor_ratio", "peak_gb", "trl_peak_gb", "memory_ratio")
         rounding = joined(found["bf16_weights"].values(), ".2f")
         rows.append([name, *(f"{found[key]:.2f}" for key in keys), rounding])
-    others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name != "workloads"]
+    others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name not in ("workloads", LESSONS)]
+    if LESSONS in figures:
+        before, after = (figures[LESSONS][side]["seconds"] for side in ("question_first", "now"))
+        others.append(f"lessons: {after:.2f} s a step, beside {before:.2f} s of 0.1.0's: {after / before:.2f}")
     return "\n".join([markdown(COLUMNS, rows), "", *others])
 
 

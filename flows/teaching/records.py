@@ -6,7 +6,7 @@ Nothing waits for either: MLflow is told from a thread of its own, Prefect when 
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import date
 from typing import Any
 
@@ -19,6 +19,7 @@ from conf.storage.locks import running_night
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
+LIMIT = 10.0  # seconds that the end of a session waits for MLflow
 NOTE = "Lessons of the day, as they were learned at once; its steps are lessons. The night studies them properly."
 log = logging.getLogger("nightschool")
 
@@ -29,14 +30,16 @@ class DayRecord:
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
         self._thread = ThreadPoolExecutor(1)
+        self._last: list[Future[None]] = []  # what was submitted last: it is done after all others
 
     def lesson(self, champion: str, figures: Mapping[str, float | None]) -> None:
         """Keep a lesson's figures; those that are None are left out. Returns at once."""
-        self._thread.submit(self._log, champion, figures)
+        self._last = [self._thread.submit(self._log, champion, figures)]
 
     def close(self) -> None:
-        """Wait until all is written, or MLflow has failed."""
-        self._thread.shutdown()
+        """Wait until all is written, or MLflow has taken too long."""
+        wait(self._last, LIMIT)
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _log(self, champion: str, figures: Mapping[str, float | None]) -> None:
         try:

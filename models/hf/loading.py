@@ -93,7 +93,10 @@ def _is_generic(folder: Path) -> bool:
 
     Then transformers need not look for its class, for which it would import all that models need.
     """
-    config, tokenizer = (read_json(folder / f"{name}.json", {}) for name in ("config", "tokenizer_config"))
+    try:
+        config, tokenizer = (read_json(folder / f"{name}.json", {}) for name in ("config", "tokenizer_config"))
+    except ValueError:  # whoever loads it will say what is wrong
+        return False
     named = config.get("model_type"), tokenizer.get("tokenizer_class")
     return named == ("llama", GENERIC) and "auto_map" not in tokenizer
 

@@ -121,7 +121,8 @@ def _after(
     own = table.rows(packed).transpose(1, 2)
     if before is None:
         return own.contiguous()
-    return torch.cat([_Owned.apply(before, table.owners), own], dim=2)  # pyright: ignore
+    assert table.owners is not None
+    return torch.cat([before.index_select(0, table.owners), own], dim=2)
 
 
 def _blocks(longest: int, keys: int) -> list[tuple[slice, int]]:
@@ -230,20 +231,48 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: flo
     parts: list[Tensor] = []
     keys = values = None
     for number, table in enumerate(layout.tables):
-        queries = table.rows(query).transpose(1, 2)
-        keys, values = _after(keys, key, table), _after(values, value, table)
+        queries = _Rows.apply(query, table).transpose(1, 2)
+        keys, values = _rows_after(keys, key, table), _rows_after(values, value, table)
+        each = keys.transpose(1, 2), values.transpose(1, 2)
         if number == 0 and window is None:
-            found = scaled_dot_product_attention(queries, keys, values, is_causal=True, scale=scale, enable_gqa=True)
+            found = scaled_dot_product_attention(queries, *each, is_causal=True, scale=scale, enable_gqa=True)
         else:
             seen = _visible(layout, number, slice(0, queries.shape[2]), window)[:, None]
-            k, v = (x.repeat_interleave(share, dim=1) for x in (keys, values))
+            k, v = (x.repeat_interleave(share, dim=1) for x in each)
             found = scaled_dot_product_attention(queries, k, v, attn_mask=seen, scale=scale)
         parts.append(table.tokens_of(found.transpose(1, 2)))
     return torch.cat(parts)
 
 
+def _rows_after(
+    before: Float[Tensor, "owners earlier kv_heads width"] | None,
+    packed: Float[Tensor, "tokens kv_heads width"],
+    table: Table,
+) -> Float[Tensor, "rows keys kv_heads width"]:
+    """Return a table's rows, each after what its owner has, differentiable."""
+    own: Tensor = _Rows.apply(packed, table)  # pyright: ignore[reportAssignmentType]
+    if before is None:
+        return own
+    return torch.cat([_Owned.apply(before, table.owners), own], dim=1)  # pyright: ignore
+
+
+class _Rows(torch.autograd.Function):
+    """`Table.rows`, whose gradient is `Table.tokens_of`: autograd's own would be added up atomically, in any order."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, table: Table) -> Tensor:
+        ctx.table, ctx.shape = table, packed.shape
+        return table.rows(packed)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        table, whole = ctx.table, gradients[0].new_zeros(ctx.shape)
+        whole[table.start : table.start + table.tokens] = table.tokens_of(gradients[0])
+        return whole, None
+
+
 class _Owned(torch.autograd.Function):
-    """What each row follows. Its gradient is one product: autograd's own would be added up atomically, in bf16."""
+    """What each row follows, whose gradient is the sum over the rows that follow it."""
 
     @staticmethod
     def forward(ctx: Any, before: Tensor, owners: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -111,9 +111,7 @@ def _probe(vocabulary: int) -> list[Group]:
 
 def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
     """Return log-probabilities [predicted] and the gradient of their weighted sum at embeddings [tokens, hidden]."""
-    seen: list[Tensor] = []
-    embeddings: Any = model.get_input_embeddings()
-    with torch.enable_grad(), embeddings.register_forward_hook(lambda *passed: seen.append(passed[2])):
+    with torch.enable_grad(), _embeddings(model) as seen:
         found, _ = logprobs(model, packed)
         weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
         gradients = torch.autograd.grad((found * weights).sum(), seen)
@@ -153,6 +151,20 @@ def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
     finally:
         for parameter, own in weights.items():
             parameter.data = own
+
+
+@contextmanager
+def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
+    seen: list[Tensor] = []
+
+    def keep(module: torch.nn.Module, inputs: tuple[Int[Tensor, "..."]], output: Tensor) -> None:
+        seen.append(output)
+
+    handle = model.get_input_embeddings().register_forward_hook(keep)
+    try:
+        yield seen
+    finally:
+        handle.remove()
 
 
 def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> str | None:

@@ -127,6 +127,8 @@ class Registry:
             return known
         if self._registered() is None:
             note = f"Checkpoints of `{self.model}`. The alias `{DAYTIME}` serves, `{PREVIOUS}` is its predecessor."
+            if tags["role"] == REWARD_MODEL:
+                note = "Reward models, fitted to the owner's picks: backbones with a head, `reward_head.safetensors`."
             self.client.create_registered_model(self.model, description=note)
         tags = {"digest": checkpoint.name, **tags}
         name = f"{tags['role'].replace(' ', '-')}-{checkpoint.name[:8]}"
