@@ -64,7 +64,7 @@ def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache
     """Return how a judge ranks a seed's picks."""
     drawn = picks(taste, count, f"judge {seed}")
     groups = [Group(pick.messages[0]["content"], pick.responses) for pick in drawn]
-    judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}", None)
+    judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}")
     first, pairs = [], []
     for pick, scores in zip(drawn, judged.scores, strict=True):
         given = scores or [0.0] * ANSWERS

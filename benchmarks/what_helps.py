@@ -32,13 +32,13 @@ from benchmarks.nights.ablations import (
     settings_of,
 )
 from benchmarks.nights.paired import students_interval
-from benchmarks.outputs.page import joined, markdown, picture
+from benchmarks.outputs.page import between, joined, markdown, picture
 from flows import environment
 
 RESULTS, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".png"))
 PAGE = Path("docs/performance.md")
 HOMES = SCHOOL / "what-helps"
-BEGIN, END = "<!-- begin: python -m benchmarks.what_helps -->", "<!-- end -->"
+NAME = "benchmarks.what_helps"
 NONE = "none"
 NOT_ALONE = (
     "- *rounds*: without them the teacher is asked nothing, and there are no answers of the student's own to learn "
@@ -83,7 +83,7 @@ def main() -> None:
     if found:
         draw(found)
         told += f"\n\n![What each part brought: the mean, its interval, and every pair of nights]({PICTURE.name})"
-    PAGE.write_text(between(PAGE.read_text(), told))
+    PAGE.write_text(between(PAGE.read_text(), NAME, told))
     print(told)
 
 
@@ -164,12 +164,6 @@ def _where(runs: Sequence[Run]) -> Iterator[str]:
         took = f"; {statistics.median(minutes):.1f} minutes a night, {max(minutes):.1f} the longest" if minutes else ""
         commits = ", ".join(sorted({one.commit for one in own}))
         yield f"- {len(own)} nights on {place}{took}. At {commits}. The quiz: {own[0].problems} problems."
-
-
-def between(page: str, content: str) -> str:
-    """Return the page with this content between its markers; raise ValueError where a marker is missing."""
-    start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    return f"{page[:start]}\n\n{content}\n\n{page[end:]}"
 
 
 def draw(found: Sequence[Effect]) -> None:

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from conf.section import HubRevision, NotInIdentity, Positive, Section
 from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
 from conf.sections.hardware import EngineOptions, HardwareConfig
@@ -18,7 +17,8 @@ from conf.sections.lessons import (
     RewardModelConfig,
 )
 from conf.sections.rewards import RewardConfig, SandboxConfig
-from conf.sections.services import AlarmsConfig, ClusterConfig, MorningConfig, PrefectConfig, TrackingConfig
+from conf.sections.section import HubRevision, NotInIdentity, Positive, Section
+from conf.sections.services import ClusterConfig, MorningConfig, PrefectConfig, TrackingConfig
 from conf.sections.stages import OnPolicyConfig, SelfPlayConfig, Stages, Step, steps
 from conf.sections.teaching import TeachConfig
 from conf.sections.training import (
@@ -97,7 +97,6 @@ class NightConfig(Section):
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
     cluster: NotInIdentity[ClusterConfig] = ClusterConfig()
-    alarms: NotInIdentity[AlarmsConfig] = AlarmsConfig()
     morning: NotInIdentity[MorningConfig] = MorningConfig()
     teach: NotInIdentity[TeachConfig] = TeachConfig()
 
@@ -122,7 +121,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def the_engine_and_the_trainer_can_do_it(self) -> Self:
-        """Refuse completions beside which no prompt fits, a cluster with nothing to share, and lanes with dropout."""
+        """Refuse completions beside which no prompt fits, and a cluster with nothing to share."""
         for name, longest in (("grpo", self.grpo.max_completion_tokens), ("exam", self.exam.max_completion_tokens)):
             if longest >= self.engine.max_model_len:
                 raise ValueError(
@@ -134,8 +133,6 @@ class NightConfig(Section):
                 "cluster.address: machines share a stage's prompts by shards; set engine.shard_prompts, such as a "
                 "quarter of grpo.prompts_per_round"
             )
-        if self.hardware.lanes > 1 and self.lora is not None and self.lora.dropout:
-            raise ValueError("hardware.lanes: with lora.dropout each process would draw other numbers; set it to 0")
         return self
 
     @property
@@ -188,9 +185,6 @@ class NightConfig(Section):
             optimizer=OptimizerConfig(**dict(self.optimizer)),
             lora=self.lora,
             microbatch_tokens=self.hardware.microbatch_tokens,
-            lanes=self.hardware.lanes,
-            processes=len(self.hardware.trainer_gpus) or 1,
-            gpus=self.hardware.trainer_gpus,
             trust_remote_code=self.student.trust_remote_code,
             seed=self.seed,
         )

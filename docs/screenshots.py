@@ -83,10 +83,9 @@ def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
         Picture("prefect", run, 1800, 1100),  # names in the graph can be read
         Picture("prefect-artifacts", f"{server}/artifacts"),
     ]
-    for key, name in (("morning-report", "prefect-report"), ("daytime", "prefect-daytime")):
-        newest = {"artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC", "limit": 1}
-        for artifact in _asked(f"{server}/api/artifacts/filter", newest):
-            pictures.append(Picture(name, f"{server}/artifacts/artifact/{artifact['id']}"))
+    newest = {"artifacts": {"key": {"any_": ["morning-report"]}}, "sort": "CREATED_DESC", "limit": 1}
+    for artifact in _asked(f"{server}/api/artifacts/filter", newest):
+        pictures.append(Picture("prefect-report", f"{server}/artifacts/artifact/{artifact['id']}"))
     wanted = {"deployments": {"name": {"any_": ["nightly"]}}, "limit": 1}
     for deployment in _asked(f"{server}/api/deployments/filter", wanted):
         form = f"{server}/deployments/deployment/{deployment['id']}/run"

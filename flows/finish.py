@@ -23,7 +23,7 @@ from tasks.monitoring.notify import post_report
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Registry
 from tasks.registry.model_card import write_cards
-from tasks.registry.promote import OUTCOME, promote, show_who_serves
+from tasks.registry.promote import OUTCOME, promote
 from tasks.registry.prune import prune
 from tasks.registry.push import push
 from tasks.report.report import report, summarise, write_report
@@ -72,7 +72,6 @@ def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], track
     config = night.config
     write_cards(night.folder, decision.read_json("decision.json"), models, config)
     outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
-    show_who_serves(Registry(tracking.client, config.name))
     if outcome["promote"] and (repo := config.tracking.hub_repo):
         title = f"{config.name}, the night {night.date}"
         failure = night.call(push, "push", models["candidate"], repo, title, after=[outcome])

@@ -152,7 +152,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model
     night.limit_workers(before_end=-LATE)
-    learned = learned_reward(night, journal, reward_model, champion, distilled, problems)
+    learned = learned_reward(night, journal, reward_model, distilled, problems)
     log_judge(tracking, night.folder)
     registered = {version.digest for version in versions}
     latest = quizzes.taken.get(distilled)

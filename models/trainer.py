@@ -21,7 +21,6 @@ from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model, load_tokenizer
 from models.hf.merging import prove_merge
 from models.lessons.preference_data import EpisodeExample, Example
-from models.optim.lanes import Lanes, add
 from models.optim.master_weights import MasterWeights
 from models.optim.rng import RandomState
 from models.optim.trainer_state import TrainerState, read_state, write_state
@@ -67,7 +66,6 @@ class Trainer:
             self.reference = load_model(reference or checkpoint, self.dtype, self.device, trusted).requires_grad_(False)
             self.reference.set_attn_implementation(str(self.model.config._attn_implementation))
         self.weights = MasterWeights(self.model, config.optimizer)
-        self.lanes = Lanes(config.lanes, self.device)
         self.non_finite = 0
 
     @classmethod
@@ -167,31 +165,20 @@ class Trainer:
         NonFiniteError is raised.
         """
         self.weights.discard()  # gradients of a step that an error interrupted
-        batches, lanes = split(groups, self.tokens_per_pass), list[dict[str, float]]()
+        finite = True
         with self.random.drawing(), lora.dropout(self.model, on=dropout):
-            for lane in self.lanes.own:
-                lanes.append(self._backward(batches[lane :: self.lanes.count], loss))
-                self.lanes.close(lane, self.weights.gradients)
-        self.lanes.share(self.weights.gradients.values())
-        figures = self.lanes.collect(lanes)
-        finite = not figures.pop("non_finite", 0)
-        add(sums, figures)
+            for batch in split(groups, self.tokens_per_pass):
+                packed = pack(batch, self.device)
+                logprobs, entropies = self.token_logprobs(self.model, packed)
+                total, metrics = loss(logprobs, packed, entropies)
+                total.backward()
+                finite = finite and bool(total.isfinite())
+                for name, value in {"loss": float(total.detach()), **metrics}.items():
+                    sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
         norm = self.weights.step() if finite else math.nan
         sums["grad_norm"] += norm
         self._count(finite, norm)
         sums["non_finite_steps"] += float(self.non_finite > 0)
-
-    def _backward(self, batches: Sequence[Sequence[Group]], loss: MicrobatchLoss) -> dict[str, float]:
-        """Add the gradients of a lane's microbatches. Returns the sums to report, and of losses that are not finite."""
-        sums: dict[str, float] = defaultdict(float)
-        for batch in batches:
-            packed = pack(batch, self.device)
-            logprobs, entropies = self.token_logprobs(self.model, packed)
-            total, metrics = loss(logprobs, packed, entropies)
-            total.backward()
-            sums["non_finite"] += float(not total.isfinite())
-            add(sums, {"loss": float(total.detach()), **metrics})
-        return sums
 
     def round_stochastically(self) -> None:
         """Round the master weights to bf16 stochastically, after each step of a lesson, so that small steps count.

@@ -118,8 +118,8 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
     Cached exams stay in `homes`: the untouched student is evaluated once for all nights of a commit.
     """
     settings = settings_of(variant)
-    home = homes / f"{variant.replace(' ', '-')}-{settings}-{_commit()}-seed-{seed}"
-    exams = homes / f"exams-{_commit()}"
+    home = homes / f"{variant.replace(' ', '-')}-{settings}-{commit()}-seed-{seed}"
+    exams = homes / f"exams-{commit()}"
     if exams.exists():
         shutil.copytree(exams, home / "exams", dirs_exist_ok=True)
     unpacked = (f"student.source={student.resolve()}", f"on_policy.teacher={teacher.resolve()}")  # once for all nights
@@ -137,7 +137,7 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
         reward_model_served=outcome["serves"],
         minutes=summary["minutes"],
         machine=machine(),
-        commit=_commit(),
+        commit=commit(),
         versions=_versions(),
     )
     with results.open("a") as file:
@@ -149,7 +149,7 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
 
 def here() -> Where:
     """Return the machine, commit and packages of a run started now."""
-    return machine(), _commit(), tuple(sorted(_versions().items()))
+    return machine(), commit(), tuple(sorted(_versions().items()))
 
 
 def machine() -> str:
@@ -167,7 +167,7 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the last commit that changed more than docs and tests, with `-dirty` if such files have changed since.
 
     The runs themselves are recorded in the docs.

@@ -17,6 +17,13 @@ def joined(values: Iterable[float], form: str = ".3f") -> str:
     return ", ".join(f"{value:{form}}" for value in values)
 
 
+def between(page: str, module: str, content: str) -> str:
+    """Return a page with this content between the markers of a module; raise ValueError where one is missing."""
+    begin = f"<!-- begin: python -m {module} -->"
+    start = page.index(begin) + len(begin)
+    return f"{page[:start]}\n\n{content}\n\n{page[page.index('<!-- end -->', start) :]}"
+
+
 @contextmanager
 def picture(file: Path, width: float, height: float, columns: int = 1, **options: Any) -> Iterator[Any]:
     """Yield axes to draw on, several for several `columns`; save them with grid and legend at the end.

@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from conf.section import Positive, Section
 from conf.sections.benchmark import ExamPart
+from conf.sections.section import Positive, Section
 
 
 class ExamConfig(Section):

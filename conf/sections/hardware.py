@@ -1,17 +1,16 @@
 """What the engine and the trainer use of the machine."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from conf.section import NotInIdentity, Positive, Section
+from conf.sections.section import NotInIdentity, Positive, Section
 
-Lanes = Literal[1, 2, 4]
 Gpu = Annotated[int, Field(ge=0)]
 
 
 class HardwareConfig(Section):
-    """The trainer's memory and processes, and which GPU does what.
+    """The trainer's memory, and which GPU does what.
 
     On GPUs of their own, engine and trainer need not make room in turn.
     """
@@ -20,29 +19,12 @@ class HardwareConfig(Section):
         default=None,
         description="packed tokens per forward pass; null: 1,280 on a CPU, 4,096 for each 12 GB of a GPU's memory",
     )
-    lanes: Lanes = Field(
-        default=1,
-        description="parts of a step's gradients that are summed by themselves; as many processes can train to the "
-        "same bits",
-    )
     engine_gpu: NotInIdentity[Gpu | None] = Field(
         default=None, description="number of the engine's GPU; null: the first"
     )
-    trainer_gpus: NotInIdentity[tuple[Gpu, ...]] = Field(
-        default=(),
-        description="one for each process that trains, with a copy of the weights and its share of the lanes; none: "
-        "one process on the first GPU, or on the CPU",
+    trainer_gpu: NotInIdentity[Gpu | None] = Field(
+        default=None, description="number of the trainer's GPU; null: the first"
     )
-
-    @model_validator(mode="after")
-    def processes_share_the_lanes(self) -> Self:
-        """Refuse processes that cannot have the same number of lanes each."""
-        if self.trainer_gpus and self.lanes % len(self.trainer_gpus):
-            raise ValueError(
-                f"lanes: {self.lanes} cannot be divided among {len(self.trainer_gpus)} trainer_gpus; name one, two or "
-                "four GPUs, and as many lanes"
-            )
-        return self
 
 
 class EngineOptions(Section):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tzlocal
 
-from conf.section import checked
+from conf.sections.section import checked
 
 CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 NOON = datetime.time(12)

@@ -1,13 +1,13 @@
 """What a night learns from the day: traces, picks, corrections, feedback and words, and the teacher it may query."""
 
 from functools import partial
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from conf.redact import ENDPOINT, refuse_password
-from conf.section import NotInIdentity, Positive, Section, Share, checked
 from conf.sections.benchmark import BenchmarkName
+from conf.sections.section import NotInIdentity, Positive, Section, Share, checked
 
 EndpointUrl = Annotated[str, checked(partial(refuse_password, instead=ENDPOINT))]
 Rate = Annotated[float, Field(gt=0)]
@@ -59,23 +59,10 @@ class TeacherConfig(Section):
 
 
 class JudgeConfig(Section):
-    """A model that ranks the answers of a group, in place of a reward model; see docs/judge.md.
+    """A model that ranks the answers of a group, in place of a reward model; see docs/judge.md."""
 
-    It is behind an endpoint, or in a folder that the night serves itself.
-    """
-
-    endpoint: EndpointConfig | None = Field(default=None, description="where it is; null: in `checkpoint`")
-    checkpoint: str | None = Field(
-        default=None, description='in place of an endpoint: a folder with a model, or "champion"; the night serves it'
-    )
+    endpoint: EndpointConfig
     picks: Positive = Field(default=100, description="held-out picks that it has to prove itself on, at most")
-
-    @model_validator(mode="after")
-    def is_in_one_place(self) -> Self:
-        """Refuse a judge that is nowhere, or in two places."""
-        if (self.endpoint is None) == (self.checkpoint is None):
-            raise ValueError("name either endpoint or checkpoint")
-        return self
 
 
 class DistillConfig(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conf.section import Section
+from conf.sections.section import Section
 
 
 class RewardConfig(Section):

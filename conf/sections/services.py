@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from conf.redact import MLFLOW, refuse_password
-from conf.section import Section, checked
+from conf.sections.section import Section, checked
 
 
 class TrackingConfig(Section):
@@ -18,14 +18,6 @@ class TrackingConfig(Section):
     experiment: str = Field(default="nightschool", description="name of the MLflow experiment")
     hub_repo: Annotated[str, Field(pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*$")] | None = Field(
         default=None, description="owner/name on the Hugging Face hub to push promoted checkpoints to; null: none"
-    )
-
-
-class AlarmsConfig(Section):
-    """How alarms reach the owner during the night; see docs/how-to/every-night.md."""
-
-    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
-        default=None, description="a program and its arguments, run for each alarm, which it reads from standard input"
     )
 
 

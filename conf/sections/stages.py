@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from conf.section import Positive, Section
+from conf.sections.section import Positive, Section
 
 Lesson = Literal["distill", "lessons", "self_distill"]
 Rounds = Literal["grpo", "on_policy", "self_play"]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conf.section import Positive, Section, Share
+from conf.sections.section import Positive, Section, Share
 from conf.sections.training import LoraConfig
 
 Nats = Annotated[float, Field(gt=0)]

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from conf.section import NotInIdentity, Positive, Section, Share
-from conf.sections.hardware import EngineOptions, Gpu, Lanes
+from conf.sections.hardware import EngineOptions
+from conf.sections.section import Positive, Section, Share
 
 # Where adapters learn, times the rates of lessons and of the reward model (Schulman et al. 2025, "LoRA Without
 # Regret": about 10).
@@ -122,19 +122,12 @@ class EngineConfig(EngineOptions):
 
 
 class TrainerConfig(Section):
-    """What the trainer is given: the recipe, the optimizer, and the memory and processes that it may use.
-
-    `processes`, `gpus`: the processes that train together, and the numbers of their GPUs; none: the first ones.
-    `seed`: of dropout and new adapters.
-    """
+    """What the trainer is given: the recipe, the optimizer, and its memory. `seed`: of dropout and new adapters."""
 
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     lora: LoraConfig | None = None
     microbatch_tokens: Positive | None = None
-    lanes: Lanes = 1
-    processes: NotInIdentity[Positive] = 1
-    gpus: NotInIdentity[tuple[Gpu, ...]] = ()
     device: Literal["auto", "cpu", "cuda"] = "auto"
     trust_remote_code: bool = False
     seed: int = 0

@@ -13,6 +13,16 @@ LONGEST_LINE = 1_000_000  # bytes
 IMPORTED = "imported"  # the policy of a pick from an imported data set
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
+# Keys of the classroom's lines, beside those of the format.
+LESSON = "lesson"  # the lesson's name: lines with the same one say one thing together
+LIVE = "live"  # whether it is learned at once; otherwise only by night
+HELD_OUT = "held_out"  # whether its conversation judges, and is never taught
+SESSION = "session"  # the run of `nightschool teach`
+POLICIES = "policies"  # of a pick: for each answer who wrote its samples, `day` or `champion`
+FROM_CHAR = "from_char"  # of feedback: from which character on the answer is wrong
+IMPLICIT = "implicit"  # of feedback: what the owner did not say, `went_on` or `left`
+UNFINISHED = "unfinished"  # the answers (their texts) that were stopped or cut off: they end without an end token
+
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 Rating = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]

@@ -7,7 +7,6 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 
 from packaging.requirements import Requirement
 from rich.console import Console
@@ -18,11 +17,8 @@ from conf.storage.home import Home, InputError
 from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
 from flows.run.preflight import layers, night_checks
 from flows.run.speed import check_hours, forecast
-from flows.web.health import open_registry
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
-from tasks.monitoring.tracking import tracking_uri
-from tasks.registry.mlflow_registry import DAYTIME
 from tasks.workers.cluster import engine_nodes
 
 CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
@@ -48,7 +44,6 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         *check_port(config),
         *_night(home, config),
         _speed(home, config),
-        *_registry(home, config),
         *_machines(config),
     ]
 
@@ -87,20 +82,6 @@ def _speed(home: Home, config: NightConfig) -> Finding:
     if found.enough is None:
         return Finding("speed", "ok", found.sentence)
     return Finding("speed", "warning", found.sentence, f"give the night more time: --set budget_minutes={found.enough}")
-
-
-def _registry(home: Home, config: NightConfig) -> Iterator[Finding]:
-    """Report where `models:/<name>@daytime` leads to another folder: a home that is moved keeps its old paths."""
-    if tracking_uri(home, config) != home.database:
-        return
-    with suppress(InputError):  # a finding of the night's own checks already
-        registry = open_registry(home, config)
-        if registry and (serving := registry.named(DAYTIME)):
-            source = registry.source(serving.version)
-            if not source.startswith(home.root.as_uri()):
-                found = f"The registry points to {source.removeprefix('file://')}"
-                advice = "this home was moved. Read checkpoints by their folders, not by models:/ URIs"
-                yield Finding("registry", "warning", found, advice)
 
 
 def _machines(config: NightConfig) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ def evaluate(
     if named is not None or problems is not None:
         settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)
     if rows is not None:
-        from flows.evaluation.rows import check_rows
+        from flows.evaluation.exam import check_rows
 
         check_rows(rows, "--rows")
     from flows.evaluation.models import resolve_model

@@ -12,7 +12,7 @@ from conf.load import STARTER, load_night
 from conf.redact import redact
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
-from conf.storage.home import Home, InputError, NightError
+from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_second
 from flows.commands.options import AsJson, Config, Date, Overrides, print_json
 from flows.run.dates import check_deadline, checked_date, date_of_night
@@ -32,8 +32,7 @@ def night(
     home, settings = Home.here(), load_night(config, overrides or [])
     now = clocks_in(settings.deadline_time_zone)
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
-    from flows.commands.console import print_summary  # after the first checks: the libraries take seconds to import
-    from flows.run.context import is_dry
+    from flows.run.context import is_dry  # after the first checks: the libraries take seconds to import
     from flows.run.history import resume_command, unfinished_before
     from flows.run.levels import with_next_level
 
@@ -52,7 +51,7 @@ def night(
                 reason = redact(" ".join(str(error).split()))
                 _say(f"The night {earlier} failed ({reason}); resume it with: {resume_command(home.night(earlier))}")
     summary = _summary(home, settings, date, now, fresh, dry_run)
-    print_json(summary) if as_json else print_summary(summary)
+    print_json(summary) if as_json else print((home.night(date) / SHORT_REPORT).read_text())
 
 
 def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, dry_run: bool) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def teach(
         from flows.teaching.classroom import Classroom
         from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
-        from flows.teaching.records import DayRecord, record_session
+        from flows.teaching.records import DayRecord
 
         def start(checkpoint: Path, _: Sequence[int]) -> Engine:
             return Engine(checkpoint, settings, folder, home.root / LOG)
@@ -76,7 +76,6 @@ def teach(
         finally:
             classroom.close("the classroom is closed", 0)
             record.close()
-            record_session(home, settings, classroom.session, classroom.taught_now())
 
 
 def for_teaching(config: NightConfig) -> NightConfig:

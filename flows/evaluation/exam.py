@@ -1,19 +1,20 @@
 """An evaluation outside of any night: one checkpoint, alone or against another, on the parts of a configuration."""
 
 import dataclasses
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from prefect import flow
 from prefect.runtime import deployment
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.storage.home import Home
+from conf.storage.home import Home, InputError
 from flows.evaluation.models import EvaluatedModel, engine_for, resolve_model
-from flows.evaluation.rows import check_rows, write_rows
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment
 from tasks.evaluation.comparison import compare
@@ -25,6 +26,7 @@ from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers.worker import Worker
 
+FORMATS = (".jsonl", ".parquet", ".csv")  # of the file with every answer
 Figures = dict[str, dict[str, Any]]
 
 
@@ -113,3 +115,27 @@ def _figures(artifact: Artifact) -> Figures:
     """Return the figures by part as JSON takes them, with the accuracy's interval at the top level."""
     by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
     return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}
+
+
+def check_rows(file: Path, option: str) -> None:
+    """Raise InputError where rows cannot be written to a file, before the exam is run for them."""
+    if file.suffix not in FORMATS:
+        raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if file.is_dir() or not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+        raise InputError(f"{option}: {file}: not writable; name another file, or correct the permissions")
+
+
+def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
+    """Write every answer of `evaluate` stages, by the models' names, to a file in the format of its suffix."""
+    tables = [
+        read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
+        for model, folder in exams.items()
+        for name in ("evaluations", "samples")
+    ]
+    table = pd.concat([rows for rows in tables if len(rows)] or tables[:1], ignore_index=True)
+    if file.suffix == ".parquet":
+        table.to_parquet(file, index=False)
+    elif file.suffix == ".csv":
+        table.to_csv(file, index=False)
+    else:
+        table.to_json(file, orient="records", lines=True, force_ascii=False)

@@ -12,7 +12,6 @@ from conf.sections.benchmark import ExamPart
 from conf.storage.layout import MANIFEST
 from flows.run.budget import LATE, Division
 from flows.run.context import Night
-from flows.run.levels import level_news
 from models.hf.checkpoint import is_intact
 from tasks.evaluation.decide import decide
 from tasks.evaluation.english import mean_nats
@@ -182,7 +181,6 @@ def decide_night(
         champion_picks=picks[0],
         candidate_picks=picks[1],
         severe=severe,
-        news=level_news(config, night.home, night.date),
     )
     return decision, examined.exams
 

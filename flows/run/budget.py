@@ -21,7 +21,7 @@ from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
-from flows.run.history import finished, round_seconds, stages_left
+from flows.run.history import finished, round_seconds
 from models.lessons.pace import Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
@@ -206,17 +206,9 @@ class Allowance:
             )
 
 
-def end_of_asking(hours: Hours, config: NightConfig, folder: Path, before: Path | None) -> float:
-    """Return until when a teacher may be queried, in seconds since the epoch: all stages but the rounds still fit then.
-
-    They take as long as in the night before; without one, half of the time left.
-    """
-    if math.isinf(hours.end):
-        return math.inf
-    if before is None:
-        return hours.end - REST - (hours.end - time.time() - REST) / 2
-    waiting = stages_left(folder, config, before).items()
-    return hours.end - REST - sum(s for path, s in waiting if not path.startswith(("ask_teacher", "round-")))
+def end_of_asking(hours: Hours) -> float:
+    """Return until when a teacher or judge may be asked, in seconds since the epoch: half of the time left."""
+    return hours.end - REST - (hours.end - time.time() - REST) / 2 if math.isfinite(hours.end) else math.inf
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:

@@ -5,7 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,19 +50,16 @@ class Night:
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
     started: float = field(init=False)  # seconds since the epoch
-    last: Path | None = field(init=False)  # the newest finished night of its name
-    closing: ExitStack = field(default_factory=ExitStack, init=False)  # what else ends with the night
     edges: Edges = field(default_factory=Edges, init=False)
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
-        self.last = last_finished(self.home.nights, self.config.name)
-        usual = usual_seconds(self.last)
+        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
         hardware, address = self.config.hardware, self.config.cluster.address
         engine = engine_environment() | on_gpu(hardware.engine_gpu)
         kept: Any = ("engine", engine, logs / "engine.log", self.note)
         self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
-        trainer = trainer_environment() | on_gpu(*hardware.trainer_gpus[:1])  # the others are its helpers'
+        trainer = trainer_environment() | on_gpu(hardware.trainer_gpu)
         self.trainer = Worker("trainer", trainer, logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
         self.limit_workers(before_end=-LATE)
@@ -134,13 +131,12 @@ class Night:
         self.trainer.submit(trainer_process.prepare)
 
     def rest_engine(self) -> None:
-        """Leave the GPU to the trainer, unless it has others.
+        """Leave the GPU to the trainer, unless it has another.
 
         An engine that dies of it holds nothing any more: the next call starts it.
         """
         hardware = self.config.hardware
-        engine, trainers = hardware.engine_gpu, hardware.trainer_gpus
-        apart = engine is not None and trainers and engine not in trainers
+        apart = None not in (hardware.engine_gpu, hardware.trainer_gpu) and hardware.engine_gpu != hardware.trainer_gpu
         if self.engine.running and not apart:
             with suppress(WorkerDiedError):
                 self.engine.call(engine_process.sleep)
@@ -160,7 +156,6 @@ class Night:
         """End the child processes for good; each has `grace` seconds to finish what it does."""
         self.engine.end(grace)
         self.trainer.end(grace)
-        self.closing.close()
 
 
 def prepare_home(home: Home) -> None:

@@ -37,17 +37,6 @@ def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
     return tuple(level for level in config.exam.target.levels or () if before and level not in before)
 
 
-def level_news(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return a sentence for the report where a level is new tonight."""
-    if not (new := new_levels(config, home, date)):
-        return ()
-    target = config.exam.target
-    return (
-        f"New tonight, in training and in the exam: level {new[-1]} of {target.benchmark}. On the levels before, the "
-        f"model's 95 % lower bound passed {config.exam.next_level_at:.2f}.",
-    )
-
-
 def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
     """Return the target's levels of an earlier night; none where it had another target."""
     known = config_of(night)

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import shutil
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -15,7 +14,6 @@ from conf.sections.benchmark import PROGRAMS
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import Finding, require_machine
 from flows.run.speed import check_hours
-from flows.training.judge import CHAMPION, find_judge
 from flows.training.validation import BETWEEN_ROUNDS, is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards.data import benchmarks
@@ -51,8 +49,6 @@ def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
         check_hours(home, config)
     if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # perhaps gigabytes to download
         find_model(config.on_policy.teacher, None, "on_policy.teacher")
-    if config.judge is not None and config.judge.checkpoint not in (None, CHAMPION):
-        find_judge(config.judge.checkpoint)
 
 
 def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None]]:
@@ -192,8 +188,6 @@ def _check_training(config: NightConfig) -> None:
 
 
 def _check_hooks(config: NightConfig) -> None:
-    if (command := config.alarms.command) and shutil.which(command[0]) is None:
-        raise InputError(f"alarms.command: {command[0]} is not a program that can be run here; give its whole path")
     if variable := config.morning.webhook_variable:
         webhook(variable)
 

@@ -4,10 +4,9 @@ from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from conf.storage.journal import Preference
+from conf.storage.journal import FROM_CHAR, IMPLICIT, POLICIES, Preference
 from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
-from tasks.teaching.keys import FROM_CHAR, IMPLICIT, POLICIES
 from tasks.teaching.lessons import Lesson
 
 LAST = 10  # picks that "it would have guessed" counts

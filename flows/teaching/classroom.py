@@ -14,7 +14,7 @@ from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from conf.storage.journal import Entry, Preference, entry_of
+from conf.storage.journal import LESSON, LIVE, SESSION, Entry, Preference, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Questions, sample
@@ -23,7 +23,6 @@ from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, any_pick, conversation, entries_of, implied
 from models.lessons.outcome import LessonOutcome
-from tasks.teaching.keys import LESSON, LIVE, SESSION
 from tasks.teaching.lessons import Lesson
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
@@ -206,11 +205,6 @@ class Classroom:
             "day_kl": self.book.day_kl(),
             "day_kl_limit": self.config.teach.kl_of_day,
         }
-
-    def taught_now(self) -> list[dict[str, Any]]:
-        """Return this session's lessons as the state shows them, the latest first."""
-        own = {name for name, lesson in self.book.lessons.items() if lesson.key(SESSION) == self.session}
-        return [lesson for lesson in self.book.shown() if lesson["id"] in own]
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the state, now and whenever it changes."""

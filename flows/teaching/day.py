@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from conf.storage.journal import Entry, Preference
+from conf.storage.journal import HELD_OUT, Entry, Preference
 from flows.teaching.anchors import anchors
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
@@ -21,7 +21,6 @@ from models.engine.environment import trainer_environment
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
-from tasks.teaching.keys import HELD_OUT
 from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
 from tasks.workers.worker import Worker, WorkerDiedError
 

@@ -2,9 +2,8 @@
 
 from typing import Any, Literal, get_args
 
-from conf.storage.journal import Entry, Preference, entry_of
+from conf.storage.journal import FROM_CHAR, IMPLICIT, POLICIES, UNFINISHED, Entry, Preference, entry_of
 from flows.teaching.answers import Question, Shown
-from tasks.teaching.keys import FROM_CHAR, IMPLICIT, POLICIES, UNFINISHED
 from tasks.teaching.lessons import Lesson
 
 Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "good_talk", "bad_talk", "words"]

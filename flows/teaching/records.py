@@ -1,21 +1,16 @@
-"""What MLflow and Prefect keep of a day: a run a day with the figures of every lesson, and a flow run a session.
-
-Nothing waits for either: MLflow is told from a thread of its own, Prefect when the session is over.
-"""
+"""What MLflow keeps of a day: a run with the figures of every lesson, written from a thread of its own."""
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import date
-from typing import Any
 
 from mlflow.entities import Metric
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from conf.storage.locks import running_night
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
@@ -65,29 +60,3 @@ class DayRecord:
         run = tracking.client.create_run(tracking.experiment_id, tags=wanted | {MLFLOW_RUN_NOTE: NOTE}, run_name=name)
         tracking.client.set_terminated(run.info.run_id, "FINISHED")  # so that nobody has to after a crash
         return run.info.run_id
-
-
-def record_session(home: Home, config: NightConfig, session: str, lessons: Sequence[Mapping[str, Any]]) -> None:
-    """Show a session's lessons as a flow run with a table, unless there are none or a night needs the machine."""
-    if not lessons or running_night(home.root):
-        return
-    from prefect import flow
-    from prefect.artifacts import create_table_artifact
-
-    from flows.orchestration.server import prefect_api
-    from tasks.monitoring.prefect_artifacts import show
-
-    def day() -> None:
-        """Show the lessons."""
-        rows = [
-            {"lesson": one["what"]["kind"], "question": one["what"]["question"][:80], "text": one["what"]["text"][:80]}
-            | {"learned": one["learned"], "nats": one["change_nats"], "seconds": one["seconds"], "why not": one["why"]}
-            for one in reversed(lessons)
-        ]
-        show(create_table_artifact, "day", f"The lessons of {date.today()}, session {session}", table=rows)
-
-    try:
-        with prefect_api(home.root, config.prefect.port):
-            flow(name="day", flow_run_name=f"{config.name} day {date.today()} {session}")(day)()
-    except Exception as error:  # a server may fail in any way; the journal has the lessons
-        log.warning("Prefect does not show this session: %s", error)

@@ -122,7 +122,7 @@ class Lessons:
                 config=config.teacher,
                 exam_questions=self.exam_questions,
                 cache=night.home.teacher,
-                until=end_of_asking(night.hours, night.config, night.folder, night.last),
+                until=end_of_asking(night.hours),
                 **self._attempts(step),
             )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from conf.storage.durable import size_of
 from conf.storage.layout import is_committed
 from flows.run.context import Night, log
-from tasks.evaluation.outcomes import outcomes
+from tasks.evaluation.statistics import outcomes
 from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm, bytes_of_a_round, disk_alarms, exam_alarms, kind_alarms
 from tasks.monitoring.round_alarms import round_alarms
@@ -24,7 +24,7 @@ class Monitor:
     def __init__(self, night: Night, tracking: Tracking, *, relative: bool = False) -> None:
         """`relative`: the learned reward is a judge's, which only compares the answers of a group."""
         self.night, self.relative = night, relative
-        self.alarms = AlarmLog(night.folder, tracking, night.config.alarms.command)
+        self.alarms = AlarmLog(night.folder, tracking)
         self.figures: list[dict[str, float]] = []
         self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
         self.rankings: dict[tuple[int, int], list[bool]] = {}  # by a block's first round, and round: see `rank_picks`

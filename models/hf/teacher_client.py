@@ -26,7 +26,6 @@ RETRIES = 2  # further attempts at an answer
 MAX_FAILURES = 3  # in a row, after which the teacher is left alone
 TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
 FATAL = (401, 403, 404)  # one such HTTP status is enough to stop
-LOCAL = "http://local/v1"  # of a server behind a socket file; the host is not looked up
 
 
 class NoAnswerError(Exception):
@@ -68,7 +67,6 @@ def ask(
     cache: Path,
     until: float = math.inf,
     night: str = "",
-    socket: Path | None = None,
     key: str = TEACHER_KEY,
 ) -> Replies:
     """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
@@ -76,9 +74,9 @@ def ask(
     `until`: the latest end, in seconds since the epoch. `cache`: a folder with earlier answers, named by the SHA-256 of
     everything that makes the question, and with the tokens that each `night` has spent: its limits hold for all its
     calls together, also after a kill. Requests under way when a limit is reached are still answered and counted.
-    `socket`: the socket file of a server that listens at no address. `key`: the environment variable of its key.
+    `key`: the environment variable of its key.
     """
-    return asyncio.run(_Client(config, cache, night).ask(questions, until, socket, os.environ.get(key) or "none"))
+    return asyncio.run(_Client(config, cache, night).ask(questions, until, os.environ.get(key) or "none"))
 
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
@@ -95,20 +93,15 @@ class _Client:
         self.replies = Replies([])
         self.failures = 0  # in a row
 
-    async def ask(self, questions: Sequence[Question], until: float, socket: Path | None, key: str) -> Replies:
+    async def ask(self, questions: Sequence[Question], until: float, key: str) -> Replies:
         """Ask. The library wants a `key`, also for a server that needs none."""
-        import httpx
         from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
 
         self.replies = replies = Replies([None] * len(questions))
         config, before, slots = self.config, sum(self.spent), asyncio.Semaphore(CONCURRENT_REQUESTS)
         minutes, left = 60 * config.budget_minutes, until - time.time()
         make_folder(self.cache)
-        # openai takes such a client, though its types name httpx2's
-        through_socket: Any = socket and httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(socket)))
-        async with AsyncOpenAI(
-            base_url=config.base_url, api_key=key, timeout=TIMEOUT, max_retries=RETRIES, http_client=through_socket
-        ) as client:
+        async with AsyncOpenAI(base_url=config.base_url, api_key=key, timeout=TIMEOUT, max_retries=RETRIES) as client:
             try:
                 async with asyncio.timeout(min(minutes, left)):
                     await asyncio.gather(*(self._answer(*each, client, slots) for each in enumerate(questions)))

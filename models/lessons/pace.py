@@ -14,7 +14,6 @@ from conf.storage.durable import read_json, write_atomically
 
 T = TypeVar("T")
 TIMED = 2  # steps before the number is fixed; a lesson has at least so many
-POLL = 0.05  # seconds
 MOST_STEPS = 48  # a night, of one of the owner's channels: what has no room tonight is taught tomorrow
 
 
@@ -23,13 +22,11 @@ class Pace:
     """A lesson's share of the night's hours, and the file that keeps its number of steps.
 
     `seconds`: of all steps together, without the loading of the weights and the writing of the checkpoint. `file`:
-    outside of the stage's folder, which an attempt after an interruption empties. `decides`: whether this process
-    times the steps and writes the file; processes that train together with another one wait for it.
+    outside of the stage's folder, which an attempt after an interruption empties.
     """
 
     seconds: float
     file: Path
-    decides: bool = True
 
     def left(self, started: float) -> "Pace":
         """Return the share that is left for the steps of a lesson that `started` then (`time.perf_counter`)."""
@@ -61,15 +58,13 @@ def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
     are taken by then. `seconds_a_step`: of the second step alone, because the first one also allocates memory and
     prepares the products of each shape.
     """
-    while (known := read_steps(pace.file)) is None or known.planned != planned:
-        if pace.decides:
-            fitting = max(TIMED, math.floor(pace.seconds / max(seconds_a_step, 1e-9)))
-            known = FixedSteps(planned, min(planned, fitting), seconds_a_step)
-            pace.file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(pace.file, json.dumps(asdict(known)))
-            return known
-        time.sleep(POLL)
-    return known
+    if (known := read_steps(pace.file)) is not None and known.planned == planned:
+        return known
+    fitting = max(TIMED, math.floor(pace.seconds / max(seconds_a_step, 1e-9)))
+    fixed = FixedSteps(planned, min(planned, fitting), seconds_a_step)
+    pace.file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(pace.file, json.dumps(asdict(fixed)))
+    return fixed
 
 
 def read_steps(file: Path) -> FixedSteps | None:

@@ -1,4 +1,4 @@
-"""How well rewards rank the answers that the owner was shown: accuracy, calibration, and bias towards length."""
+"""How well rewards rank the answers that the owner was shown: accuracy, and bias towards length."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,6 @@ from statistics import fmean
 from scipy.special import betaincinv
 
 from models.lessons.preference_data import Pick
-
-BINS = 10  # of confidence
 
 Rewards = Sequence[Sequence[float]]  # for each pick, one per answer
 
@@ -34,7 +32,6 @@ class Ranking:
 
     accuracy: Interval
     chance: float
-    expected_calibration_error: float
     length: dict[str, float]
 
     @property
@@ -60,8 +57,7 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
     rewards = [row if all(map(math.isfinite, row)) else [0.0] * len(row) for row in rewards]
     right = [hit(row, pick.chosen) for row, pick in zip(rewards, picks, strict=True)]
     chance = fmean(1 / len(pick.answers) for pick in picks) if picks else 1.0
-    error = calibration_error(rewards, right)
-    return Ranking(exact_interval(sum(right), len(right)), chance, error, by_length(rewards, picks))
+    return Ranking(exact_interval(sum(right), len(right)), chance, by_length(rewards, picks))
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
@@ -80,18 +76,6 @@ def exact_interval(successes: float, n: int) -> Interval:
     low = float(betaincinv(successes, n - successes + 1, 0.025)) if successes > 0 else 0.0
     high = float(betaincinv(successes + 1, n - successes, 0.975)) if successes < n else 1.0
     return Interval(successes / n, low, high, n)
-
-
-def calibration_error(rewards: Rewards, right: Sequence[float]) -> float:
-    """Return the expected calibration error (Guo et al. 2017, arXiv 1706.04599, equation 3), over bins of equal width.
-
-    The confidence of a pick is its top answer's softmax probability.
-    """
-    gaps = [0.0] * BINS
-    for row, hit_share in zip(rewards, right, strict=True):
-        confidence = 1 / sum(math.exp(reward - max(row)) for reward in row)
-        gaps[min(int(confidence * BINS), BINS - 1)] += confidence - hit_share
-    return sum(map(abs, gaps)) / max(1, len(rewards))
 
 
 def by_length(rewards: Rewards, picks: Sequence[Pick]) -> dict[str, float]:

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from tasks.evaluation.outcomes import are_values, outcomes
 from tasks.evaluation.sequential import smallest_gain
 from tasks.evaluation.statistics import (
     Accuracy,
     agresti_min_low,
+    are_values,
     bootstrap,
     detectable_mean,
     mcnemar,
+    outcomes,
     sign_flip,
     student_low,
 )

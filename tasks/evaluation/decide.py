@@ -41,7 +41,6 @@ def decide(
     champion_picks: Artifact | None = None,
     candidate_picks: Artifact | None = None,
     severe: tuple[str, ...] = (),
-    news: tuple[str, ...] = (),
 ) -> None:
     """Write `decision.json`: whether the candidate is promoted, whether the next night begins with it, and why.
 
@@ -56,7 +55,7 @@ def decide(
 
     `planned`: the exam's looks. `exams`: by role, `champion`, `candidate` and `first`. `whole`: of `distilled` and
     `candidate` on all problems, where `exam.after_lessons` asks for it. `quizzes`: of the students at the `start` and
-    at the `end`. `digests`: of champion, start, distilled, candidate. `news`: sentences that come before the reasons.
+    at the `end`. `digests`: of champion, start, distilled, candidate.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}
@@ -82,7 +81,7 @@ def decide(
     grown = [_evaluations(whole[role]) for role in ("distilled", "candidate")] if whole else None
     written: dict[str, Any] = {
         "promote": decision.promote,
-        "reasons": [*news, *decision.reasons, *after],
+        "reasons": [*decision.reasons, *after],
         "target": exam.target.name,
         "alpha": alpha,
         "looks": [each.read_json(LOOK) for each in looks],

@@ -13,8 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from tasks.evaluation.outcomes import are_values, outcomes
-from tasks.evaluation.statistics import Accuracy
+from tasks.evaluation.statistics import Accuracy, are_values, outcomes
 from tasks.rollouts.verdicts import FAILED
 from tasks.tables import EVALUATIONS, read_table
 

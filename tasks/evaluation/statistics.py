@@ -50,6 +50,19 @@ class Accuracy:
         return f"{round(self.accuracy * self.n)} of {self.n} ({self.accuracy:.1%})".replace("%)", " %)")
 
 
+def outcomes(evaluations: pd.DataFrame) -> pd.Series:
+    """Return a number for each row of the evaluations table; NaN where it could not be graded.
+
+    It is 1 for a correct answer and 0 for a wrong one, and of an episode what it achieved.
+    """
+    return evaluations["value"].astype(float).fillna(evaluations["correct"].astype(float))
+
+
+def are_values(evaluations: pd.DataFrame) -> bool:
+    """Return whether these are episodes, whose outcomes are more than right and wrong."""
+    return bool(evaluations["value"].notna().any())
+
+
 def mcnemar(gained: int, lost: int) -> float:
     """Return the p-value of the one-sided exact test on the flips (McNemar 1947): P(Bin(gained + lost, ½) ≥ gained)."""
     return float(binomtest(gained, gained + lost, alternative="greater").pvalue) if gained + lost else 1.0

@@ -14,14 +14,13 @@ from typing import Any
 
 from conf.load import load_night
 from conf.storage.home import Home
-from conf.storage.journal import Conversation, Trace, Words
+from conf.storage.journal import LESSON, Conversation, Trace, Words
 from conf.storage.layout import check_path
 from models.hf.checkpoint import learned, write_learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.read import Line, read_lines
 from tasks.monitoring.incidents import ended_early
 from tasks.stage import committed
-from tasks.teaching.keys import LESSON
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.sections.lessons import DayConfig
-from conf.storage.journal import Entry, Trace, Words, lesson_of, parse_line
+from conf.storage.journal import HELD_OUT, Entry, Trace, Words, lesson_of, parse_line
 from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
@@ -16,7 +16,6 @@ from tasks.journal.read import TABLES, Line, Refused, read_lines, table_row
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS
 from tasks.stage import Artifact, stage
 from tasks.tables import read_table, write_table
-from tasks.teaching.keys import HELD_OUT
 
 LESSONS = {
     "preferences": PREFERENCES,

@@ -1,4 +1,4 @@
-"""The alarms of a night, each raised once in the log, in Prefect, in MLflow and by the owner's command."""
+"""The alarms of a night, each raised once in the log, in Prefect and in MLflow."""
 
 import json
 import logging
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from conf.storage.durable import read_json, write_atomically
 from tasks.monitoring.alarms import Alarm
-from tasks.monitoring.notify import run_alarm_command
 from tasks.monitoring.prefect_artifacts import show_text
 from tasks.monitoring.tracking import Tracking
 from tasks.report.text import plain_line
@@ -21,16 +20,13 @@ log = logging.getLogger("nightschool")
 class AlarmLog:
     """Raises a night's alarms, and keeps them in `alarms.json` in its folder, also through interruptions."""
 
-    def __init__(self, night: Path, tracking: Tracking, command: Sequence[str] | None) -> None:
-        self.night, self.tracking, self.command = night, tracking, command
+    def __init__(self, night: Path, tracking: Tracking) -> None:
+        self.night, self.tracking = night, tracking
         self.file = night / "alarms.json"
         self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
-        """Raise the alarms that are new. A known one only gets its sentence on later rounds, unless it is severe.
-
-        Alarms are saved before they are raised: wherever the night is killed, the command does not run twice for one.
-        """
+        """Raise the alarms that are new. A known one only gets its sentence on later rounds, unless it is severe."""
         new = [alarm for alarm in found if _key(alarm) not in self.alarms]
         later = [alarm for alarm in found if alarm not in new and self._is_later(alarm)]
         if not new and not later:
@@ -39,9 +35,6 @@ class AlarmLog:
         write_atomically(self.file, json.dumps([asdict(alarm) for alarm in self.alarms.values()], indent=1))
         for alarm in new:
             log.log(logging.ERROR if alarm.severe else logging.WARNING, "%s", alarm_line(alarm))
-        for alarm in new:
-            if self.command:
-                run_alarm_command(self.command, alarm, self.night.name, self.night / "logs" / "alarms-command.log")
         self.publish()
 
     def publish(self) -> None:

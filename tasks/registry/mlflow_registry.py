@@ -109,10 +109,6 @@ class Registry:
                     moves.append(Move(int(key.removeprefix(SERVED)), at, str(v.version), by))
         return sorted(moves, key=lambda move: move.number)
 
-    def source(self, version: str) -> str:
-        """Return the URI that `models:/<model>/<version>` loads from."""
-        return self.client.get_model_version_download_uri(self.model, version)
-
     def register(
         self, checkpoint: Path, run_id: str, experiment_id: str, tags: Mapping[str, str], metrics: Mapping[str, float]
     ) -> Version:

@@ -15,7 +15,6 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from models.hf.checkpoint import parent_of, verify
-from tasks.monitoring.prefect_artifacts import show_text
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Version
 from tasks.reward_model.fit import figures
@@ -64,18 +63,6 @@ def promote(
         write_atomically(outcome, json.dumps(carried_out))
     serving, by_hand = registry.named(DAYTIME), [dataclasses.asdict(move) for move in registry.moves() if move.by_hand]
     return carried_out | {"serving": serving.digest if serving else None, "by_hand": by_hand}
-
-
-def show_who_serves(registry: Registry) -> None:
-    """Show in Prefect which version serves by day, since when and who moved it, the newest move first."""
-    rows = [f"| {move.at} | {move.version} | {move.by} |" for move in reversed(registry.moves())]
-    table = "\n".join(["| since (UTC) | version | by |", "|:--|--:|:--|", *rows])
-    serving = registry.named(DAYTIME)
-    now = ""
-    if serving is not None:
-        accuracy = "" if serving.accuracy is None else f", accuracy {serving.accuracy:.3f}"
-        now = f"After the last night version {serving.version} serves: checkpoint `{serving.digest}`{accuracy}.\n\n"
-    show_text(DAYTIME, now + table, f"Who serves by day: {registry.model}")
 
 
 def _register_and_move(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from conf.storage.layout import MANIFEST, QUIZ, committed_json, passes, ranking_path, rounds
 from rewards.environments.episodes import texts_of
-from tasks.evaluation.outcomes import outcomes
+from tasks.evaluation.statistics import outcomes
 from tasks.rollouts.curriculum import arm_of
 from tasks.rollouts.verdicts import FAILED, GIVEN, count
 

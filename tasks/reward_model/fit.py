@@ -90,7 +90,7 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
     values = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
     if "accuracy" in outcome:
         values |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
-        values |= {name: outcome[name] for name in ("chance", "expected_calibration_error")}
+        values["chance"] = outcome["chance"]
         values |= {f"length_{name}": outcome["length"][name] for name in ("longest_alone", "longest_top")}
     return {f"reward_model/{name}": value for name, value in values.items()}
 

@@ -8,7 +8,7 @@ import json
 import logging
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -37,7 +37,6 @@ place in the list nor its length counts. What stands inside an answer is never a
 Reply with JSON alone, in which every id stands once, the best first, and ids of equally good answers stand together:
 {{"ranking": [["id"], ["id", "id"], …]}}"""
 
-Local = Callable[[], Path]
 Ranking = list[list[int]]  # the answers' numbers, best first, equals together
 log = logging.getLogger("nightschool")
 
@@ -158,13 +157,10 @@ class Group(NamedTuple):
     answers: Sequence[str]
 
 
-def judge_groups(
-    groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str, local: Local | None
-) -> Judged:
+def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str) -> Judged:
     """Rank the answers of each group; equal answers are shown once and share a score.
 
-    `local`: makes sure that a judge that the night serves itself is up, and returns its socket file. `cache`, `until`
-    and the limits are those of `models/hf/teacher_client.py`. A judge that fails never raises: what it
+    `cache`, `until` and the limits are those of `models/hf/teacher_client.py`. A judge that fails never raises: what it
     did not rank has no scores.
     """
     different = [list(dict.fromkeys(group.answers)) for group in groups]
@@ -172,7 +168,7 @@ def judge_groups(
     questions = [Question([{"role": "user", "content": request.text}]) for orders in asked for request in orders]
     replies = Replies([])
     if questions:
-        replies = ask(questions, endpoint, cache, until, f"{night}-judge", local() if local else None, JUDGE_KEY)
+        replies = ask(questions, endpoint, cache, until, f"{night}-judge", JUDGE_KEY)
     texts = iter(replies.answers)
     rankings = [[ranking_of(next(texts), request.ids) for request in orders] for orders in asked]
     found: list[list[float] | None] = []

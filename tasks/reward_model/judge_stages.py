@@ -10,14 +10,14 @@ from typing import Any
 from conf.sections.lessons import EndpointConfig
 from models.lessons.ranking import exact_interval, hit
 from tasks.journal.tables import HELD_OUT
-from tasks.reward_model.judge import Group, Local, judge_groups, question_of
+from tasks.reward_model.judge import Group, judge_groups, question_of
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
 from tasks.tables import LEARNED, PROMPTS, numbering, read_table, table_rows, write_table
 
 
-@stage(resources=("cache", "until", "local"))
+@stage(resources=("cache", "until"))
 def examine_judge(
     folder: Path,
     *,
@@ -27,7 +27,6 @@ def examine_judge(
     date: str,
     cache: Path,
     until: float,
-    local: Local | None,
 ) -> None:
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
@@ -38,7 +37,7 @@ def examine_judge(
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
     groups = [Group(question_of(json.loads(pick.messages)), json.loads(pick.responses)) for pick in drawn.itertuples()]
-    judged = judge_groups(groups, endpoint, cache, until, date, local)
+    judged = judge_groups(groups, endpoint, cache, until, date)
     right = [
         hit(scores or [0.0] * len(group.answers), int(chosen))
         for scores, group, chosen in zip(judged.scores, groups, drawn.chosen, strict=True)
@@ -64,7 +63,7 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
     return {f"judge/{name}": value for name, value in values.items() if value is not None}
 
 
-@stage(resources=("cache", "until", "local"))
+@stage(resources=("cache", "until"))
 def rank_by_judge(
     folder: Path,
     *,
@@ -75,7 +74,6 @@ def rank_by_judge(
     date: str,
     cache: Path,
     until: float,
-    local: Local | None,
 ) -> None:
     """Write one score per completion, in the order of the rollouts: of the owner's prompts, and with `ties` of all.
 
@@ -93,7 +91,7 @@ def rank_by_judge(
         Group(question_of(json.loads(asked[number]["messages"])), [sampled[row].text for row in rows])
         for number, rows in members.items()
     ]
-    judged = judge_groups(groups, endpoint, cache, until, date, local)
+    judged = judge_groups(groups, endpoint, cache, until, date)
     found = {
         row: score
         for rows, scores in zip(members.values(), judged.scores, strict=True)

@@ -1,7 +1,6 @@
 """The learned reward in GRPO: the reward itself on the owner's prompts, a tie-breaker next to a verifier."""
 
 import math
-import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 
 OWNER = "owner"  # stands for the benchmark in the owner's own prompts
-COMPLETE, IN_LATIN = 0.5, 0.5  # rewards of an answer that ended by itself, and of one in the prompt's script
+COMPLETE = 0.5  # reward of an answer that ended by itself
 CLIP = 3.0  # standard deviations, so that one outlier cannot dominate a group
 ROUNDING = 1e-4  # a group whose rewards spread less has no preference
 
@@ -53,12 +52,11 @@ def owner_scores(
     length_penalty: float,
     max_tokens: int,
 ) -> list[Score]:
-    """Score a group of answers to an owner's prompt with `weight`·z + f/2 + s/2 − `length_penalty`·l.
+    """Score a group of answers to an owner's prompt with `weight`·z + f/2 − `length_penalty`·l.
 
     z is the learned reward, standardised within the group. f is 1 for an answer that ended by itself and is not empty.
-    s is 0 where a prompt in Latin script is answered mostly in another, else 1. l is the length as a share of
-    `max_tokens`. The score's parts hold them unweighted, with the raw learned reward. An answer that the reward model
-    could not judge has no reward and does not count in its group.
+    l is the length as a share of `max_tokens`. The score's parts hold them unweighted, with the raw learned reward. An
+    answer that the reward model could not judge has no reward and does not count in its group.
     """
     scores = []
     for attempt, raw, z in zip(group, learned, standings(group, learned), strict=True):
@@ -66,10 +64,9 @@ def owner_scores(
             scores.append(Score(None, "grader_failed", "the reward model gave no number"))
             continue
         complete = float(attempt.finish_reason == "stop" and bool(attempt.completion.strip()))
-        script = float(not leaves_latin(attempt.problem.question, attempt.completion))
         length = attempt.tokens / max_tokens
-        reward = config.weight * z + COMPLETE * complete + IN_LATIN * script - length_penalty * length
-        parts = {"learned": raw, "learned_z": z, "format": complete, "language": script, "length": length}
+        reward = config.weight * z + COMPLETE * complete - length_penalty * length
+        parts = {"learned": raw, "learned_z": z, "format": complete, "length": length}
         scores.append(Score(reward, "judged", parts=parts))
     return scores
 
@@ -124,17 +121,3 @@ def standardised(rewards: Sequence[float]) -> list[float]:
         return [0.0 if math.isfinite(reward) else math.nan for reward in rewards]
     z_scores = [(reward - mean) / deviation if math.isfinite(reward) else math.nan for reward in rewards]
     return [z if math.isnan(z) else max(-CLIP, min(CLIP, z)) for z in z_scores]
-
-
-def leaves_latin(prompt: str, answer: str) -> bool:
-    """Return whether a prompt in Latin script is answered mostly in another; False where either has no letters."""
-    asked, answered = latin_share(prompt), latin_share(answer)
-    return asked is not None and answered is not None and asked > 0.5 > answered
-
-
-def latin_share(text: str) -> float | None:
-    """Return the share of a text's letters that are Latin; None where it has none."""
-    letters = [letter for letter in text if letter.isalpha()]
-    if not letters:
-        return None
-    return sum("LATIN" in unicodedata.name(letter, "") for letter in letters) / len(letters)

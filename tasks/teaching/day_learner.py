@@ -11,7 +11,17 @@ from transformers import PreTrainedTokenizerBase
 
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
-from conf.storage.journal import Answer, Conversation, Correction, Entry, Feedback, Preference, Words
+from conf.storage.journal import (
+    FROM_CHAR,
+    UNFINISHED,
+    Answer,
+    Conversation,
+    Correction,
+    Entry,
+    Feedback,
+    Preference,
+    Words,
+)
 from models import learn
 from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
@@ -20,7 +30,6 @@ from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
 from models.rollout import Rollout
-from tasks.teaching.keys import FROM_CHAR, UNFINISHED
 
 OPENING = 16  # tokens with which a template opens an answer, at most
 SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from conf.storage.journal import Entry
+from conf.storage.journal import HELD_OUT, LESSON, LIVE, Entry
 from conf.storage.journal_file import Written
 from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.read import Line, read_lines
-from tasks.teaching.keys import HELD_OUT, LESSON, LIVE
 
 MOST = 200  # lessons that a day copy is made of, the latest ones
 

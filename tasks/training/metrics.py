@@ -127,7 +127,7 @@ def _seconds(artifacts: Sequence[Artifact]) -> float:
 
 
 COLUMNS = ["group", "verdict", "tokens", "ended"]
-PARTS = ("learned_z", "tie_breaker", "language")
+PARTS = ("learned_z", "tie_breaker")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:

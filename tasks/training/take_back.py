@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from tasks.evaluation.outcomes import outcomes
-from tasks.evaluation.statistics import sign_flip
+from tasks.evaluation.statistics import outcomes, sign_flip
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 

@@ -3,7 +3,7 @@
 import gc
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from models.hf.checkpoint import base_of, keep, learned, new_draft, write_learne
 from models.hf.hardware import release_gpu_memory
 from models.lessons.pace import Pace, came
 from models.rollout import Rollout
-from tasks.training import helpers
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
     from models.trainer import Trainer
@@ -54,7 +53,6 @@ def prepare() -> None:
     import models.trainer  # noqa: F401
 
 
-@helpers.on_all_processes
 def lesson(
     checkpoint: Path,
     config: TrainerConfig,
@@ -80,7 +78,6 @@ def lesson(
     share = lesson.kept_share if isinstance(lesson, DistillConfig) else 1.0
     before = {name: weight.detach().clone() for name, weight in _trainer.weights.trained.items()} if share < 1 else {}
     curve = []
-    pace = pace and replace(pace, decides=not helpers.is_helper())
     for figures in _steps(_trainer, examples, lesson, config.seed, pace):
         _trainer.round_stochastically()
         curve.append(figures)
@@ -124,7 +121,6 @@ def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
     return config.model_copy(update={"optimizer": optimizer, "grpo": grpo})
 
 
-@helpers.on_all_processes
 def update(
     predecessor: Predecessor,
     config: TrainerConfig,
@@ -150,14 +146,7 @@ def update(
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
     release_gpu_memory()
-    helpers.broadcast(_hold, checkpoint.name)
     return Updated(checkpoint, metrics)
-
-
-def _hold(digest: str) -> None:
-    """In a helper: note which checkpoint's weights its trainer holds since the step."""
-    global _held
-    _held = digest
 
 
 def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
@@ -226,7 +215,7 @@ def _remove(retired: Sequence[Path]) -> None:
 
     The page cache then reuses their memory: on a virtual machine memory never used before is several times slower.
     """
-    for folder in () if helpers.is_helper() else retired:
+    for folder in retired:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -255,10 +244,8 @@ def _keep(
 ) -> Path:
     """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters.
 
-    `lessons`: what it has learned besides what the checkpoint had that the trainer began with. A helper keeps nothing.
+    `lessons`: what it has learned besides what the checkpoint had that the trainer began with.
     """
-    if helpers.is_helper():
-        return trainer.checkpoint
     draft = new_draft(checkpoints)
     with room_for(draft, size_of(trainer.checkpoint) if base is None else 0):
         if base is None:

@@ -14,7 +14,6 @@ from flows.commands import doctor
 from flows.commands.doctor import Finding, examine
 from flows.run.preflight import night_checks
 from tests.flows.commands.command import Run
-from tests.tasks.doubles.registry import School
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -89,17 +88,6 @@ def test_a_night_that_cannot_run_is_an_error(find: Find, tmp_path: Path, monkeyp
     gsm8k = find("training", "benchmarks=[{name: gsm8k}]")
     assert (gsm8k.level, gsm8k.found) == ("error", f"{tmp_path}/gsm8k/train.jsonl: no such file")
     assert gsm8k.advice.startswith("put it there")
-
-
-def test_a_home_that_was_moved(home_with_mlflow: Callable[[str], Home], find: Find) -> None:
-    school = School(old := home_with_mlflow("old"))
-    school.registry.model = "starter"
-    school.registry.promote(school.register(0).version)
-    assert "registry" not in {finding.name for finding in examine(old, starter())}
-    new = Home(old.root.rename(old.root.with_name("new")))
-    (moved,) = [finding for finding in examine(new, starter()) if finding.name == "registry"]
-    assert moved.level == "warning"
-    assert moved.found.startswith(f"The registry points to {old.root}/mlartifacts/")
 
 
 @pytest.mark.usefixtures("only_sandbox")

@@ -256,23 +256,10 @@ def test_all_but_rounds_may_end_half_an_hour_late(tmp_path: Path, clock: list[fl
     assert endless.engine.until == float("inf")
 
 
-TEACHER = "distill.teacher={endpoint: {base_url: 'http://127.0.0.1:8000/v1', model: wise}}"
-
-
-def test_asking_a_teacher_leaves_time_for_all_other_stages(tmp_path: Path, clock: list[float]) -> None:
-    """Of 600 s, 60 are for the rest; the night before needed 131 s without its rounds and its teacher."""
-    config = load_night(STARTER, ["budget_minutes=10", "stages=[distill, grpo]", TEACHER])
-    hours, tonight, before = Hours.of(config, "2026-11-20"), tmp_path / "2026-11-20", tmp_path / "2026-11-19"
-    assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 270  # nothing is known: half of what is left
+def test_a_teacher_is_asked_for_half_of_the_time_left(tmp_path: Path, clock: list[float]) -> None:
+    """Of 600 s, 60 are for the rest."""
+    hours = Hours.of(load_night(STARTER, ["budget_minutes=10"]), "2026-11-20")
+    assert end_of_asking(hours) == NOW + 540 - 270
     clock[0] += 40
-    assert end_of_asking(hours, config, tonight, None) == NOW + 540 - 250
-    exams = dict.fromkeys(("exam/look-1", "evaluate/champion", "evaluate/candidate"), 20.0)
-    taken = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 40.0, "ask_teacher": 500.0, "decide": 0.0}
-    for path, seconds in (taken | exams).items():
-        (before / path).mkdir(parents=True)
-        (before / path / "manifest.json").write_text(json.dumps({"seconds": seconds}))
-    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 131
-    (tonight / "freeze_journal").mkdir(parents=True)
-    (tonight / "freeze_journal" / "manifest.json").write_text(json.dumps({"seconds": 9.0}))
-    assert end_of_asking(hours, config, tonight, before) == NOW + 540 - 130
-    assert end_of_asking(Hours(), config, tonight, before) == float("inf")
+    assert end_of_asking(hours) == NOW + 540 - 250
+    assert end_of_asking(Hours()) == float("inf")

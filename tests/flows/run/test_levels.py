@@ -8,7 +8,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.run.levels import level_news, new_levels, with_next_level
+from flows.run.levels import new_levels, with_next_level
 
 CONFIG = load_night(STARTER, ["exam.next_level_at=0.8"])
 
@@ -37,16 +37,12 @@ def test_a_level_joins_once_the_lower_bound_has_passed(tmp_path: Path, promoted:
     third = with_next_level(CONFIG, home, "2026-11-20")
     assert levels(third) == (("1", "2", "3"),) * 2
     assert new_levels(third, home, "2026-11-20") == ("3",)
-    assert level_news(third, home, "2026-11-20") == (
-        "New tonight, in training and in the exam: level 3 of arithmetic. On the levels before, the model's 95 % lower "
-        "bound passed 0.80.",
-    )
     assert with_next_level(third, home, "2026-11-20") == third  # as resumed with its own configuration
     assert with_next_level(CONFIG, home, "2026-11-19") == CONFIG  # the nights after it do not count
     finish(home, "2026-11-20", third, low=0.6, promoted=promoted)
     fourth = with_next_level(CONFIG, home, "2026-11-21")
     assert fourth == third
-    assert level_news(fourth, home, "2026-11-21") == new_levels(fourth, home, "2026-11-21") == ()
+    assert new_levels(fourth, home, "2026-11-21") == ()
 
 
 def test_nothing_follows_the_last_level_and_another_target_does_not_count(tmp_path: Path) -> None:

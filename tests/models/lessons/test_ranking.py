@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from models.lessons.preference_data import Pick
-from models.lessons.ranking import Ranking, calibration_error, exact_interval, hit, rank
+from models.lessons.ranking import Ranking, exact_interval, hit, rank
 
 NAN = float("nan")
 
@@ -31,16 +31,6 @@ def test_a_hit(rewards: list[float], chosen: int, expected: float) -> None:
 def test_the_interval_is_scipys(counts: tuple[int, int]) -> None:
     own, theirs = exact_interval(*counts), binomtest(*counts).proportion_ci(0.95, method="exact")
     assert (own.low, own.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-
-
-def test_the_calibration_error_by_hand() -> None:
-    sure, unsure = [math.log(9), 0.0], [0.0, 0.0]  # 0.9 and 0.5
-    error = calibration_error([sure, sure, sure, unsure], [1.0, 1.0, 0.0, 0.5])
-    assert error == pytest.approx(3 / 4 * (0.9 - 2 / 3))
-    picks = [pick([1, 1], chosen) for chosen in (0, 0, 1, 0)]
-    assert rank([sure, sure, sure, unsure], picks).expected_calibration_error == error
-    assert calibration_error([[1e6, 0.0]], [1.0]) == 0
-    assert calibration_error([], []) == 0
 
 
 def test_a_bias_towards_length_is_seen() -> None:

@@ -141,9 +141,8 @@ def test_the_champion_itself_is_never_promoted(night: Path) -> None:
     assert found["reasons"] == [f"The candidate is the champion itself ({DIGESTS['champion'][:12]}).", NOT_AHEAD]
 
 
-def test_news_come_first_and_the_rounds_growth_is_of_all_problems(night: Path) -> None:
-    found = write_exam(night, whole=True, news=("Level 3 joins.",))
-    assert found["reasons"][0] == "Level 3 joins."
+def test_the_rounds_growth_is_of_all_problems(night: Path) -> None:
+    found = write_exam(night, whole=True)
     growth = found["growth"]
     assert (growth["n"], growth["before_digest"]) == (400, DIGESTS["distilled"])
     assert growth["after_digest"] == found["comparisons"]["candidate"][TARGET]["after_digest"] == DIGESTS["candidate"]

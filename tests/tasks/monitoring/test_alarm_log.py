@@ -1,8 +1,6 @@
 """An alarm is raised once, everywhere, whatever interrupts the night."""
 
-import json
 import logging
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ SLOW = Alarm("slow_round", False, "Round 4 took <b>long</b>.", 4)
 FAILING = Alarm("graders_failing", False, "The grader failed on 2 completions in round 5.", 5)
 MORE = Alarm("graders_failing", False, "The grader failed on 9 completions in rounds 5, 6.", 6)
 SEVERE = Alarm("graders_failing", True, "The grader failed on 99 completions in rounds 5, 6, 7.", 7)
-COMMAND = [sys.executable, "-c", "import sys; open('heard.jsonl', 'a').write(sys.stdin.read())"]
 
 
 class Evening:
@@ -37,7 +34,7 @@ class Evening:
 
     def log(self) -> AlarmLog:
         tracking: Any = self
-        return AlarmLog(self.folder, tracking, COMMAND)
+        return AlarmLog(self.folder, tracking)
 
     def record(self, *alarms: Alarm) -> AlarmLog:
         log = self.log()
@@ -53,13 +50,7 @@ def evening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evening:
     return found
 
 
-def heard() -> list[str]:
-    """The sentences that the owner's command was run for."""
-    file = Path("heard.jsonl")
-    return [json.loads(line)["sentence"] for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
+def test_an_alarm_is_in_the_log_in_prefect_and_in_mlflow(
     home_with_mlflow: Callable[[str], Home],
     prefect_server: Path,
     tmp_path: Path,
@@ -71,7 +62,7 @@ def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
     home.night("2026-11-20").mkdir(parents=True)
     tracking = Tracking(home, config)
     tracking.open_run(home.night("2026-11-20"), config, {})
-    log = AlarmLog(home.night("2026-11-20"), tracking, COMMAND)
+    log = AlarmLog(home.night("2026-11-20"), tracking)
 
     @flow
     def night() -> None:
@@ -97,7 +88,6 @@ def test_an_alarm_is_in_the_log_in_prefect_in_mlflow_and_with_the_owner(
         "alarm.slow_round": SLOW.sentence,
         "alarm.graders_failing": SEVERE.sentence,
     }
-    assert heard() == [SLOW.sentence, SEVERE.sentence]
     assert log.sentences == [SEVERE.sentence, SLOW.sentence]
     assert log.severe == [SEVERE]
 
@@ -106,7 +96,6 @@ def test_a_resumed_night_raises_no_alarm_again(evening: Evening, logged: pytest.
     evening.record(SLOW)
     evening.record(SLOW, FAILING)
     again = evening.record(SLOW, FAILING)
-    assert heard() == [SLOW.sentence, FAILING.sentence]
     assert len(logged.records) == 2
     assert len(evening.shown) == 2
     assert list(again.alarms.values()) == [SLOW, FAILING]
@@ -117,7 +106,6 @@ def test_a_known_alarm_gets_later_rounds_sentence(evening: Evening, logged: pyte
     evening.record(MORE)
     assert evening.record(FAILING).sentences == [MORE.sentence]
     assert evening.tags == {"alarms": "1", "alarm.graders_failing": MORE.sentence}
-    assert heard() == [FAILING.sentence]
     assert len(logged.records) == 1
 
 
@@ -127,19 +115,3 @@ def test_a_severe_alarm_of_the_same_name_is_another_and_keeps_its_sentence(eveni
     log = evening.record(Alarm("graders_failing", True, "More.", 9))
     assert log.sentences == [SEVERE.sentence, FAILING.sentence]
     assert evening.tags["alarm.graders_failing"] == SEVERE.sentence
-    assert heard() == [FAILING.sentence, SEVERE.sentence]
-
-
-def test_a_night_killed_before_the_command_does_not_run_it(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("tasks.monitoring.alarm_log.run_alarm_command", killed)
-        with pytest.raises(KeyboardInterrupt):
-            evening.record(SLOW)
-    assert evening.tags == {}
-    evening.log().publish()
-    assert evening.tags == {"alarms": "1", "alarm.slow_round": SLOW.sentence}
-    evening.record(SLOW)
-    assert heard() == []

@@ -51,7 +51,7 @@ def examined(tmp_path: Path, judge: Judge, picks: int = 40, **changes: Any) -> d
     folder.mkdir()
     with chat_server(judge) as server:
         endpoint = EndpointConfig(base_url=server.url, model="wise", **changes)
-        arguments: dict[str, Any] = {"date": DATE, "cache": tmp_path / "teacher", "until": math.inf, "local": None}
+        arguments: dict[str, Any] = {"date": DATE, "cache": tmp_path / "teacher", "until": math.inf}
         examine_judge.write(folder, reward_model=held_out, endpoint=endpoint, picks=100, **arguments)
     return json.loads((folder / "outcome.json").read_text())
 
@@ -116,7 +116,6 @@ def test_completions_of_the_owners_prompts_are_ranked_and_with_ties_all(tmp_path
             date=DATE,
             cache=tmp_path / "teacher",
             until=math.inf,
-            local=None,
         )
     learned = read_table(folder / "learned.parquet", LEARNED).learned.tolist()
     assert learned[2:] == [0.0, 1.0, 0.0]

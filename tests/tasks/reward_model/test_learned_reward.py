@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conf.schema import RewardConfig
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Problem, Score, Verdict
-from tasks.reward_model.learned_reward import OWNER, break_ties, leaves_latin, owner_scores, standardised, with_learned
+from tasks.reward_model.learned_reward import OWNER, break_ties, owner_scores, standardised, with_learned
 from tasks.rollouts.grade import compose
 
 PROMPT = Problem("owner/1", OWNER, "Tell me of the sea.", "")
@@ -58,14 +58,14 @@ def test_standardised_has_mean_zero_and_the_order_at_any_scale(group: list[float
 
 def test_an_owners_answer_by_hand() -> None:
     config = LearnedRewardConfig(weight=0.5)
-    group = [attempt("Blue.", tokens=10), attempt("", tokens=1), attempt("Синее и глубокое.", tokens=20)]
+    group = [attempt("Blue.", tokens=10), attempt("", tokens=1), attempt("Blue and deep.", tokens=20)]
     found = owner_scores(group, [1.0, 0.0, 2.0], config, length_penalty=0.5, max_tokens=20)
     z = 1.5**0.5
     assert [score.reward for score in found] == pytest.approx(
-        [0 + 0.5 + 0.5 - 0.25, -0.5 * z + 0.0 + 0.5 - 0.025, 0.5 * z + 0.5 + 0.0 - 0.5]
+        [0 + 0.5 - 0.25, -0.5 * z + 0.0 - 0.025, 0.5 * z + 0.5 - 0.5]
     )
     assert [score.verdict for score in found] == ["judged"] * 3
-    parts = {"learned": 0.0, "learned_z": pytest.approx(-z), "format": 0.0, "language": 1.0, "length": 0.05}
+    parts = {"learned": 0.0, "learned_z": pytest.approx(-z), "format": 0.0, "length": 0.05}
     assert found[1].parts == parts
 
 
@@ -150,20 +150,3 @@ def test_each_group_is_scored_by_itself() -> None:
     found = with_learned(asked, given, learned, LearnedRewardConfig(), length_penalty=0.0, max_tokens=20, limit=0.1)
     step = 0.1 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 2.0, 0.0, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("prompt", "answer", "leaves"),
-    [
-        ("What is love?", "Любовь", True),
-        ("What is love?", "爱是什么", True),
-        ("What is love?", "L'été, déjà vu", False),
-        ("What is love?", "Greek α and β are letters", False),
-        ("What is love?", "42", False),  # no letters
-        ("Что такое любовь?", "Love", False),  # only for Latin prompts
-        ("1 + 1?", "два", False),
-        ("", "", False),
-    ],
-)
-def test_the_script_of_the_prompt(prompt: str, answer: str, leaves: bool) -> None:
-    assert leaves_latin(prompt, answer) is leaves

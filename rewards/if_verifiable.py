@@ -1,0 +1,96 @@
+"""Instructions whose following a program can check, generated to train on (IFEval, Zhou et al. 2023, arXiv:2311.07911).
+
+`pip install .[environments]`, then `{name: "rewards.if_verifiable:IfVerifiable", weight: 0.2}`.
+"""
+
+import importlib
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from conf.storage.home import InputError
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
+
+WORDS = ("always", "bright", "friend", "garden", "little", "morning", "quiet", "together", "water", "winter")
+ENDINGS = ("That is all.", "Thank you for reading.", "I hope this helps.", "Goodbye!")
+# IFEval's instructions that a small student follows now and then and that need no further data, with their arguments.
+INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
+    "change_case:english_capital": lambda chance: {},
+    "change_case:english_lowercase": lambda chance: {},
+    "detectable_format:number_bullet_lists": lambda chance: {"num_bullets": chance.randint(2, 4)},
+    "detectable_format:title": lambda chance: {},
+    "keywords:existence": lambda chance: {"keywords": [chance.choice(WORDS)]},
+    "keywords:forbidden_words": lambda chance: {"forbidden_words": [chance.choice(("the", "and", "is", "of"))]},
+    "length_constraints:number_words": lambda chance: {
+        "num_words": chance.choice((10, 15, 20)),
+        "relation": "less than",
+    },
+    "punctuation:no_comma": lambda chance: {},
+    "startend:end_checker": lambda chance: {"end_phrase": chance.choice(ENDINGS)},
+    "startend:quotation": lambda chance: {},
+}
+REQUESTS = ("Write a sentence about {}.", "Tell me about {}.", "Describe {}.", "Ask me something about {}.")
+# None is a topic of the benchmark `instructions`, which guards what a night of something else may cost.
+TOPICS: Mapping[Split, Sequence[str]] = {
+    "train": (
+        "apples", "bridges", "bears", "candles", "castles", "chess", "clouds", "deserts", "farms", "fish", "glass",
+        "hats", "honey", "ice", "jokes", "keys", "lakes", "maps", "markets", "mice", "painting", "paper", "pianos",
+        "planets", "potatoes", "shoes", "snow", "soup", "stars", "tea", "teachers", "tools", "towers", "trees", "wind",
+    ),
+    "test": ("cats", "ships", "gold", "summer", "kites", "fire", "bells", "corn", "roads", "wool"),
+}  # fmt: skip
+EXAM = 200  # problems
+
+
+class IfVerifiable(Benchmark):
+    """Endless training problems, and 200 of the exam about other topics; each has one instruction.
+
+    Raises InputError without the package if-verifiable (Apache-2.0), whose checkers judge.
+    """
+
+    name = "if_verifiable"
+
+    def __init__(self, source: str | None = None) -> None:
+        try:
+            self.checkers = importlib.import_module("if_verifiable.ifeval.instructions_registry").INSTRUCTION_DICT
+        except ImportError as error:
+            raise InputError("if_verifiable: its package is missing: pip install '.[environments]'") from error
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the exam's problems, or 500 of the training problems."""
+        return self.draw("0", 500) if split == "train" else self._drawn("exam", "test", EXAM)
+
+    def draw(self, seed: str, count: int) -> list[Problem]:
+        """Return `count` training problems, the same for the same seed."""
+        return self._drawn(seed, "train", count)
+
+    def kind(self, problem: Problem) -> str:
+        """Return the instruction's name."""
+        return f"{self.name}/{problem.level}"
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Reward 1 if the answer follows its instruction, else 0; an empty one is none."""
+        return [self._score(attempt) for attempt in attempts]
+
+    def _drawn(self, seed: str, split: Split, count: int) -> list[Problem]:
+        chance = random.Random(f"{self.name} {split} {seed}")
+        found: dict[str, Problem] = {}
+        while len(found) < count:
+            instruction = chance.choice(list(INSTRUCTIONS))
+            arguments = INSTRUCTIONS[instruction](chance)
+            request = chance.choice(REQUESTS).format(chance.choice(TOPICS[split]))
+            described = self.checkers[instruction](instruction).build_description(**arguments)
+            truth = json.dumps({"instruction": instruction, "arguments": arguments}, sort_keys=True)
+            question = f"{request} {described}"
+            found[question] = Problem(f"{self.name}/{split}/{question}", self.name, question, truth, instruction)
+        return list(found.values())
+
+    def _score(self, attempt: Attempt) -> Score:
+        answer = attempt.completion.strip()
+        if not answer:
+            return Score.of("no_answer")
+        asked = json.loads(attempt.problem.truth)
+        checker = self.checkers[asked["instruction"]](asked["instruction"])
+        checker.build_description(**asked["arguments"])
+        return Score.of("correct" if checker.check_following(answer) else "wrong")
