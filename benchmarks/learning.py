@@ -3,8 +3,8 @@
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
 All start with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
-a fixed part of the exam (levels 1 and 2, which training never draws), measured afterwards at each quarter of the time.
-Neither this nor the start of engine and trainer counts as learning time. Each finished run is a file under --out and is
+a fixed part of the exam (levels 1 and 2, which training never draws), measured afterwards at each quarter of the time,
+and of the mean of the last five checkpoints' weights. Neither this nor the start of engine and trainer counts as learning time. Each finished run is a file under --out and is
 not run again. Prints a line of JSON for each run, then a Markdown table.
 """
 
@@ -20,13 +20,14 @@ from typing import Any
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, distilled, learn
+from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, distilled, learn, mean_weights
 from benchmarks.outputs.page import joined, markdown, picture
 from conf.storage.durable import write_atomically
 from flows import environment
 
 RESULTS = SCHOOL / "benchmarks" / "learning"
 VARIANTS = (*NIGHTS, *TRL)
+LAST = 5  # checkpoints whose mean is evaluated, too
 
 
 def main() -> None:
@@ -63,9 +64,11 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(dir=options.out) as work:
             points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
             asked = at_quarters(points)
-            solved = accuracies([checkpoint for _, checkpoint in asked], options.problems)
+            last = [checkpoint for _, checkpoint in points[1:]][-LAST:]
+            averaged = mean_weights(last, Path(work).resolve() / "mean")
+            *solved, mean = accuracies([*(checkpoint for _, checkpoint in asked), averaged], options.problems)
         curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]
-        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve}
+        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve, "mean_of_last": mean}
         write_atomically(file, json.dumps(result | {"steps": len(points) - 1}))
     return json.loads(file.read_text())
 
@@ -91,9 +94,10 @@ def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float) -> st
     for variant, found in runs.items():
         means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
         ends = joined(at(one["curve"], seconds) for one in found)
-        rows.append([variant, *means, ends, f"{statistics.mean(one['steps'] for one in found):.1f}"])
+        averaged = joined(one["mean_of_last"] for one in found)
+        rows.append([variant, *means, ends, averaged, f"{statistics.mean(one['steps'] for one in found):.1f}"])
     passed = " | ".join(f"{time:.0f} s" for time in times)
-    return markdown(f"variant | {passed} | each seed at the end | steps", rows)
+    return markdown(f"variant | {passed} | each seed at the end | mean of the last five | steps", rows)
 
 
 def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float, file: Path) -> None:

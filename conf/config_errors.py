@@ -1,4 +1,4 @@
-"""Turn pydantic's errors into one line in the user's words: what is wrong with a configuration."""
+"""Turn pydantic's validation errors into one plain line that says what is wrong with a configuration."""
 
 import difflib
 import json
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from conf.redact import redact
 from conf.storage.home import InputError
 
-# Options of earlier versions, and what replaces each. These are the same at another place:
+# Options of earlier versions, and their replacements. These options have only moved:
 MOVED = {
     "microbatch_tokens": "hardware.microbatch_tokens",
     "devices.engine": "hardware.engine_gpu",
@@ -21,7 +21,7 @@ MOVED = {
     for section in ("distill.teacher", "judge")
     for name in ("base_url", "model", "max_tokens", "budget_tokens", "budget_minutes")
 }
-# What holds instead, by section and options; N stands for the items of a list.
+# What to do instead of each removed option, by section and option names. N stands for an index in a list.
 INSTEAD = {
     "": {
         "alarms": "a Prefect automation can notify you of a night; morning.webhook_variable posts its report",
@@ -99,25 +99,25 @@ REMOVED = {option: f"use {place}" for option, place in MOVED.items()} | {
     for name in names.split()
 }
 
-Key = tuple[str, ...]  # a dotted path, taken apart: ("benchmarks", "0", "weight")
+Key = tuple[str, ...]  # the parts of a dotted path: ("benchmarks", "0", "weight")
 
 
 def fault(text: str) -> InputError:
-    """Return an error of one line, without the passwords that a URL in it may carry."""
+    """Return a one-line InputError, with any passwords in its URLs redacted."""
     return InputError(redact(" ".join(text.splitlines())))
 
 
 def shown(value: Any) -> str:
     """Return the value on one line, as JSON (which is YAML), cut to 60 characters."""
-    text = redact(json.dumps(value, ensure_ascii=False, default=str))  # first: half a URL is no longer recognised
+    text = redact(json.dumps(value, ensure_ascii=False, default=str))  # before the cut: half a URL is not recognised
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def all_faults(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails]) -> list[tuple[Key, str]]:
-    """Return each wrong key of `data` with one line on what is wrong.
+    """Return each invalid key of `data` with one line that says what is wrong.
 
-    Misspelled keys come first, because others may only follow from them. A list that is too short merely because
-    of its invalid items is left out.
+    Unknown keys come first, because the other faults may only follow from them. If a key and a key inside it are both
+    invalid, only the inner one is returned: a list may be too short merely because its items are invalid.
     """
     faults: dict[Key, list[ErrorDetails]] = {}
     for error in errors:
@@ -128,7 +128,7 @@ def all_faults(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails
 
 
 def _key(data: Any, error: ErrorDetails) -> Key:
-    """Return the error's key in the data: pydantic's location, without the parts that name a branch of a union."""
+    """Return the error's key in `data`: pydantic's location without the parts that name a branch of a union."""
     key: list[str] = []
     for part in error["loc"]:
         inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
@@ -141,12 +141,12 @@ def _key(data: Any, error: ErrorDetails) -> Key:
 
 
 def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> str:
-    """Return what is wrong with one value; several errors are the branches of a union."""
+    """Return what is wrong with one value. If there are several errors, each is from one branch of a union."""
     first = group[0]
     if first["type"] == "missing":
         return "is missing; it has no default"
     if first["type"] == "extra_forbidden":
-        option = ".".join("N" if part.isdecimal() else part for part in key)  # as `REMOVED` has it
+        option = ".".join("N" if part.isdecimal() else part for part in key)  # in the form of `REMOVED`
         if (instead := REMOVED.get(option)) is not None:
             return f"was removed: {instead}"
         known = sorted(_section(schema, key[:-1]).model_fields)
@@ -160,7 +160,7 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
 
 
 def _section(section: type[BaseModel], key: Key) -> type[BaseModel]:
-    """Return the part of the schema that `key` leads to: ("benchmarks", "0") to BenchmarkConfig."""
+    """Return the section of the schema at `key`, e.g. BenchmarkConfig for ("benchmarks", "0")."""
     for part in key:
         if part in section.model_fields:
             section = next(_models(section.model_fields[part].annotation), section)

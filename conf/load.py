@@ -1,6 +1,6 @@
 """Load a night's configuration: a YAML file, then the command line's overrides, then validation.
 
-Every mistake raises an `InputError` of one line that names the key, the value and what is allowed.
+Every mistake raises a one-line `InputError` that names the key, the value and what is allowed.
 """
 
 import hashlib
@@ -20,21 +20,21 @@ from conf.schema import NightConfig
 from conf.storage.home import InputError
 
 FROZEN = "# This night's configuration, as resolved when it started."
-STARTER = Path(__file__).parent / "starter.yaml"  # the embedded default
+STARTER = Path(__file__).parent / "starter.yaml"  # the default configuration
 
 _ABSENT = object()
 
 
 @dataclass
 class _Draft:
-    """The raw configuration while overrides are applied, and which override wrote which key."""
+    """The raw configuration while overrides are applied, and a record of which override wrote which key."""
 
     file: Path
     data: dict[str, Any]
     origins: dict[Key, tuple[Key, str]] = field(default_factory=dict)
 
     def override(self, text: str) -> None:
-        """Apply `grpo.rounds=4`. Raises InputError if it has no '=', is not YAML, or its key cannot exist."""
+        """Apply an override like `grpo.rounds=4`. Raises InputError if it has no '=', a bad key or invalid YAML."""
         name, equals, value = text.partition("=")
         key = tuple(name.strip().split("."))
         if not equals or not all(key):
@@ -49,7 +49,7 @@ class _Draft:
             holder = holder[part]
 
     def error(self, faults: Sequence[tuple[Key, str]]) -> InputError:
-        """Return the error for all faults, each attributed to the file or to the override that wrote the value."""
+        """Return one error for all faults, attributing each to the file or the override that wrote the value."""
         parts: list[str] = []
         previous = ""
         for key, what in faults:
@@ -69,8 +69,8 @@ class _Draft:
 def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     """Return the validated configuration in `path`, with overrides like `benchmarks.0.weight=2` applied.
 
-    Options that are gone are ignored in a night that an earlier version has frozen. Raises InputError if the file
-    cannot be read, is not YAML, or is not a valid configuration.
+    In a night's frozen configuration, unknown keys are ignored: they may be options that have since been removed.
+    Raises InputError if the file cannot be read, is not YAML, or is not a valid configuration.
     """
     content = _read(path)
     data = _parse(content, str(path))
@@ -88,7 +88,7 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
 
 
 def config_of(night: Path) -> NightConfig | None:
-    """Return the frozen configuration in a night's folder; None before it is frozen, or if it cannot be loaded."""
+    """Return the frozen configuration in a night's folder, or None if there is none yet or it cannot be loaded."""
     try:
         return load_night(night / "config.yaml")
     except InputError:
@@ -96,7 +96,7 @@ def config_of(night: Path) -> NightConfig | None:
 
 
 def frozen_yaml(config: NightConfig) -> str:
-    """Return the whole configuration, defaults included, as the YAML that a night's folder keeps."""
+    """Return the whole configuration, including defaults, as the YAML that is stored in a night's folder."""
     yaml = _yaml()
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]  # None in ruamel
@@ -107,13 +107,13 @@ def frozen_yaml(config: NightConfig) -> str:
 
 
 def identity(config: NightConfig) -> str:
-    """Return the SHA-256 (hex) of all that identifies a night: everything but ports, URLs, deadline and budget."""
+    """Return the SHA-256 (hex) of the settings that identify a night: all except those marked `NotInIdentity`."""
     canonical = json.dumps(config.identity(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def differences(one: NightConfig, other: NightConfig) -> list[str]:
-    """Return what differs between two nights, a line a key: `grpo.rounds: 4 → 6`. Empty if `identity` agrees."""
+    """Return the differences between two nights, one line per key: `grpo.rounds: 4 → 6`. Empty if `identity` agrees."""
     return list(_differences(one.identity(), other.identity(), ()))
 
 
@@ -140,12 +140,12 @@ def _read(path: Path) -> str:
 
 
 def _yaml() -> YAML:
-    """Return the YAML 1.2 reader and writer: 1e-4 is a number, 22:15 a text, a repeated key an error."""
+    """Return a YAML 1.2 reader and writer: 1e-4 is a number, 22:15 is text, and a repeated key is an error."""
     return YAML(typ="safe", pure=True)
 
 
 def _parse(text: str, source: str) -> Any:
-    """Return the YAML `text` as JSON values. An error names line and column, unless it is an override's."""
+    """Parse YAML `text` into JSON values. An error names the line and column, unless `source` is an override."""
     try:
         return json.loads(json.dumps(_yaml().load(text), default=str))
     except MarkedYAMLError as error:
@@ -159,7 +159,7 @@ def _parse(text: str, source: str) -> Any:
 
 
 def _enter(holder: Any, part: str, source: str, name: str) -> tuple[Any, str | int]:
-    """Return `part` as a key of `holder`, which must be a mapping, or a list that has such an item."""
+    """Return `holder`, and `part` as a key or index of it. Raises InputError if `holder` cannot have such an item."""
     if isinstance(holder, dict):
         return holder, part
     if not isinstance(holder, list):

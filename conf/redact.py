@@ -4,9 +4,9 @@ import re
 
 from conf.storage.home import InputError
 
-# user:password@ behind ://, unless what follows the colon is a port number
+# user:password@ after ://, unless a port number follows the colon
 PASSWORD = re.compile(r"""(?<=://)([^/?#\s:@"']*):(?!\d{1,5}(?:[/?#\s]|$))[^\s"']*@""")
-# a key instead of a user, and parameters that carry one: token, api-key, apikey, access_token, X-Amz-Signature
+# a key in place of the user, and query parameters that carry one: token, api-key, apikey, access_token, X-Amz-Signature
 TOKEN = re.compile(r"""(?<=://)[^/?#\s:@"']{16,}@""")
 NAMED = r"[\w-]*password|(?:[\w-]*[_-])?(?:(?:api|access|auth)?(?:key|token)|secret|sig|signature)"
 PARAMETER = re.compile(rf"""(?i)([?&](?:{NAMED})=)[^&#\s"',]+""")
@@ -16,12 +16,12 @@ ENDPOINT = "give the key in NIGHTSCHOOL_TEACHER_KEY or NIGHTSCHOOL_JUDGE_KEY"
 
 
 def redact(text: str) -> str:
-    """Return the text without the passwords and keys of its URLs: `https://me:***@host`."""
+    """Return the text with the passwords and keys in its URLs replaced: `https://me:***@host`."""
     return PARAMETER.sub(r"\1***", TOKEN.sub("***@", PASSWORD.sub(r"\1:***@", text)))
 
 
 def refuse_password(url: str, instead: str) -> None:
-    """Raise ValueError for a URL with a password: it would end up in the night's folder, in logs and in MLflow."""
+    """Raise ValueError if a URL carries a password, which would end up in the night's folder, in logs and in MLflow."""
     if redact(url) != url:
         raise ValueError(
             f"{redact(url)}: user and password of a URL would be written into the night's records; {instead}"
@@ -29,7 +29,7 @@ def refuse_password(url: str, instead: str) -> None:
 
 
 def without_password(url: str, source: str, instead: str) -> str:
-    """Return the URL. Raises InputError, naming `source`, if it carries a password."""
+    """Return the URL unchanged. Raises InputError, naming `source`, if it carries a password."""
     try:
         refuse_password(url, instead)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The configuration of a night as validated models: every field with its unit, default and reason."""
+"""The configuration of a night as validated models: every field has a unit, a default and a description."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -41,28 +41,28 @@ class StudentConfig(Section):
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
     system: str | None = Field(default=None, description="system text before every prompt; null: the template's own")
     chat_template: str | None = Field(
-        default=None, description="Jinja text in place of the model's own chat template, from its first checkpoint on"
+        default=None, description="Jinja template that replaces the model's chat template, from its first checkpoint on"
     )
-    template_arguments: dict[str, Any] = Field(default={}, description="further arguments of the chat template")
+    template_arguments: dict[str, Any] = Field(default={}, description="extra arguments for the chat template")
     trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
 
 
 class NightConfig(Section):
-    """A whole night."""
+    """The configuration of a whole night."""
 
     name: str = Field(default="night", pattern=r"^[a-z0-9-]+$", description="name of the model in the registry")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="seed of everything random in the night")
     student: StudentConfig = StudentConfig()
     benchmarks: Annotated[
-        tuple[BenchmarkConfig, ...], Field(min_length=1, description="what the rounds draw problems from")
+        tuple[BenchmarkConfig, ...], Field(min_length=1, description="benchmarks whose problems the rounds draw")
     ]
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     day: DayConfig = DayConfig()
     start_from: Literal["latest", "champion", "day"] = Field(
         default="latest",
-        description="what a night begins with. latest: the last night's candidate, where it was ahead but unproven; "
-        "day: your day copy, where it favours held-out picks more than the champion and passes the quiz",
+        description="model that a night starts from. latest: the last night's candidate, if it was ahead but unproven; "
+        "day: your day copy, if it favours held-out picks more than the champion does and passes the quiz",
     )
     stages: Stages = Field(
         default=("distill", "lessons", "grpo"),
@@ -82,17 +82,17 @@ class NightConfig(Section):
     on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
     self_play: SelfPlayConfig = SelfPlayConfig()
     optimizer: OptimizerOptions = OptimizerOptions()
-    lora: LoraConfig | None = Field(default=None, description="adapters; null: train all weights")
+    lora: LoraConfig | None = Field(default=None, description="train LoRA adapters; null: train all weights")
     hardware: HardwareConfig = HardwareConfig()
     engine: EngineOptions = EngineOptions()
     exam: ExamConfig
-    keep_nights: Positive = Field(default=7, description="nights after which versions never promoted are removed")
+    keep_nights: Positive = Field(default=7, description="nights after which never-promoted versions are removed")
     budget_minutes: NotInIdentity[Annotated[float, Field(gt=0)] | None] = Field(
-        default=None, description="minutes from the (first) start to the end; null: no limit"
+        default=None, description="minutes from the night's first start to its end; null: no limit"
     )
-    deadline: NotInIdentity[TimeOfDay | None] = Field(default=None, description='time of day by which it ends: "06:30"')
+    deadline: NotInIdentity[TimeOfDay | None] = Field(default=None, description='time of day when it must end: "06:30"')
     deadline_time_zone: NotInIdentity[TimeZone | None] = Field(
-        default=None, description="IANA name of the time zone of deadline and date; null: the machine's"
+        default=None, description="IANA name of the time zone of the deadline and the date; null: the machine's"
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
@@ -102,7 +102,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def learning_has_what_it_needs(self) -> Self:
-        """Refuse one benchmark under two weights, distillation without a teacher, and a judge that is never judged."""
+        """Refuse duplicate benchmarks, `on_policy` without a teacher, and a judge or day copy that nothing can test."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
@@ -121,7 +121,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def the_engine_and_the_trainer_can_do_it(self) -> Self:
-        """Refuse completions beside which no prompt fits, and a cluster with nothing to share."""
+        """Refuse completion limits that leave no room for a prompt, and a cluster without shards to share."""
         for name, longest in (("grpo", self.grpo.max_completion_tokens), ("exam", self.exam.max_completion_tokens)):
             if longest >= self.engine.max_model_len:
                 raise ValueError(
@@ -147,12 +147,12 @@ class NightConfig(Section):
 
     @property
     def rounds(self) -> int:
-        """The number of rounds, all blocks together."""
+        """The total number of rounds in all blocks."""
         return sum(len(step.rounds) for step in self.steps)
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The kinds of feedback that become lessons, in the order in which they are learned."""
+        """The kinds of feedback that become lessons, in the order they are learned."""
         learned = {
             "corrections": self.lessons.corrections.epochs > 0,
             "words": self.lessons.words.epochs > 0,
@@ -163,18 +163,18 @@ class NightConfig(Section):
 
     @property
     def wants_reward_model(self) -> bool:
-        """Whether a reward model is fitted: only where the rounds would use it."""
+        """Whether to fit a reward model: only if the rounds would use it."""
         is_used = self.learned_reward.owner_share > 0 or self.learned_reward.tie_breaker > 0
         return self.preference_learning != "direct" and is_used
 
     @property
     def unseen_share(self) -> float:
-        """Share of the owner's conversations held out to judge the reward model; 0 without one."""
+        """Share of the owner's conversations held out to judge the reward model; 0 if there is no reward model."""
         return self.reward_model.held_out_share if self.wants_reward_model else 0.0
 
     @property
     def sampler(self) -> EngineConfig:
-        """The engine's configuration, with the adapters that the night trains."""
+        """The engine's configuration, including the adapters that the night trains."""
         return EngineConfig(**dict(self.engine), lora=self.lora)
 
     @property

@@ -1,1 +1,1 @@
-"""What happens, in which order: the night, a block of rounds, the commands."""
+"""The flows, which decide what runs in which order: the night, a block of rounds, and the CLI commands."""

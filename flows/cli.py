@@ -42,7 +42,7 @@ for command in (evaluate, night, play, teach):
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Show what is running and the time left, and what the last nights decided."""
+    """Show what is running, how much time is left, and what the last nights decided."""
     from flows.commands.status import lines_of, status
 
     home = Home.here()
@@ -141,14 +141,14 @@ for command in (ui, services, serve):
 
 
 def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
-    """Return the registry of this home; None where no night has made one."""
+    """Return this home's registry, or None if no night has created one yet."""
     from flows.web.health import open_registry
 
     return open_registry(Home.here(), load_night(config, overrides or []))
 
 
 def main() -> None:
-    """Run the command. Exit codes: 0 done, 1 the night failed, 2 the input is wrong, 3 another night holds the home."""
+    """Run the command. Exit codes: 0 success, 1 failure, 2 invalid input, 3 another night is using the home."""
     environment.prepare()
     is_night = sys.argv[1:2] == ["night"]
     try:

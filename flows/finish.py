@@ -1,4 +1,4 @@
-"""The end of a night: promotion, report, and what is removed."""
+"""The end of a night: promotion, report and cleanup."""
 
 import json
 import logging
@@ -39,9 +39,9 @@ def finish(
     exams: Mapping[str, Artifact],
     rounds: Rounds,
 ) -> dict[str, Any]:
-    """Promote and write the report: from then on the night is finished, and what only it needed is removed.
+    """Promote the candidate if so decided, delete temporary files, and write the report, which finishes the night.
 
-    Raises NightError where MLflow does not answer, after a report that says how to finish the night.
+    Returns the summary. If MLflow does not answer, writes a report on how to finish the night and raises NightError.
     """
     config, monitor, links = night.config, rounds.monitor, _links(tracking)
     number = len(rounds.retention.policies)
@@ -52,7 +52,7 @@ def finish(
         log_rankings(tracking, night.folder, models)
         rounds.retention.remove(keep=set(models.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)
-        night.close()  # before the night counts as finished: to end the children takes seconds
+        night.close()  # before the night counts as finished, because ending the child processes takes seconds
         arguments = (night.folder, outcome, number, monitor.finish(), links, tracking)
         summary = night.call(report, "report", *arguments, after=night.edges.last)
     except MlflowException as error:
@@ -62,13 +62,13 @@ def finish(
     try:
         registry = Registry(tracking.client, config.name)
         night.call(prune, "prune", night.home, config.keep_nights, registry, after=[summary])
-    except MlflowException as error:  # the night is finished, and the next one makes room
+    except MlflowException as error:  # the night is finished, and the next one will prune
         logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
     return summary
 
 
 def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
-    """Promote the candidate, if so decided. Returns the decision as it was carried out."""
+    """Promote the candidate if that was decided. Returns the decision as it was carried out."""
     config = night.config
     write_cards(night.folder, decision.read_json("decision.json"), models, config)
     outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
@@ -83,9 +83,9 @@ def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], track
 def _unfinished(
     night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
 ) -> NightError:
-    """Write the report and return the error that ends a night to which MLflow does not answer any more.
+    """Write the report, and return the error that ends the night when MLflow stops answering.
 
-    The command in the error does what is left to do, and nothing else.
+    The command in the error message does only what is left to do.
     """
     outcome = night.folder / OUTCOME
     if outcome.exists():
@@ -105,11 +105,11 @@ def _unfinished(
 
 
 def prefect_page() -> str:
-    """Return the flow run's page without a password, which a worker's API URL may carry."""
+    """Return the URL of the flow run's page, without the password that a worker's API URL may carry."""
     return redact(flow_run.get_flow_run_ui_url() or "")
 
 
 def _links(tracking: Tracking) -> dict[str, str]:
-    """Return the pages of the night's run; those of a home's own databases need `nightschool ui` or `services`."""
+    """Return the run's URLs. For a home's own databases, they work while `nightschool ui` or `services` is running."""
     server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else HERE.url(MLFLOW_PORT)
     return {"mlflow": f"{server}/{tracking.run_path}", "prefect": prefect_page()}

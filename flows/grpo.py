@@ -1,6 +1,6 @@
-"""Blocks of rounds, of GRPO or of on-policy distillation.
+"""Blocks of rounds: GRPO, self-play or on-policy distillation.
 
-A round: select_prompts → sample → score → credit (and again for each refill) → update → checkpoint.
+One round: select_prompts → sample → score → credit (repeated for each refill) → update → checkpoint.
 """
 
 import json
@@ -36,12 +36,12 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
 class Rounds:
-    """All rounds of a night, numbered across its blocks, and their shared state.
+    """All rounds of a night, numbered across its blocks, and the state they share.
 
-    `exam`: problems that are never drawn. `registered`: digests that the registry knows. `division`: of the night's
-    hours. `quiz`, `latest`: those before and after the lessons. `learned`: the reward model's part, where one serves.
-    `teacher`: of on-policy distillation. `over`: no further block or lesson begins, because the night's hours are over
-    or an alarm is severe.
+    `exam`: the exam's problems, which are never drawn. `registered`: digests of the registered checkpoints. `division`:
+    how the night's hours are divided. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the
+    learned reward, if one serves. `teacher`: the folder of the on-policy distillation teacher. `over`: whether the
+    night may begin no further block or lesson, because its hours are over or a severe alarm was raised.
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class Rounds:
             latest=seconds_answering(latest or quiz),
             ranking=slowest_ranking(night.folder),
         )
-        self.block: Step  # the current block,
-        self.base: Path  # the checkpoint that it began with,
-        self.policy: Path  # and the newest
+        self.block: Step  # the current block
+        self.base: Path  # the checkpoint that the block began with
+        self.policy: Path  # the newest checkpoint
         self.over = False
-        self.verified: set[Path] = set()  # checkpoints that this start of the night made or has checked
+        self.verified: set[Path] = set()  # checkpoints made or verified since the night last started
         self.round_began = time.perf_counter()
 
     def run(self, block: Step, base: Path) -> Path:
-        """Run the rounds of a block from a checkpoint on: as many as fit, or up to a severe alarm.
+        """Run a block's rounds from a checkpoint, until they are done, time runs out or a severe alarm is raised.
 
-        Returns the checkpoint after the last one, its adapter merged; `base` where there was no round.
+        Returns the last round's checkpoint (merged, if the night merges adapters), or `base` if no round was run.
         """
         night, early = self.night, ended_early(self.night.folder)
         self.block, self.base, self.policy = block, base, base
@@ -106,7 +106,7 @@ class Rounds:
         return night.merge(block.path, self.policy) if night.config.merges and self.policy != base else self.policy
 
     def _round(self, number: int) -> Path:
-        """Sample groups of answers, turn their scores into advantages, and update the policy. Returns it."""
+        """Sample groups of answers, turn their scores into advantages, then update and return the policy."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
         kept = is_committed(folder) and all(committed(one / "sample") for one in passes_of(folder))
@@ -151,7 +151,7 @@ class Rounds:
         return self.policy
 
     def _rate_factor(self, number: int) -> float:
-        """Return the share of the learning rate that a round learns at, as it was written down or by the hours now."""
+        """Return a round's learning-rate factor: the recorded one, or one computed from the time left and recorded."""
         file = self.night.folder / PACE_FOLDER / f"{round_path(number)}.json"
         if (known := read_json(file)) is None:
             known = {"rate_factor": self.allowance.rate_factor(number)}
@@ -160,7 +160,7 @@ class Rounds:
         return known["rate_factor"]
 
     def _update(self, number: int, inputs: Mapping[str, Any]) -> tuple[Updated, UpdateResources]:
-        """Take the round's optimizer steps. Returns what they came to, and what they worked with."""
+        """Take the round's optimizer steps. Returns their result and the resources they used."""
         night, path, state = self.night, f"{round_path(number)}/update", self._state_before(number)
         if state is not None and not state.is_dir():
             raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
@@ -173,7 +173,7 @@ class Rounds:
             return night.call(update, path, *arguments, resources), resources
 
     def _save(self, number: int, path: str, **arguments: Any) -> None:
-        """Make the update count, and tell MLflow; on the saver's thread, while the next round samples."""
+        """Commit the update and log it to MLflow, on the saver's thread while the next round samples."""
         saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
@@ -184,7 +184,7 @@ class Rounds:
         self.verified.add(policy)
 
     def _seconds_since_last_round(self) -> float:
-        """Seconds since the last round was over. What comes after, up to the next round, is part of the next."""
+        """Return the seconds since the last round ended. Time between two rounds counts towards the later one."""
         now = time.perf_counter()
         seconds, self.round_began = now - self.round_began, now
         return seconds
@@ -195,10 +195,10 @@ class Rounds:
         if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.allowance.quizzes.append(seconds_answering(quiz))
-        self.round_began += time.perf_counter() - started  # a quiz is not part of a round's time
+        self.round_began += time.perf_counter() - started  # a quiz does not count towards a round's time
 
     def _rank_picks(self, number: int) -> None:
-        """Rank the owner's held-out picks by the policy, while a learned reward is in use; see `is_ranked`."""
+        """Rank the owner's held-out picks with the policy if a learned reward is in use and `is_ranked` says so."""
         learned = self._learned
         if learned is None or not is_ranked(self.night.config, self.block, number):
             return
@@ -210,13 +210,13 @@ class Rounds:
         self.monitor.add_ranking(self.block.rounds.start, number, ranking)
         if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:
             self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
-        if number in self.block.rounds and self.allowance.quizzes:  # it comes with them
+        if number in self.block.rounds and self.allowance.quizzes:  # a ranking accompanies each quiz
             self.allowance.quizzes[-1] += ranking.seconds
         self.round_began += time.perf_counter() - started
 
     def _keep_committed_rounds(self, error: HoursOverError | WorkerDiedError) -> None:
-        """End the learning with the rounds that are committed; what a further one left has no effect."""
-        with suppress(HoursOverError, WorkerDiedError):  # the round that was being saved is not committed then
+        """End the learning after the last committed round. Anything an uncommitted round left has no effect."""
+        with suppress(HoursOverError, WorkerDiedError):  # then the round being saved stays uncommitted
             self.saver.finish()
         policies = self.retention.policies
         while policies and not is_committed(self.night.round_folder(len(policies))):
@@ -226,7 +226,7 @@ class Rounds:
         self.end(self.block.number, error)
 
     def end(self, steps: int, error: Exception) -> None:
-        """End the night's learning for good, with the rounds that there are and this many steps begun."""
+        """End the night's learning permanently, after the rounds so far and `steps` steps of the recipe."""
         self.over = True
         done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
@@ -234,7 +234,7 @@ class Rounds:
 
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward's part now: none under a teacher, or once it was hacked or failed."""
+        """The learned reward in use now. None outside GRPO blocks, and once it has failed or been hacked."""
         if self.learned is None or self.learned.failed or self.block.kind != "grpo" or self.monitor.hacked:
             return None
         return self.learned
@@ -243,7 +243,7 @@ class Rounds:
     def _trainer_config(self) -> TrainerConfig:
         """The trainer's configuration in this block.
 
-        The learning rate warms up once a night, not once a block. On-policy distillation has no KL term.
+        The learning rate warms up once per night, not once per block. On-policy distillation has no KL term.
         """
         config = self.night.config
         trainer = self.learned.trainer_config if self.learned else config.trainer
@@ -255,10 +255,10 @@ class Rounds:
         return trainer.model_copy(update=changes)
 
     def _superseded(self) -> list[Path]:
-        """The rounds' checkpoints whose room the next ones take, the newest last."""
+        """Return the rounds' checkpoints that later ones will replace on disk, newest last."""
         policies = self.retention.policies
         return [*(policy for policy in policies[:-1] if policy != self.base), policies[-1]]
 
     def _state_before(self, number: int) -> Path | None:
-        """The trainer state that a round goes on from; a block's first has none."""
+        """Return the trainer state that a round continues from, or None for a block's first round."""
         return self.retention.state(number - 1) if number > self.block.rounds.start else None

@@ -46,13 +46,13 @@ REFUSED = "Refused"
 
 
 def _scheduled(config: NightConfig) -> datetime.datetime:
-    """Return the scheduled start of this run in the night's time zone; now, for one that a person starts."""
+    """Return this run's scheduled start in the night's time zone, or the current time if it was started by hand."""
     moment = flow_run.get_scheduled_start_time()
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
 
 
 def _run_name() -> str:
-    """Return the name of the run on Prefect's pages, its date last: `starter 2026-11-20`."""
+    """Return the run's name on Prefect's pages: the configuration's name, then the date (`starter 2026-11-20`)."""
     parameters = flow_run.get_parameters()
     config = parameters.get("config") or load_night(STARTER)
     return f"{config.name} {parameters.get('date') or date_of_night(_scheduled(config))}"
@@ -62,13 +62,13 @@ def _run_name() -> str:
 def nightly(
     config: NightConfig | None = None, date: str | None = None, dry_run: bool = False
 ) -> dict[str, Any] | State[Any]:
-    """Run or resume the night of a date (default: that of the scheduled start) on the home. Returns its summary.
+    """Run or resume the night of a date (default: the date of the scheduled start). Returns the night's summary.
 
-    A `dry_run` decides, but does not promote; nor does a later start of the same night.
+    With `dry_run`, the night decides but does not promote, even if it is resumed later without `dry_run`.
 
-    A start that comes too late, or while another night runs, ends in the state `Refused`, which says why: no night has
-    failed. Raises InputError for an impossible date, deadline or configuration, and where the served champion does not
-    make room, before anything is learned.
+    A start that is too late, or made while another night runs, ends in the state `Refused`, whose message says why. It
+    does not count as a failed night. Raises InputError, before any learning, if the date, deadline or configuration is
+    impossible, or if `nightschool serve` does not make room for the night.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
@@ -76,7 +76,7 @@ def nightly(
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
     config = with_next_level(config, home, date)
-    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the command holds the home, and has checked
+    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI command holds the home and has checked
     if not resumed:
         check_deadline(config, date, now)
     logging.getLogger("nightschool").setLevel(logging.INFO)
@@ -101,7 +101,7 @@ def nightly(
 
 
 def run_night(night: Night) -> dict[str, Any]:
-    """Run all stages of a night; what is committed already is not run again."""
+    """Run all stages of a night, skipping those already committed. Returns the night's summary."""
     tracking = Tracking(night.home, night.config)
     page = {"prefect.flow_run": flow_run.get_id() or "", "prefect.url": prefect_page()}
     tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **page})
@@ -109,9 +109,9 @@ def run_night(night: Night) -> dict[str, Any]:
     try:
         summary = _run_stages(night, tracking)
     except BaseException as error:
-        interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect: cancelled, or its worker ends
-        night.close(grace=0 if interrupted else SAVING_LIMIT)  # a state that is being written is worth waiting for
-        with suppress(Exception):  # on a full disk MLflow cannot be told either; the error itself matters more
+        interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect (cancelled, or worker ended)
+        night.close(grace=0 if interrupted else SAVING_LIMIT)  # wait for a trainer state that is being written
+        with suppress(Exception):  # on a full disk, this call fails too; the original error matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise full_disk(night.home.root) from error
@@ -146,7 +146,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected)
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
-    trained = parent_of(start) is not None  # by an earlier night; what the student learned by day does not count
+    trained = parent_of(start) is not None  # by an earlier night; daytime learning does not count
     recipe = Recipe(night, student, Lessons(night, journal, quizzes.exam_questions, trained), quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
@@ -172,7 +172,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
 
 def final_state(summary: dict[str, Any]) -> Any:
-    """Return the flow's final state: alarms and outcome in its message, and the summary as the flow's result."""
+    """Return the flow's final state, with alarms and outcome in its message and the summary as its result."""
     alarms = summary["alarms"]
     raised = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
     outcome = "The candidate was promoted." if summary["decision"] == "promoted" else "The champion stays."

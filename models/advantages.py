@@ -1,4 +1,4 @@
-"""Group-relative advantages, which completions are trained on, and rewards near the length limit."""
+"""Group-relative advantages, selection of the completions to train on, and rewards near the length limit."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 
-OVERLONG_SHARE, OVERLONG_PENALTY = 0.2, 1.0  # of `overlong: shape`
+OVERLONG_SHARE, OVERLONG_PENALTY = 0.2, 1.0  # for `overlong: shape`
 
 
 def group_advantages(
@@ -16,18 +16,18 @@ def group_advantages(
 ) -> Float[Tensor, "groups size"]:
     """Return A = r − mean(r of the group), optionally divided by the group's standard deviation (n − 1) + epsilon.
 
-    A NaN reward was not graded: it takes no part in its group's baseline and its advantage is NaN, which the loss and
-    the trainer leave out. A group with a single graded completion, or with equal rewards, has advantages of exactly 0,
-    whatever their mean is rounded to.
+    A NaN reward means that the completion was not graded. It is left out of its group's baseline, and its advantage is
+    NaN, which the loss and the trainer skip. If a group has only one graded completion, or its rewards are all equal,
+    its advantages are exactly 0, whatever the rounding of the mean.
 
-    Sources: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the deviation; Dr. GRPO (arXiv 2503.20783),
-    section 3.2, without.
+    Sources: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the standard deviation; Dr. GRPO (arXiv 2503.20783),
+    section 3.2, without it.
     """
     graded = ~rewards.isnan()
     count = graded.sum(dim=1, keepdim=True)
     known = rewards.nan_to_num(0.0)
     lowest = rewards.nan_to_num(float("inf")).amin(dim=1, keepdim=True)
-    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # an ungraded 0 is above negative rewards
+    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # `graded`: the 0 of a NaN exceeds negative ones
     centred = (known - known.sum(dim=1, keepdim=True) / count.clamp(min=1)).where(graded & differ, 0.0)
     if scale == "std":
         deviation = (centred.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
@@ -36,12 +36,12 @@ def group_advantages(
 
 
 def most_varied(rewards: Float[Tensor, "groups size"], keep: int) -> Bool[Tensor, "groups size"]:
-    """Return which `keep` completions of each group are trained on: those whose rewards have the largest variance.
+    """Return a mask of the `keep` completions per group to train on: the subset whose rewards vary the most.
 
-    They are some of the highest rewards and the rest from the lowest (the max-variance rule of PODS, arXiv 2504.13818):
-    with right and wrong answers half of each, where there are as many. Between equal choices the one with more of the
-    highest decides, and between equal rewards the lower index. Completions that were not graded (NaN) come last. Raises
-    ValueError where a group has fewer than `keep` completions.
+    This subset consists of the group's highest and lowest rewards (the max-variance rule of PODS, arXiv 2504.13818).
+    With right and wrong answers, that is half of each if there are enough. If variances tie, the subset with more of
+    the highest rewards is kept; if rewards tie, the lower index. Ungraded completions (NaN) are taken last. Raises
+    ValueError unless `keep` is between 1 and the group size.
     """
     if not 1 <= keep <= rewards.shape[1]:
         raise ValueError(f"of {rewards.shape[1]} completions {keep} cannot be kept")
@@ -74,13 +74,13 @@ def overlong_rewards(
     cut: Bool[Tensor, "groups size"],
     config: GrpoConfig,
 ) -> Float[Tensor, "groups size"]:
-    """Return the rewards after `config.overlong`. `lengths`: in tokens; `cut`: whether the length limit ended it.
+    """Apply `config.overlong` to the rewards. `lengths` is in tokens; `cut` marks completions cut off at the limit.
 
-    `train`: unchanged. `mask`: NaN for completions that were cut, which takes them out of the baseline, the loss and
-    its denominator (TRL's mask_truncated_completions leaves them in the baseline). `shape`: minus the penalty times
-    min(1, (|y| − (L_max − L_cache)) / L_cache) for a completion of more than L_max − L_cache tokens (DAPO, arXiv
-    2503.14476, equation 13, with the penalty 1), where L_max is `max_completion_tokens` and L_cache its last
-    fifth; a completion that was cut counts as longer than L_max. NaN stays NaN.
+    `train`: no change. `mask`: NaN for completions that were cut off, which removes them from the baseline, the loss
+    and its denominator (TRL's mask_truncated_completions keeps them in the baseline). `shape`: for completions of more
+    than L_max − L_cache tokens, subtracts the penalty times min(1, (|y| − (L_max − L_cache)) / L_cache) (DAPO, arXiv
+    2503.14476, equation 13, with penalty 1), where L_max is `max_completion_tokens` and L_cache is its last fifth. A
+    completion that was cut off counts as longer than L_max. NaN stays NaN.
     """
     if config.overlong == "mask":
         return rewards.masked_fill(cut, float("nan"))

@@ -1,6 +1,6 @@
-"""Credit in episodes of several turns: what each turn earned beyond what was to be expected there.
+"""Credit assignment in multi-turn episodes: how much each turn earned beyond what was expected at that point.
 
-A group is G episodes from the same start. Wherever two of them saw the same, one is the other's baseline.
+A group is G episodes from the same start. If two of them reach the same state, each is a baseline for the other.
 """
 
 from collections import defaultdict
@@ -15,27 +15,27 @@ from models.td import gae
 
 
 class Visit(NamedTuple):
-    """A turn of an episode: a key of what was seen before it, and the reward after it."""
+    """One turn of an episode: a key for what the policy saw before it, and the reward after it."""
 
     key: str
     reward: float
 
 
-GAMMA, LAMBDA = 0.99, 0.95  # discount of rewards by turn; decay of the traces of `td`
+GAMMA, LAMBDA = 0.99, 0.95  # discount per turn; trace decay for `credit: td`
 
 Group = Sequence[Sequence[Visit]]
 Values = list[list[float]]
 
 
 def returns_to_go(episode: Sequence[Visit], gamma: float) -> list[float]:
-    """Return G_t = r_t + γ·G_{t+1}."""
+    """Return each turn's discounted return-to-go: G_t = r_t + γ·G_{t+1}."""
     return gae([visit.reward for visit in episode], [0.0] * (len(episode) + 1), gamma, 1.0).tolist()
 
 
 def state_values(group: Group, gamma: float = GAMMA) -> Values:
-    """Return V of every visit: the mean return-to-go from where the same was seen.
+    """Return a value V for each visit: the mean return-to-go of all the group's visits to the same state.
 
-    What was seen only once has the mean of all episodes at that turn.
+    For a state that was visited only once, V is the mean return-to-go of all episodes at that turn.
     """
     returns = [returns_to_go(episode, gamma) for episode in group]
     by_key: dict[str, list[float]] = defaultdict(list)
@@ -54,10 +54,10 @@ def state_values(group: Group, gamma: float = GAMMA) -> Values:
 
 
 def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[float], gamma: float) -> Values:
-    """Return the episode's advantage plus the step's: its return-to-go less the mean from the same state.
+    """Return each step's advantage: the episode's, plus the step's return-to-go minus the mean from the same state.
 
-    `values`: those of `state_values`. A step from a state that was seen once has the episode's alone. GiGPO (arXiv
-    2505.10978), equations 3 to 8, with ω = 1 and without division by deviations.
+    `values`: from `state_values`. A step from a state that was visited only once gets just the episode's advantage.
+    GiGPO (arXiv 2505.10978), equations 3 to 8, with ω = 1 and without dividing by standard deviations.
     """
     seen: dict[str, int] = defaultdict(int)
     for episode in group:
@@ -72,7 +72,7 @@ def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[
 
 
 def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Values:
-    """Return Σ_k (γλ)^k δ_{t+k} with δ_t = r_t + γ·V(s_{t+1}) − V(s_t), V from `state_values` and 0 at the end."""
+    """Return Σ_k (γλ)^k δ_{t+k}, with δ_t = r_t + γ·V(s_{t+1}) − V(s_t). V: from `state_values`, and 0 at the end."""
     return [
         gae([visit.reward for visit in episode], [*expected, 0.0], gamma, lam).tolist()
         for episode, expected in zip(group, values, strict=True)
@@ -80,9 +80,9 @@ def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Val
 
 
 def turn_advantages(group: Group, values: Values, episode_advantages: Float[Tensor, "G"], grpo: GrpoConfig) -> Values:
-    """Return an advantage for each turn of a group's episodes, by `grpo.credit`.
+    """Return an advantage for each turn of a group's episodes, by the method that `grpo.credit` names.
 
-    `values`: those of `state_values`.
+    `values`: from `state_values`.
     """
     if grpo.credit == "gigpo":
         return gigpo_advantages(group, values, episode_advantages.tolist(), GAMMA)

@@ -1,4 +1,4 @@
-"""The GRPO loss: clipped policy gradient with group-relative advantages, corrected for the sampler."""
+"""The GRPO loss: clipped policy gradient with group-relative advantages, corrected for sampler mismatch."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,18 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 
-IMPOSSIBLE = -1e4  # nats: replaces the log-probability −inf, so that a difference of two is a number
-RATIO_CAP = 2.0  # of a token's weight against the sampler
-LOG_RATIO_LIMIT = 20.0  # nats: a ratio is clamped to exp(±20) and has no gradient beyond
+IMPOSSIBLE = -1e4  # nats: replaces a log-probability of −inf, so that differences stay finite
+RATIO_CAP = 2.0  # on a token's sampler-correction weight
+LOG_RATIO_LIMIT = 20.0  # nats: ratios are clamped to exp(±20), with no gradient beyond
 
 
 def loss_denominator(completion_lengths: Sequence[int], config: GrpoConfig) -> float:
-    """Return the divisor of the summed loss of a whole optimizer step, however it is cut into microbatches.
+    """Return the divisor for the summed loss of a whole optimizer step, however it is split into microbatches.
 
-    `token`: its completion tokens (DAPO, arXiv 2503.14476, equation 8); `sequence`: its completions
-    (DeepSeekMath, arXiv 2402.03300, equation 3); `constant`: its completions times the longest allowed length
-    (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: of those trained on, in tokens; a completion of 0
-    tokens is not counted. 0 if there is none.
+    `token`: the number of completion tokens (DAPO, arXiv 2503.14476, equation 8). `sequence`: the number of completions
+    (DeepSeekMath, arXiv 2402.03300, equation 3). `constant`: the number of completions times the maximum completion
+    length (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: of the completions trained on, in tokens;
+    those of 0 tokens are not counted. Returns 0 if there are none.
     """
     if config.aggregation == "token":
         return float(sum(completion_lengths))
@@ -43,19 +43,19 @@ def grpo_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the loss of a microbatch, and its metrics.
 
-    Per token −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A) with the ratio ρ to the old policy, of the token or of
-    its completion (DeepSeekMath, arXiv 2402.03300, equation 3; the two clips apart: DAPO, arXiv 2503.14476, equation
-    8; see `importance_ratio`), times the weight against the sampler (see `sampler_weights`), plus kl_coefficient times
-    KL(π‖ref) (see `kl_estimate`). `sequence` aggregation takes the mean over each completion's tokens, the others the
-    sum. The policy term is divided by `denominator`, that of the whole optimizer step (see `loss_denominator`); the KL
-    term by `kl_denominator`, which also counts groups without signal (default: the same).
+    The loss per token is −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A), where ρ is the ratio to the old policy, per
+    token or per completion (see `importance_ratio`; DeepSeekMath, arXiv 2402.03300, equation 3; separate clip bounds:
+    DAPO, arXiv 2503.14476, equation 8). It is multiplied by the sampler-correction weight (see `sampler_weights`), and
+    kl_coefficient times KL(π‖ref) is added (see `kl_estimate`). `sequence` aggregation averages over each completion's
+    tokens; the others sum. The policy term is divided by `denominator`, which covers the whole optimizer step (see
+    `loss_denominator`); the KL term by `kl_denominator`, which also counts groups without signal (default: the same).
 
-    Values where `completion_mask` is false have no influence, whatever they are. A completion with a NaN advantage was
-    not graded and is left out (the denominator must not count it either); one outside the sampler's band is masked but
-    stays in the denominator. Two equal log-probabilities, −inf included, have the ratio 1; ratios are clamped to
-    exp(±20), with no gradient beyond, nor for a token of probability 0 (−inf). A NaN of the policy makes the loss NaN.
-    The metrics are sums over the microbatch's tokens (`tokens` of them) or sequences (`sequences`); those
-    named `_max` are maxima.
+    Values where `completion_mask` is false have no effect, whatever they are. A completion with a NaN advantage was not
+    graded and is left out, so the denominator must not count it. A completion outside the sampler's band is masked but
+    stays in the denominator. Two equal log-probabilities, even −inf, have ratio 1. Ratios are clamped to exp(±20);
+    beyond that, and for a token of probability 0 (−inf), there is no gradient. A NaN from the policy makes the loss
+    NaN. Metrics are sums over the microbatch's tokens (counted by `tokens`) or sequences (`sequences`); those ending in
+    `_max` are maxima.
     """
     mask = completion_mask.bool()
     advantages = (advantages if advantages.dim() == 2 else advantages[:, None]).expand_as(policy_logprobs)
@@ -75,7 +75,7 @@ def grpo_loss(
         mask = mask & kept[:, None]
         counts |= mismatch
     lengths = lengths if config.aggregation == "sequence" else 1
-    loss = (-objective.where(mask, 0.0) / lengths).sum() / (denominator or 1.0)  # nothing to train on: 0 ÷ 0 is 0
+    loss = (-objective.where(mask, 0.0) / lengths).sum() / (denominator or 1.0)  # nothing to train on: 0/0 is 0
     if ref_logprobs is not None and config.kl_coefficient > 0:
         kl = kl_estimate(policy.where(mask, 0.0), _possible(ref_logprobs, mask))
         divisor = denominator if kl_denominator is None else kl_denominator
@@ -87,12 +87,12 @@ def grpo_loss(
 def importance_ratio(
     policy: Float[Tensor, "B T"], old: Float[Tensor, "B T"], lengths: Int[Tensor, "B 1"], config: GrpoConfig
 ) -> Float[Tensor, "B T"]:
-    """Return the ratio ρ of the policy to the old policy, at each token. Log-probabilities must be 0 where masked.
+    """Return the ratio ρ of the policy to the old policy, per token. Log-probabilities must be 0 where masked.
 
-    `token`: exp(π − π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: its geometric mean over the
-    completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π] (equation 14): the same
-    values, and the same gradient if advantage and weight are the same for a completion's tokens. If they differ,
-    each token's gradient has its own, as in REINFORCE where π = π_old, and not their mean over the completion.
+    `token`: exp(log π − log π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: the geometric mean of that
+    over the completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π] (equation 14).
+    Values are the same, and so is the gradient if a completion's tokens share one advantage and weight. If not, each
+    token's gradient uses the token's advantage and weight instead of their mean, like REINFORCE at π = π_old.
     """
     log_ratio = policy - old
     if config.importance == "sequence":
@@ -102,11 +102,11 @@ def importance_ratio(
 
 
 def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Estimate KL(π‖ref) at tokens sampled from π, in nats, with a gradient that is in expectation the KL's.
+    """Estimate KL(π‖ref), in nats, at tokens sampled from π. In expectation, its gradient is that of the KL.
 
-    The value is k3: exp(d) − d − 1 with d = ref − π (Schulman 2020, "Approximating KL divergence"; DeepSeekMath, arXiv
-    2402.03300, equation 4). Its own gradient would be that of KL(ref‖π), so the gradient is that of k2, ½d²: −d ∇π
-    (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
+    The value is k3: exp(d) − d − 1 with d = log ref − log π (Schulman 2020, "Approximating KL divergence";
+    DeepSeekMath, arXiv 2402.03300, equation 4). k3's gradient would be that of KL(ref‖π), so that of k2, ½d², is used:
+    −d ∇log π (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
     """
     difference = _bounded(ref - policy).detach()
     k2_gradient = -difference * policy
@@ -116,18 +116,18 @@ def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Floa
 def sampler_weights(
     old: Float[Tensor, "B T"], sampler: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], config: GrpoConfig
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
-    """Return weights that correct for the mismatch of sampler and policy. Log-probabilities must be 0 where masked.
+    """Return weights that correct for mismatch of sampler and policy. Log-probabilities must be 0 where masked.
 
-    Three values: the token weights min(exp(π_old − μ), 2) (Yao et al. 2025, "Your efficient RL framework secretly
-    brings you off-policy RL training"); which completions are kept: those whose geometric-mean ratio is in the band
-    (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose sampler log-probabilities are all numbers;
-    and the mismatch: sums over tokens of |π_old − μ|, of the ratio and its square, of k3(μ‖π), and the extremes.
+    Returns (1) token weights min(exp(log π_old − log μ), 2), μ the sampler (Yao et al. 2025, "Your efficient RL
+    framework secretly brings you off-policy RL training"); (2) which completions to keep: geometric-mean ratio in the
+    band (Liu, Li et al. 2025, "When speed kills stability", part 3) and no NaN in the sampler's log-probabilities; (3)
+    mismatch metrics: token sums of |log π_old − log μ|, the ratio, its square, k3(μ‖π); the extremes.
     """
     unknown = sampler.isnan()
     difference = (old - sampler).where(mask & ~unknown, 0.0)
     mean = (difference.sum(dim=1) / mask.sum(dim=1).clamp(min=1)).exp()
     low, high = config.sampler_ratio_band
-    # not "within": a NaN of a broken policy must remain visible
+    # not `low <= mean <= high`: a NaN from a broken policy must stay visible
     kept = ~((mean < low) | (mean > high) | unknown.any(dim=1))
     bounded = _bounded(difference)
     ratio = bounded.exp()
@@ -146,7 +146,7 @@ def sampler_weights(
 
 
 def _possible(logprobs: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Return the log-probabilities with 0 where masked, and finite instead of −inf."""
+    """Return the log-probabilities, with 0 where masked and a finite floor in place of −inf."""
     return logprobs.where(mask, 0.0).clamp(min=IMPOSSIBLE)
 
 
@@ -159,5 +159,5 @@ def _largest(values: Float[Tensor, "B T"]) -> Tensor:
 
 
 def _floats(counts: dict[str, Tensor]) -> dict[str, float]:
-    """Return plain numbers, all fetched from the device at once."""
+    """Return the metrics as plain numbers, fetched from the device in one transfer."""
     return dict(zip(counts, torch.stack([count.double() for count in counts.values()]).tolist(), strict=True))

@@ -1,8 +1,7 @@
-"""The channels of the day: what an owner's click teaches, as a credit for each token of the answers shown.
+"""The day's feedback channels: each turns an owner's click into a credit for each token of the answers shown.
 
-A lesson is a step of a chosen effect on the day copy (see `models/lessons/day_copy.py`). `method: literal` is the plain
-rule of the papers that the project grew from: gradient steps of a fixed rate on the adapter, with nothing that bounds
-them.
+A lesson moves the day copy by one step with a chosen effect (see `models/lessons/day_copy.py`). `method: literal` is
+the plain rule of the papers that the project grew from: gradient steps on the adapter at a fixed rate, with no limits.
 """
 
 import math
@@ -17,24 +16,24 @@ from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.td import gae, trace_weights
 
-HUMAN_RATE = 1e-6  # of the literal rule: on the owner's own words
-RATE = 1e-5  # of the literal rule: on everything else
-GAMMA, LAMBDA = 0.99, 0.95  # of traces: discount and decay per token
-ALIKE = 1e-4  # nats; preferences that differ by less say nothing
+HUMAN_RATE = 1e-6  # learning rate of the literal method on text that the owner wrote
+RATE = 1e-5  # learning rate of the literal method on everything else
+GAMMA, LAMBDA = 0.99, 0.95  # discount and trace decay per token
+ALIKE = 1e-4  # nats; smaller differences between preferences are ignored
 
 Tokens = Sequence[int]
 
 
 def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> LessonOutcome:
-    """Learn to write the owner's words: supervised, on every token of theirs."""
+    """Learn to write the owner's words: a supervised step on all of their tokens."""
     return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE)
 
 
 def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> LessonOutcome:
     """Learn to prefer the owner's correction to the answer, from the first token in which they differ.
 
-    The share is 2σ(−h), at most 1, h being how much further than the champion the copy prefers it: the derivative of
-    −log σ(h), so that a preference that was learned is not pushed on for ever.
+    The share of a full step is 2σ(−h), at most 1, where h (nats) says how much more the copy prefers the correction
+    than the champion does. It follows the derivative of −log σ(h), so a learned preference is not pushed further.
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
@@ -45,10 +44,10 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
 def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> LessonOutcome:
     """Learn to prefer the chosen answer to the others: a gradient bandit over the answers shown.
 
-    An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion; the credit is the
-    gradient of log softmax(H)[chosen]: 1 − p for the chosen one and −p_i for the others (Sutton and Barto 2018, 2.12),
-    divided by 1 − p. The share is 1 − p in units of what it is at first, when all are alike. `guessed` says whether the
-    copy preferred the chosen answer already. Raises ValueError where there is nothing to choose from.
+    An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion. The credit is the
+    gradient of log softmax(H)[chosen], which is 1 − p for the chosen answer and −p_i for the others (Sutton and Barto
+    2018, 2.12), divided by 1 − p. The share of a full step is 1 − p relative to its value at equal preferences.
+    `guessed`: whether the copy already preferred the chosen answer. Raises ValueError for fewer than two answers.
     """
     if len(answers) < 2:
         raise ValueError("a pick needs two different answers or more: correct the answer instead")
@@ -72,10 +71,10 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
 
 
 def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> LessonOutcome:
-    """Learn from rewards at the answer's tokens [T], each of which credits the tokens before it by (γλ)^distance.
+    """Learn from rewards at the answer's tokens [T]. Each reward credits the tokens before it by (γλ)^distance.
 
-    The credit is the advantage with values of 0: an owner's praise and blame are advantages already (COACH, MacGlashan
-    et al. 2017).
+    The credit is the advantage with all values at 0, because an owner's praise and blame already are advantages (COACH,
+    MacGlashan et al. 2017).
     """
     weights = gae(rewards, [0.0] * (len(rewards) + 1), GAMMA, LAMBDA)
     return _learn(day, prompt, [answer], [weights.float()], RATE)
@@ -84,9 +83,9 @@ def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Seq
 def learn_from_conversation(
     day: DayCopy, tokens: Tokens, turns: Sequence[tuple[int, int]], values: Sequence[float]
 ) -> LessonOutcome:
-    """Learn that the assistant's turns of a conversation are good or bad, by their values from −1 to 1.
+    """Learn from ratings of the assistant's turns in a conversation, from −1 (bad) to 1 (good).
 
-    `tokens`: of the whole conversation. `turns`: from which token to which each of them goes; others have no credit.
+    `tokens`: the conversation. `turns`: the token span (start, end) of each rated turn; other tokens get no credit.
     """
     first = turns[0][0]
     weights = torch.zeros(len(tokens) - first)
@@ -96,21 +95,21 @@ def learn_from_conversation(
 
 
 def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Learn that the answer is good. `size`: of the step, 1 for a whole one."""
+    """Learn that the answer is good. `size` scales the step; 1 is a full step."""
     return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE, size=size)
 
 
 def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Learn that the answer is bad, or that all of several are: one step of this size, which they share equally."""
+    """Learn that the answer, or each of several answers, is bad: one step of this `size`, split evenly among them."""
     weights = [-_fading(day, len(answer)) / len(answers) for answer in answers]
     return _learn(day, prompt, answers, weights, RATE, size=size)
 
 
 def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> LessonOutcome:
-    """Learn that the answer goes wrong at this token: what follows is blamed, what comes before it is not.
+    """Learn that the answer goes wrong at this token: blame it and all later tokens, but no earlier ones.
 
-    With traces the blame is a reward of −1 at the token, which fades backwards. Raises ValueError for a token that the
-    answer does not have.
+    With traces, the token gets a reward of −1 instead, which fades backwards over the earlier tokens. Raises ValueError
+    if the answer has no such token.
     """
     if not 0 <= token < len(answer):
         raise ValueError(f"the answer has {len(answer)} tokens, and none is number {token}")
@@ -129,7 +128,7 @@ def _learn(
     literal: Sequence[Tensor] | None = None,
     size: float = 1.0,
 ) -> LessonOutcome:
-    """Take a step of this size on fixed weights, unless the copy has come far in their direction already."""
+    """Take a step of this `size` on fixed weights, smaller if the copy has already moved far in their direction."""
     if day.config.method == "literal":
         return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)
 
@@ -141,7 +140,7 @@ def _learn(
 
 
 def _fading(day: DayCopy, length: int) -> Tensor:
-    """Return a praise's weights: 1 for each token, or with traces the accumulating trace's at the end."""
+    """Return the token weights for praise: all 1, or with traces, the accumulating trace after the last token."""
     if not day.config.traces:
         return torch.ones(length)
     return trace_weights(length, GAMMA, LAMBDA).float()

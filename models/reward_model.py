@@ -18,7 +18,7 @@ from models.packing.packing import Group, Pack, hidden_states, pack, split
 from models.packing.self_check import choose_packing, packed_logprobs
 
 HEAD = "reward_head.safetensors"
-PADDING = 0  # a pack leaves out a completion's last token, so each answer gets one more
+PADDING = 0  # packing drops a completion's last token, so each answer gets an extra one
 
 
 def choice_loss(
@@ -29,10 +29,10 @@ def choice_loss(
 ) -> Tensor:
     """Return the mean over picks of weight × (−log softmax(r)[chosen] + centering × (mean of r)²).
 
-    The first term is the Plackett–Luce probability of the first choice (Plackett 1975; for two answers Bradley and
-    Terry 1952); the second keeps the rewards around 0, which choices leave undetermined (for pairs: Eisenstein et al.
-    2023, arXiv 2312.09244). −inf marks an answer that was not shown and takes part in neither. Raises ValueError if
-    such an answer was chosen.
+    The first term is the negative log-likelihood of the first choice under Plackett–Luce (Plackett 1975; for two
+    answers Bradley and Terry 1952). The second keeps rewards around 0, because choices alone leave their level
+    undetermined (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). −inf marks an answer that was not shown; it
+    counts in neither term. Raises ValueError if such an answer was chosen.
     """
     shown = rewards != float("-inf")
     if not bool(shown.gather(1, chosen[:, None]).all()):
@@ -44,7 +44,7 @@ def choice_loss(
 
 
 class Head(torch.nn.Module):
-    """The scalar head: reward = hidden state · weight, in fp32; the weight starts at 0, so all answers are equal."""
+    """The scalar head: reward = hidden state · weight, in fp32. The weight starts at 0, so all rewards start equal."""
 
     def __init__(self, width: int, device: torch.device) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Head(torch.nn.Module):
 
 
 class RewardModel:
-    """Rewards answers to prompts; a prompt is computed once for all its answers."""
+    """Scores answers to prompts. With packing, each prompt is computed only once for all its answers."""
 
     def __init__(self, checkpoint: Path, config: TrainerConfig) -> None:
         """Start from a checkpoint's backbone and a head of zeros."""
@@ -69,21 +69,21 @@ class RewardModel:
 
     @classmethod
     def load(cls, checkpoint: Path, config: TrainerConfig) -> "RewardModel":
-        """Load the model that `save` wrote. Raises OSError if the folder holds none."""
+        """Load a model that `save` wrote. Raises OSError if the folder does not contain one."""
         loaded = cls(checkpoint, config)
         loaded.head.load_state_dict(load_file(checkpoint / HEAD, device=str(loaded.device)))
         return loaded
 
     def save(self, folder: Path) -> None:
-        """Write the backbone, adapters merged into it, as a Hugging Face folder with the head beside it."""
+        """Write the backbone, with any adapters merged into it, as a Hugging Face folder, and the head with it."""
         copy_companions(self.checkpoint, folder)
-        (folder / PROBE_FILE).unlink(missing_ok=True)  # of the language model that the backbone was
+        (folder / PROBE_FILE).unlink(missing_ok=True)  # it belongs to the original language model
         chance = torch.Generator(self.device).manual_seed(self.config.seed)
         self.model.save_pretrained(folder, state_dict=lora.merged_weights(self.model, chance))
         save_file(self.head.state_dict(), folder / HEAD)
 
     def rewards(self, packed: Pack) -> Float[Tensor, "answers"]:
-        """Return the rewards of a pack of groups from `answer_group`, in its order, differentiable."""
+        """Return the rewards for a pack of groups made by `answer_group`, in the pack's order; differentiable."""
         if self.packs:
             ends = torch.tensor(packed.lengths, device=self.device).cumsum(0) - 1
             return self.head(hidden_states(self.model, packed).index_select(0, ends))
@@ -92,7 +92,7 @@ class RewardModel:
 
     @torch.no_grad()
     def judge(self, groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[list[float]]:
-        """Return the rewards of each prompt's answers (token ids, end token included if there is one)."""
+        """Return the rewards of each prompt's answers, given as token ids (including the end token if there is one)."""
         rows = iter(range(sum(len(answers) for _, answers in groups)))
         asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
         rewards: dict[int, float] = {}
@@ -108,5 +108,5 @@ class RewardModel:
 
 
 def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
-    """Return a prompt and its answers as a group of which the model reads every token."""
+    """Return a prompt and its answers as a group, padded so that the model reads every token of each answer."""
     return Group(prompt, [[*answer, PADDING] for answer in answers], rows)

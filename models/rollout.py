@@ -1,4 +1,4 @@
-"""One sampled completion, on its way from the sampler to the trainer."""
+"""A sampled completion, as the sampler passes it to the trainer."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,13 +6,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Rollout:
-    """A row of the rollouts table: the sampled tokens with the sampler's log-probabilities.
+    """A row of the rollouts table: the sampled tokens and the sampler's log-probabilities.
 
-    `token_ids` includes the sampled end token, unless the completion reached its length limit (`length`); `loss_mask`
-    is true for every token that the policy wrote. An episode of several turns is one row: between the answers stand the
-    environment's tokens, with a `sampler_logprobs` of 0, and `text` is JSON, a list of the answers. A completion
-    without a token that the policy wrote is graded and counts in its group's baseline, but there is nothing to train
-    on. `sampler_logprobs`: in nats, one per token. A benchmark's own solution (`given`) was not sampled, and has zeros.
+    `token_ids` includes the sampled end token, unless the completion reached its length limit (`length`). `loss_mask`
+    is true for every token that the policy wrote. `sampler_logprobs`: in nats, one per token. A multi-turn episode is
+    one row: the environment's tokens stand between the answers, with `sampler_logprobs` of 0, and `text` is a JSON list
+    of the answers. A completion in which the policy wrote no token is graded and counts in its group's baseline, but is
+    not trained on. A benchmark's reference solution (`given`) was not sampled, so its `sampler_logprobs` are 0.
     """
 
     problem_id: str

@@ -23,12 +23,12 @@ from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
 
-ATTEMPTS = 3  # for completions that end for another reason than `stop` or `length`
+ATTEMPTS = 3  # for completions that end for a reason other than `stop` or `length`
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What an answer got in one step of the engine. `finish`: at its end, `stop` (by itself) or `length`."""
+    """The text that an engine step adds to one answer. `finish`: `stop` or `length` at the answer's end, else None."""
 
     answer: int
     text: str
@@ -50,7 +50,7 @@ class Sampler:
         self.llm = LLM(
             model=str(base),
             dtype="float32" if compute_dtype(device) == torch.float32 else "bfloat16",
-            load_format="safetensors",  # loading other files can run code
+            load_format="safetensors",  # loading other formats can run code
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
             block_size=None if cuda else CPU_BLOCK,
@@ -63,18 +63,18 @@ class Sampler:
             seed=0,
             **adapters,
         )
-        self._base: Path | None = base  # the full checkpoint in the engine; None: not proven
-        self._loaded: Path | None = None  # the checkpoint or adapter that is proven to be in the engine
+        self._base: Path | None = base  # the full checkpoint in the engine; None if unverified
+        self._loaded: Path | None = None  # the checkpoint or adapter verified to be in the engine
         self._adapter: LoRARequest | None = None
-        self._adapters = 0  # how many were served: each needs its own number
-        self._probed: list[float] = []  # the engine's log-probabilities of the probe at the last sync; empty: none
+        self._adapters = 0  # number served so far: each needs a unique id
+        self._probed: list[float] = []  # the engine's probe log-probabilities at the last sync; empty if none
         self._asleep = False
         self.probe_difference = 0.0  # nats per token between trainer and engine, at the last sync with a probe
         self.load_weights(checkpoint)
 
     @property
     def digest(self) -> str:
-        """The digest of the checkpoint that is proven to be in the engine; empty if none is."""
+        """The digest of the checkpoint verified to be in the engine; empty if there is none."""
         return self._loaded.name if self._loaded else ""
 
     def sample(
@@ -87,14 +87,14 @@ class Sampler:
         max_tokens: int | Sequence[int],
         fresh: bool = True,
     ) -> list[list[Rollout]]:
-        """Sample `size` completions for each prompt: the tokens, their log-probabilities and the text.
+        """Sample `size` completions for each prompt: tokens, log-probabilities and text.
 
-        `prompts`: token ids. `max_tokens`: for all prompts, or one for each. Temperature 0 is greedy. The same seed,
-        prompts and weights give the same completions, in a restarted engine too: caches and random state are reset
-        first (on a GPU vLLM has another random state; there each request has a seed of its own). Unless `fresh`, the
-        prefix cache is kept: a later turn of a conversation then costs what is new in it. A completion that ends for
-        another reason than its end token or its length is sampled again. Raises NightError, before sampling, if a
-        prompt is empty or leaves no room for a token.
+        `prompts`: token ids. `max_tokens`: one limit for all prompts, or one per prompt. Temperature 0 is greedy. The
+        same seed, prompts and weights give the same completions, even in a restarted engine: caches and random state
+        are reset first (on a GPU, vLLM has separate random state, so each request gets a seed). Unless `fresh`, the
+        prefix cache is kept, so a later turn of a conversation computes only its new tokens. A completion that ends for
+        any reason other than its end token or its length limit is sampled again. Raises NightError, before sampling, if
+        a prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
@@ -129,16 +129,16 @@ class Sampler:
 
     @property
     def kv_tokens(self) -> int:
-        """How many tokens the key/value cache holds."""
+        """The capacity of the key/value cache, in tokens."""
         cache = self.llm.llm_engine.vllm_config.cache_config
         assert cache.num_gpu_blocks is not None
         return cache.num_gpu_blocks * cache.block_size
 
     def write(self, prompt: list[int], adapted: Sequence[bool], max_tokens: int) -> Generator[list[Piece]]:
-        """Yield the pieces of answers to a prompt (token ids), as the engine writes them, a list for each of its steps.
+        """Yield the pieces of answers to a prompt (token ids) as the engine writes them, one list per engine step.
 
-        `adapted`: for each answer, whether the adapter writes it, or else the weights without it. They are sampled at
-        temperature 1. To close the iterator ends the answers. Raises NightError if the prompt leaves no room.
+        `adapted`: for each answer, whether the adapter or the bare base writes it. The temperature is 1. Closing the
+        iterator aborts unfinished answers. Raises NightError if the prompt leaves no room.
         """
         _check_room([prompt], self.config.max_model_len)
         engine: Any = self.llm.llm_engine
@@ -159,9 +159,9 @@ class Sampler:
                 engine.abort_request(list(answers))
 
     def logprobs(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return the log-probability of each token of each text (token ids) but its first, as many as fit the context.
+        """Return the log-probability of every token of each text (token ids) except its first.
 
-        They are natural logarithms, at temperature 1.
+        Natural logarithms, at temperature 1. Texts are truncated to fit the context.
         """
         fitting = [list(text[: self.config.max_model_len - 1]) for text in texts]
         params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
@@ -173,10 +173,10 @@ class Sampler:
         ]
 
     def use(self, checkpoint: Path) -> None:
-        """Wake up, and load a checkpoint, as `load_weights` does, unless the engine holds it and did not sleep.
+        """Wake the engine and load a checkpoint with `load_weights`, unless it is loaded and the engine is awake.
 
-        What slept is loaded again: vLLM has corrupted adapters in its sleep (its issue 53888). The weights wake up
-        first, and the key/value cache once they are loaded: both at once may not fit beside what loading takes.
+        After sleep, weights are always reloaded, because vLLM has corrupted adapters in sleep (its issue 53888). The
+        weights wake up first, the key/value cache only after loading: memory may not hold both during loading.
         """
         if self._asleep:
             self.llm.wake_up(tags=["weights"])
@@ -184,12 +184,12 @@ class Sampler:
             self.load_weights(checkpoint)
 
     def load_weights(self, checkpoint: Path) -> None:
-        """Load another checkpoint in place, or an adapter beside its base's weights, and prove that it arrived.
+        """Load another checkpoint in place, or an adapter on top of its base's weights, and verify the result.
 
-        Three checks, of which a checkpoint without a probe (from another program) has the first two: vLLM's loader
-        filled every parameter; what can be read back from the engine's memory equals the files; the probe's
-        log-probabilities are the trainer's, and not those from before. Raises SyncError otherwise; then `digest` is
-        empty, and the next call loads everything again.
+        There are three checks: vLLM's loader filled every parameter; what can be read back from the engine's memory
+        equals the files; the probe's log-probabilities match the trainer's and differ from the previous ones (see
+        `_must_differ`). A checkpoint without a probe (from another program) gets only the first two. Raises SyncError
+        if a check fails; `digest` is then empty, and the next call loads everything again.
         """
         base, probe = base_of(checkpoint), read_probe(checkpoint)
         previous, previous_base = self._loaded, self._base
@@ -220,9 +220,9 @@ class Sampler:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
     def use_adapter(self, adapter: Path | None) -> None:
-        """Serve an adapter beside the weights, or none, and prove that it arrived. Raises SyncError otherwise.
+        """Serve an adapter on top of the weights, or none, and verify that it was loaded. Raises SyncError if not.
 
-        The name of its folder must be new for every content.
+        Adapters with different content must have different folder names.
         """
         self._adapter = None
         if adapter is None:
@@ -271,8 +271,8 @@ def _check_room(prompts: Sequence[list[int]], context: int) -> None:
 def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
     """Return whether the engine's values must differ between two checkpoints.
 
-    They may not after an update so small that the trainer computes the same values, or between an adapter near 0 and
-    its base.
+    They need not differ after an update so small that the trainer computes the same values, or between a base and an
+    adapter near 0.
     """
     if (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint) or not previous.is_dir():
         return False

@@ -1,7 +1,7 @@
 """Temporal differences: returns and advantages with eligibility traces.
 
 Numbers in parentheses are sections of Sutton and Barto 2018, "Reinforcement Learning", second edition. Nothing here
-knows what a language model is: rewards and values come from outside.
+knows about language models: rewards and values are passed in.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ Numbers = Sequence[float] | np.ndarray | Tensor
 
 
 def td_errors(rewards: Numbers, values: Numbers, gamma: float) -> Float[Tensor, "T"]:
-    """Return δ_t = r_t + γ·v_{t+1} − v_t (6.5), of `rewards` [T] and `values` [T + 1].
+    """Return δ_t = r_t + γ·v_{t+1} − v_t (6.5) for `rewards` [T] and `values` [T + 1].
 
-    The last value is that of the state after the last reward: 0 where the episode has ended. Raises ValueError where
-    there is not exactly one value more than rewards.
+    The last value is that of the state after the last reward: 0 if the episode has ended. Raises ValueError unless
+    there is exactly one more value than there are rewards.
     """
     r, v = _tensor(rewards), _tensor(values)
     if v.shape != (len(r) + 1,):
@@ -42,10 +42,10 @@ def lambda_returns(rewards: Numbers, values: Numbers, gamma: float, lam: float) 
 
 
 def trace_weights(length: int, gamma: float, lam: float) -> Float[Tensor, "T"]:
-    """Return (γλ)^(T−1−t): what each step's gradient weighs in an accumulating trace after the last of T steps.
+    """Return (γλ)^(T−1−t): the weight of each step's gradient in an accumulating trace after the last of T steps.
 
-    As long as the weights do not change, the trace e ← γλ·e + ∇log π_t is the gradient of the sum of the log-
-    probabilities, weighted so.
+    As long as the model's weights do not change, the trace e ← γλ·e + ∇log π_t is the gradient of the sum of the
+    log-probabilities with these weights.
     """
     return (gamma * lam) ** torch.arange(length - 1, -1, -1, dtype=torch.float64)
 

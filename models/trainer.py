@@ -1,4 +1,4 @@
-"""The trainer: a policy, its master weights, and what a round or a lesson does to them."""
+"""The trainer: a policy and its master weights, updated by GRPO rounds and by lessons."""
 
 import logging
 import math
@@ -36,7 +36,7 @@ log = logging.getLogger("nightschool")
 
 
 class NonFiniteError(NightError):
-    """Loss or gradients were not finite in three consecutive steps."""
+    """The loss or the gradients were not finite in three consecutive steps."""
 
 
 class Trainer:
@@ -45,7 +45,7 @@ class Trainer:
     def __init__(self, checkpoint: Path, config: TrainerConfig, reference: Path | None = None) -> None:
         self.config = config
         self.device = resolve_device(config.device)
-        self.dtype = compute_dtype(self.device)  # of the model; the master weights are fp32
+        self.dtype = compute_dtype(self.device)  # the model's; the master weights are fp32
         self.tokens_per_pass = tokens_per_pass(config.microbatch_tokens, self.device)
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
@@ -58,7 +58,7 @@ class Trainer:
                 lora.attach(self.model, config.lora)
             if goes_on:
                 lora.load_adapter(self.model, checkpoint)
-        self.model.eval()  # no dropout: the policy that is trained is the one that was sampled; but see `lora.dropout`
+        self.model.eval()  # no dropout, so that the trained policy is the sampled one; but see `lora.dropout`
         self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
         self.reference_is_base = config.lora is not None and reference in (None, checkpoint) and not goes_on
@@ -78,12 +78,12 @@ class Trainer:
         *,
         checkpoint_digest: str | None = None,
     ) -> "Trainer":
-        """Load a checkpoint's trainer, fresh or, with `state`, exactly as `save` left it.
+        """Load a checkpoint's trainer, either fresh or, with `state`, exactly as `save` left it.
 
-        `reference`: the checkpoint that the KL term pulls to (default: `checkpoint`), loaded only if its coefficient is
-        not 0, and not where it is the base of the adapters: without them, the model itself is the reference. With
-        adapters and a state, `checkpoint` is the block's base, and the state holds the adapters. Raises StateError if
-        the state is damaged, is of other weights, or does not belong to the checkpoint of `checkpoint_digest`.
+        `reference`: the checkpoint that the KL term pulls towards (default: `checkpoint`). It is loaded only if the KL
+        coefficient is not 0. If it is the adapters' base, the model without adapters is used instead. With adapters and
+        a state, `checkpoint` is the block's base, and the state holds the adapters. Raises StateError if the state is
+        damaged, is for other weights, or does not belong to the checkpoint with `checkpoint_digest`.
         """
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
@@ -107,13 +107,13 @@ class Trainer:
     ) -> dict[str, float]:
         """Train one round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
 
-        `rate_factor`: of the learning rate in this round.
+        `rate_factor` scales the learning rate in this round.
 
         `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group
-        whose advantages are all 0 is not useful: it is not in the denominator, and without a KL term left out. At
-        most `with_signal` of the other groups count as useful, if given: those that only a tie-breaker sets apart are
-        trained on, but do not count. With fewer useful groups than `min_useful_groups` there is no step (`skipped` is
-        1). A step with a non-finite loss or gradient is not taken; raises NonFiniteError after three in a row.
+        whose advantages are all 0 is not useful: the denominator does not count it, and it is trained on only with a KL
+        term. `with_signal`, if given, caps the number of useful groups: groups that only a tie-breaker sets apart are
+        trained on but do not count. With fewer useful groups than `min_useful_groups`, there is no step (`skipped` is
+        1). A step with a non-finite loss or gradient is not taken; three in a row raise NonFiniteError.
         """
         started = time.perf_counter()
         graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
@@ -124,7 +124,7 @@ class Trainer:
         if useful < self.config.grpo.min_useful_groups:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}
         steps = min(self.config.grpo.steps_per_round, len(groups))
-        # with dropout π is not what was sampled from, not even in the first step
+        # with dropout, π differs from the sampled policy even in the first step
         old = self.completion_logprobs(groups) if steps > 1 or self.dropout else {}
         sums: dict[str, float] = defaultdict(float)
         for share in range(steps):
@@ -133,17 +133,17 @@ class Trainer:
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
-        """Return the policy's log-probability of every token of every rollout, in nats; no training."""
+        """Return the policy's log-probability of every token it wrote in each rollout, in nats, without gradients."""
         return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.tokens_per_pass)
 
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
-        """Return log π of every completion's tokens [T] by row, in nats; no training."""
+        """Return log π of each completion's tokens [T], keyed by row, in nats, without gradients."""
         return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass)
 
     def imitate(self, examples: Sequence[Example | EpisodeExample]) -> dict[str, float]:
         """Take one supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only.
 
-        Of an example with a mask, an episode of several turns, only over the tokens that it marks.
+        If an example has a mask (a multi-turn episode), only the tokens that it marks count.
         """
         groups = [Group(prompt, [answer], [row], mask or None) for row, (prompt, answer, *mask) in enumerate(examples)]
         tokens = sum(len(answer) if not mask else sum(mask[0]) for _, answer, *mask in examples)
@@ -158,13 +158,13 @@ class Trainer:
     def optimizer_step(
         self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], *, dropout: bool = True
     ) -> None:
-        """Take one step on the sum of `loss` over the groups' microbatches; add the metrics to `sums`.
+        """Take one step on the sum of `loss` over the groups' microbatches, and add the metrics to `sums`.
 
-        A microbatch may hold a part of a group, but never of a completion. Without `dropout` the adapters have none,
-        whatever the configuration says. With a non-finite loss or gradient there is no step, and after three in a row
-        NonFiniteError is raised.
+        A group may be split across microbatches, but a completion never is. Without `dropout`, the adapters' dropout is
+        off, whatever the configuration says. If the loss or the gradient is not finite, the step is not taken; three
+        such steps in a row raise NonFiniteError.
         """
-        self.weights.discard()  # gradients of a step that an error interrupted
+        self.weights.discard()  # drop gradients left by a step that raised an error
         finite = True
         with self.random.drawing(), lora.dropout(self.model, on=dropout):
             for batch in split(groups, self.tokens_per_pass):
@@ -181,39 +181,39 @@ class Trainer:
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
     def round_stochastically(self) -> None:
-        """Round the master weights to bf16 stochastically, after each step of a lesson, so that small steps count.
+        """Round the master weights to bf16 stochastically after a lesson's step, so that small steps count.
 
-        Rounds do not: their rollouts were sampled from the nearest bf16 weights.
+        GRPO rounds do not: their rollouts were sampled from the weights rounded to nearest.
         """
         self.weights.round_stochastically(self._generator(f"{self.step}"))
 
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Average the weights with those `before` a lesson, so that only a share of its change is kept.
+        """Keep only a share of a lesson's change, by averaging the weights with those from `before` the lesson.
 
-        Wortsman et al. 2022 (arXiv:2109.01903): less of what the weights could do before is forgotten.
+        Wortsman et al. 2022 (arXiv:2109.01903): the model forgets less of what it could do before.
         """
         self.weights.keep_share(before, share)
         self.weights.round_stochastically(self._generator("kept share"))
 
     def _generator(self, purpose: str) -> torch.Generator:
-        """Return a generator seeded by the seed, the digest of the checkpoint before the lesson, and the purpose."""
+        """Return a generator seeded by the config's seed, the digest of the starting checkpoint, and `purpose`."""
         seed = random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}").getrandbits(63)
         return torch.Generator(self.device).manual_seed(seed)
 
     def save(self, checkpoint: Path, state: Path) -> None:
-        """Write the weights as a Hugging Face folder, and the state to continue exactly from here."""
+        """Write the weights as a Hugging Face folder, and the state needed to continue exactly from here."""
         self.save_checkpoint(checkpoint)
         self.save_state(state, digest_folder(checkpoint))
 
     def save_state(self, state: Path, checkpoint: str) -> None:
-        """Write the state to continue from; `checkpoint` is the digest of the checkpoint with the same weights."""
+        """Write the state to continue from. `checkpoint`: the digest of the checkpoint with the same weights."""
         weights, generators = self.weights.tensors(), self.random.tensors()
         write_state(state, TrainerState(weights, generators, self.step, self.non_finite, checkpoint))
 
     def save_checkpoint(self, checkpoint: Path) -> None:
-        """Write the weights, adapters merged with stochastic rounding, as a Hugging Face folder with the sync probe.
+        """Write the weights and the sync probe as a Hugging Face folder, merging adapters with stochastic rounding.
 
-        Tokenizer and template are copied from the loaded checkpoint. Raises MergeError if the merge is wrong.
+        Tokenizer and template are copied from the loaded checkpoint. Raises MergeError if the merged weights are wrong.
         """
         copy_companions(self.checkpoint, checkpoint)
         if self.config.lora is None:
@@ -225,7 +225,7 @@ class Trainer:
             prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
 
     def save_adapter(self, folder: Path) -> None:
-        """Write the adapters alone, as peft does, with the sync probe."""
+        """Write only the adapters, in peft's format, with the sync probe."""
         lora.save_adapter(self.model, folder)
         write_probe(folder, self._probe())
 

@@ -1,1 +1,1 @@
-"""Benchmarks, and how an answer is judged."""
+"""Benchmarks, and the graders of their answers."""

@@ -10,16 +10,16 @@ from conf.sections.benchmark import LEVELS
 from rewards.data.arithmetic_exercises import Exercise, exercises, written_exercise
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
-EXAM_PROBLEMS = {"1": 278, "2": 590, "3": 400, "4": 400, "5": 400}  # of levels 1 and 2 all that exist
+EXAM_PROBLEMS = {"1": 278, "2": 590, "3": 400, "4": 400, "5": 400}  # levels 1 and 2: all that exist
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
 class Arithmetic(Benchmark):
-    """Generated problems in five levels, endless for training and 2,068 fixed ones for the exam.
+    """Generated problems in five levels: an endless supply for training and 2,068 fixed ones for the exam.
 
-    Level 1: one step with numbers up to 20. 2: two steps. 3: three steps with numbers up to 50. 4: four steps with
-    numbers up to 100. 5: four steps with larger numbers and a division or a percentage. Training never draws an
-    expression of the exam (see `arithmetic_exercises`).
+    Level 1: one step, numbers up to 20. Level 2: two steps. Level 3: three steps, numbers up to 50. Level 4: four
+    steps, numbers up to 100. Level 5: four steps with larger numbers and a division or a percentage. Training never
+    draws an expression from the exam (see `arithmetic_exercises`).
     """
 
     name = "arithmetic"
@@ -37,7 +37,7 @@ class Arithmetic(Benchmark):
         return [problem for level in self.levels for problem in _exam(level)]
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return `count` training problems, the same for the same seed. Short exercises can occur twice."""
+        """Return `count` training problems, always the same for a given seed. Short exercises can occur twice."""
         return [as_problem(exercise) for exercise in itertools.islice(exercises(seed, self.levels, "train"), count)]
 
     def kind(self, problem: Problem) -> str:
@@ -49,14 +49,14 @@ class Arithmetic(Benchmark):
         return [_score(attempt) for attempt in attempts]
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Ask for one more sum, written without words."""
+        """Return a prompt that asks for one new sum like the examples, written without words."""
         sums = "\n".join(problem.question.removeprefix("What is ").removesuffix("?") for problem in examples)
         return f"{sums}\nWrite one new sum like these, other numbers, nothing else."
 
     def proposed(self, text: str) -> Problem | None:
-        """Return the sum on the first line as a problem of training; None where it is none, or the exam's.
+        """Return the sum on the first line as a training problem; None if it is not a sum or belongs to the exam.
 
-        A student that knows how to answer also writes what its sum comes to; that is not read.
+        A student that knows the answer format also writes the sum's result, which is ignored.
         """
         first_line = text.strip().partition("\n")[0].partition(" =")[0]
         exercise = written_exercise(first_line.removeprefix("What is ").removesuffix("?"))
@@ -66,7 +66,7 @@ class Arithmetic(Benchmark):
 
 
 def worked_solution(exercise: Exercise) -> str:
-    """Return the answer as a teacher writes it: one step per line, then `#### <number>`."""
+    """Return the answer as a teacher would write it: one step per line, then `#### <number>`."""
     return "\n".join([*exercise.steps, f"#### {exercise.answer}"])
 
 
@@ -78,7 +78,7 @@ def as_problem(exercise: Exercise) -> Problem:
 
 @cache
 def _exam(level: str) -> tuple[Problem, ...]:
-    """Return the first distinct problems of an endless stream."""
+    """Return a level's exam problems: the first distinct ones in an endless stream."""
     problems: dict[str, Problem] = {}
     for exercise in exercises("exam", (level,), "test"):
         problem = as_problem(exercise)

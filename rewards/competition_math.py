@@ -47,9 +47,9 @@ log = logging.getLogger(__name__)
 
 
 class CompetitionMath(Benchmark):
-    """12,498 problems with an answer, 7,498 of them for training; with `subset="500"` the exam of MATH-500.
+    """12,498 problems with an answer, 7,498 of them for training; `subset="500"` selects MATH-500, which is exam only.
 
-    `levels` are "1" to "5"; `revision` pins the hub's dataset.
+    `levels` are "1" to "5"; `revision` pins the version of the hub's dataset.
     """
 
     name = "math"
@@ -70,20 +70,20 @@ class CompetitionMath(Benchmark):
     def problems(self, split: Split) -> list[Problem]:
         """Return a split's problems of the chosen levels that have a readable truth, in the data's order.
 
-        Raises InputError where the data is missing or broken, and for the training split of MATH-500, which has none.
+        Raises InputError if the data is missing or broken, and for the training split of MATH-500, which has none.
         """
         problems = [_as_problem(row, split) for row in self._rows(split)]
         wanted = [each for each in problems if self.levels is None or each.level in self.levels]
         return usable(self, split, map(_checked, (each for each in wanted if each.problem_id not in WITHOUT_ANSWER)))
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return the training problems' solutions."""
+        """Return the training problems with their solutions."""
         return [(problem, problem.truth) for problem in self.problems("train")]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the last complete box holds the true answer, else 0; None if the truth is unreadable.
+        """Reward 1 if the last complete box contains the true answer, else 0; None if the truth is unreadable.
 
-        Texts and numbers decide first. math-verify compares the rest, in processes that end before this returns.
+        Text and numbers are compared first. math-verify compares the rest, in processes that end before this returns.
         """
         judged = [_judged(attempt) for attempt in attempts]
         open_pairs = [for_parser(*entry) for entry in judged if isinstance(entry, tuple)]
@@ -111,9 +111,9 @@ class CompetitionMath(Benchmark):
         return [row for subject in SUBJECTS for row in hub_rows(HUB, subject, split, FIELDS, self.revision)]
 
 
-@lru_cache(maxsize=1024)  # a group has one truth
+@lru_cache(maxsize=1024)  # a group's attempts share one truth
 def true_answer(truth: str) -> MathAnswer | None:
-    """Return the answer of a dataset's solution, or a bare answer, ready to compare; None where there is none."""
+    """Return the answer in a dataset's solution, or a bare answer, ready to compare; None if there is no answer."""
     answer = last_boxed(truth)
     if answer is None and not has_box(truth) and len(truth) <= LONGEST_TRUTH:
         answer = truth
@@ -121,7 +121,7 @@ def true_answer(truth: str) -> MathAnswer | None:
 
 
 def _as_problem(row: dict[str, Any], split: Split) -> Problem:
-    """Return the row as a problem. Its id is made of subject and text, because the hub's rows have none."""
+    """Return the row as a problem. Its id is built from subject and text, because the hub's rows have no ids."""
     subject = row["type"].lower().replace("&", "and").replace(" ", "_")
     digest = hashlib.sha256(row["problem"].encode(errors="replace")).hexdigest()[:10]
     level = row["level"].removeprefix("Level ")
@@ -150,13 +150,13 @@ def _math_500(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
 
 
 def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
-    """Return the score where texts and numbers decide it, else the answer and the truth for math-verify."""
+    """Return the score if comparing text and numbers decides it, else the answer and the truth for math-verify."""
     truth = true_answer(attempt.problem.truth)
     if truth is None:
         return Score.of("grader_failed", "the truth holds no answer")
     completion, question = attempt.completion, attempt.problem.question
     if has_box(question):
-        completion = completion.replace(question, " ")  # repeating the question's own boxes is no answer
+        completion = completion.replace(question, " ")  # repeating the question's boxes is not an answer
     content = last_boxed(completion)
     if content is None:
         return Score.of("no_answer", r"no complete \boxed{…}")

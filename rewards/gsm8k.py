@@ -20,7 +20,7 @@ ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeat
 
 
 class Gsm8k(Benchmark):
-    """7,473 training and 1,319 exam problems, from a folder of JSONL or from the hub.
+    """7,473 training and 1,319 exam problems, from a folder of JSONL files or from the hub.
 
     A problem's level is the number of calculations in its solution, from "1" to "5" (5 or more). `lenient` also accepts
     a text without any marker and reads its last number, for models that do not know the format.
@@ -42,9 +42,9 @@ class Gsm8k(Benchmark):
         self.source, self.revision, self.lenient, self.levels = source, revision, lenient, levels
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split's problems of the chosen levels in the file's order, without those whose truth is unreadable.
+        """Return a split's problems of the chosen levels that have a readable truth, in the file's order.
 
-        Raises InputError where the data is missing or broken.
+        Raises InputError if the data is missing or broken.
         """
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, split, FIELDS, self.revision)
@@ -53,11 +53,11 @@ class Gsm8k(Benchmark):
         return [each for each in problems if self.levels is None or each.level in self.levels]
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return the training problems' solutions, without their calculator marks (`<<48/2=24>>`)."""
+        """Return the training problems with their solutions, without calculator annotations (`<<48/2=24>>`)."""
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the number after the last `####` is the true one, else 0; None if the truth is unreadable."""
+        """Reward 1 if the number after the last `####` is correct, else 0; None if the truth is unreadable."""
         return [self._score(attempt) for attempt in attempts]
 
     def _score(self, attempt: Attempt) -> Score:
@@ -78,7 +78,7 @@ class Gsm8k(Benchmark):
 
 
 def true_number(truth: str) -> Fraction | None:
-    """Return the number after the last `####` of the dataset's answer text; None unless there is exactly one."""
+    """Return the number after the last `####` in the dataset's answer text; None unless there is exactly one number."""
     _, marker, answer = truth.rpartition(MARKER)
     values = list(islice(numbers(answer), 2)) if marker else []
     return values[0] if len(values) == 1 else None
@@ -95,9 +95,9 @@ def _level(solution: str) -> str:
 
 
 def _without_echo(completion: str, question: str) -> str:
-    """Remove the markers that the prompt itself contains: repeating them is no answer.
+    """Remove markers copied from the prompt, because repeating them is not an answer.
 
-    Lines of the question with a marker are removed as often as the question has them.
+    A line of the question that contains a marker is removed as many times as it occurs in the question.
     """
     if MARKER in question and question in completion:
         completion = completion.replace(question, " ")

@@ -1,22 +1,22 @@
-"""Hints: the beginning of a reference solution, as the start of the student's own answer.
+"""Hints: the beginning of a reference solution, given as the start of the student's own answer.
 
-BREAD (arXiv 2506.17211) and QuestA (arXiv 2507.13266) teach with such beginnings what a student never solves alone.
+BREAD (arXiv 2506.17211) and QuestA (arXiv 2507.13266) use such hints to teach problems that a student never solves.
 """
 
 import ast
 import re
 
-ANSWER = re.compile(r"####|\\boxed|\\fbox")  # what a final answer is marked with
+ANSWER = re.compile(r"####|\\boxed|\\fbox")  # markers of a final answer
 WORD = re.compile(r"\S+")
 BLOCK = re.compile(r"```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def hint(solution: str, share: float, program: bool = False) -> str:
-    """Return the beginning of a solution, up to about `share` of its length, and never its answer.
+    """Return the beginning of a solution, about `share` of its length, and never its answer.
 
-    Text is cut at the end of a word, before the word with `####` or the box; without either, before the last line, or
-    before the last word of a single line. A program, also one in a ``` block, is cut at the end of a statement, before
-    its last one. Empty for a share of 0, and where no such end is near enough to the beginning.
+    Text is cut at the end of a word, before the word with `####` or the box; if it has neither, before the last line,
+    or before the last word of a single line. A program, bare or in a ``` block, is cut at the end of a statement,
+    before the last one. Empty for a share of 0, and if the start is nearer to the target length than any cut.
     """
     ends = _ends_of_statements(solution) if program else _ends_of_words(solution)
     target = share * len(solution)
@@ -32,7 +32,7 @@ def _ends_of_words(text: str) -> list[int]:
 
 
 def _ends_of_statements(solution: str) -> list[int]:
-    """Return where the lines end on which a simple statement ends, all but the last one's; none of a broken program."""
+    """Return the end offsets of lines on which a simple statement ends, except the last; empty for a broken program."""
     block = BLOCK.search(solution)
     source, offset = (block[1], block.start(1)) if block else (solution, 0)
     try:

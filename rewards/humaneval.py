@@ -13,15 +13,15 @@ from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_pro
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = "openai/openai_humaneval"
-FILES = ("HumanEval.jsonl.gz", "HumanEval.jsonl")  # as it is published, or unpacked
+FILES = ("HumanEval.jsonl.gz", "HumanEval.jsonl")  # as published, or unpacked
 FIELDS = {"task_id": str, "prompt": str, "entry_point": str, "canonical_solution": str, "test": str}
 # EvalPlus's prompt for chat models (Liu et al. 2023, arXiv:2305.01210).
 PROMPT = (
     "Please provide a self-contained Python script that solves the following problem in a markdown code block:\n"
     "```python\n{prompt}\n```"
 )
-# Where a continued body ends: the stop sequences of HumanEval (Chen et al. 2021, section 2.1) and EvalPlus (Liu et al.
-# 2023, arXiv:2305.01210). A model that is not stopped there continues with the next function, or chats.
+# A continued body ends at the stop sequences of HumanEval (Chen et al. 2021, section 2.1) and EvalPlus (Liu et al.
+# 2023, arXiv:2305.01210). A model that is not stopped there goes on to write another function, or chats.
 STOP = re.compile(r"\n(?:class|def|if|print|import|from|assert)\b|\n(?:#|@|```|~~~)")
 FENCES = ("```", "~~~")
 FUTURE = re.compile(r"^from[ \t]+__future__\b", re.MULTILINE)
@@ -46,20 +46,20 @@ class HumanEval(Benchmark):
     def problems(self, split: Split) -> list[Problem]:
         """Return the exam's problems in the file's order, without those whose tests are unusable.
 
-        Raises InputError for `train`, and where the data is missing or broken.
+        Raises InputError for `train`, or if the data is missing or broken.
         """
         if split != "test":
             raise InputError("humaneval: it has exam problems only; train on mbpp instead")
         return [problem for problem, _ in self.references()]
 
     def references(self) -> list[tuple[Problem, str]]:
-        """Return the problems with the dataset's own solutions: bodies that continue the prompt."""
+        """Return the problems with the dataset's own solutions, which are function bodies that continue the prompt."""
         file = data_file(self.name, self.source, *FILES)
         rows = read_rows(file, FIELDS) if file else hub_rows(HUB, None, "test", FIELDS, self.revision)
         return usable(self, "test", map(_with_reference, rows))
 
     def prompt(self, problem: Problem) -> str:
-        """Return the function's head and docstring, to be completed."""
+        """Return a prompt with the signature and docstring of the function to complete."""
         return PROMPT.format(prompt=problem.question.strip())
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
@@ -72,11 +72,11 @@ def _program(attempt: Attempt, tests: ProgramTests) -> str | None:
 
 
 def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
-    """Return the program that a completion of `prompt` forms; None where it is blank. Takes linear time.
+    """Return the program that a completion of `prompt` forms, or None if it is blank. Takes linear time.
 
-    A fenced block that defines `entry_point` is a whole program. Otherwise a text, or else a block, that begins
-    indented is the body that continues the prompt, up to the usual stop sequences. Anything else is a whole program. A
-    whole program gets the prompt's imports and helpers, which a function completed in place has as well.
+    A fenced block that defines `entry_point` is a whole program. If there is none, and the text or its block starts
+    indented, that is the body that continues the prompt, up to the usual stop sequences. Anything else is a whole
+    program. A whole program also gets the prompt's imports and helpers, which a continued body has anyway.
     """
     completion = completion.replace("\r\n", "\n")
     fenced = last_block(completion)
@@ -86,19 +86,19 @@ def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
         if fenced is not None and _indented(fenced):
             return _continued(prompt, fenced)
     program = program_text(completion)
-    if program is None or FUTURE.search(program):  # must come first, and makes missing types harmless
+    if program is None or FUTURE.search(program):  # must come first, and makes missing type names harmless
         return program
     return f"{preamble(prompt, entry_point) or ''}\n{program}"
 
 
 def preamble(prompt: str, entry_point: str) -> str | None:
-    """Return the part of the prompt before it defines `entry_point`: imports and helpers. None if it does not."""
+    """Return the prompt's imports and helpers: everything before it defines `entry_point`. None if it doesn't."""
     head = definition(entry_point).search(prompt)
     return None if head is None else prompt[: head.start()]
 
 
 def definition(name: str) -> re.Pattern[str]:
-    """Return the pattern of a function's definition at the top level."""
+    """Return a pattern that matches a top-level definition of the function `name`."""
     name = re.escape(name)
     return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|{name}[ \t]*=(?!=))", re.MULTILINE)
 
@@ -110,7 +110,7 @@ def _continued(prompt: str, body: str) -> str:
 
 
 def _indented(text: str) -> bool:
-    """Return whether the first line that is not blank is indented and not a fence."""
+    """Return whether the first nonblank line is indented and is not a fence."""
     content = text.lstrip(" \t\n")
     before = text[: len(text) - len(content)].rpartition("\n")[2]
     return bool(content and before) and not content.startswith(FENCES)
@@ -125,11 +125,11 @@ def _with_reference(row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
 
 
 def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
-    """Return the row's tests, or why they are unusable.
+    """Return the row's tests, or the reason why they are unusable.
 
-    `check` compares the program's values with those of the prompt's helpers (`poly` in 32, `encode_cyclic` in 38,
-    `encode_shift` in 50). The setup gives the judge its own copies, so that no program can redefine them. Three of the
-    seven asserts of 33 compare the function with itself; they stay as published, so that figures are comparable.
+    `check` compares the program's values with those of the prompt's helpers (`poly` in problem 32, `encode_cyclic` in
+    38, `encode_shift` in 50). The setup gives the judge its own copies, so no program can redefine them. Three of the
+    seven asserts of problem 33 compare the function with itself; they stay as published, to keep scores comparable.
     """
     setup = preamble(row["prompt"], row["entry_point"])
     check = f"{row['test']}\n\ncheck({row['entry_point']})\n"

@@ -1,6 +1,6 @@
-"""Instructions whose following a program can check, generated to train on (IFEval, Zhou et al. 2023, arXiv:2311.07911).
+"""Training problems with instructions that a program can verify (after IFEval, Zhou et al. 2023, arXiv:2311.07911).
 
-`pip install .[environments]`, then `{name: "rewards.if_verifiable:IfVerifiable", weight: 0.2}`.
+To use it, `pip install .[environments]` and configure `{name: "rewards.if_verifiable:IfVerifiable", weight: 0.2}`.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 WORDS = ("always", "bright", "friend", "garden", "little", "morning", "quiet", "together", "water", "winter")
 ENDINGS = ("That is all.", "Thank you for reading.", "I hope this helps.", "Goodbye!")
-# IFEval's instructions that a small student follows now and then and that need no further data, with their arguments.
+# IFEval's instructions that a small student sometimes follows and that need no extra data, with their arguments.
 INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "change_case:english_capital": lambda chance: {},
     "change_case:english_lowercase": lambda chance: {},
@@ -31,7 +31,7 @@ INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "startend:quotation": lambda chance: {},
 }
 REQUESTS = ("Write a sentence about {}.", "Tell me about {}.", "Describe {}.", "Ask me something about {}.")
-# None is a topic of the benchmark `instructions`, which guards what a night of something else may cost.
+# No topic is shared with the benchmark `instructions`, which guards against skills lost in a night on other tasks.
 TOPICS: Mapping[Split, Sequence[str]] = {
     "train": (
         "apples", "bridges", "bears", "candles", "castles", "chess", "clouds", "deserts", "farms", "fish", "glass",
@@ -44,9 +44,9 @@ EXAM = 200  # problems
 
 
 class IfVerifiable(Benchmark):
-    """Endless training problems, and 200 of the exam about other topics; each has one instruction.
+    """Endless training problems and 200 exam problems on other topics, each with one instruction.
 
-    Raises InputError without the package if-verifiable (Apache-2.0), whose checkers judge.
+    Raises InputError if the package if-verifiable (Apache-2.0), whose checkers grade the answers, is not installed.
     """
 
     name = "if_verifiable"
@@ -62,7 +62,7 @@ class IfVerifiable(Benchmark):
         return self.draw("0", 500) if split == "train" else self._drawn("exam", "test", EXAM)
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return `count` training problems, the same for the same seed."""
+        """Return `count` training problems, always the same for a given seed."""
         return self._drawn(seed, "train", count)
 
     def kind(self, problem: Problem) -> str:
@@ -70,7 +70,7 @@ class IfVerifiable(Benchmark):
         return f"{self.name}/{problem.level}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the answer follows its instruction, else 0; an empty one is none."""
+        """Reward 1 if the answer follows its instruction, else 0; an empty answer counts as no answer."""
         return [self._score(attempt) for attempt in attempts]
 
     def _drawn(self, seed: str, split: Split, count: int) -> list[Problem]:

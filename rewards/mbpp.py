@@ -35,7 +35,7 @@ PROMPT = (
 class Mbpp(Benchmark):
     """374 training and 500 exam problems; 120 and 257 in the `sanitized` subset, which its authors checked by hand.
 
-    The prompt shows the first assert; all asserts judge.
+    The prompt shows only the first assert; a program must pass them all.
     """
 
     name = "mbpp"
@@ -53,14 +53,14 @@ class Mbpp(Benchmark):
         self.source, self.revision, self.sandbox = source, revision, sandbox
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split in the file's order, without the problems whose tests are unusable.
+        """Return a split's problems in the file's order, without those whose tests are unusable.
 
-        Raises InputError where the data is missing or broken.
+        Raises InputError if the data is missing or broken.
         """
         return [problem for problem, _ in self.references(split)]
 
     def references(self, split: Split) -> list[tuple[Problem, str]]:
-        """Return the problems with the dataset's own solutions."""
+        """Return a split's problems with the dataset's own solutions."""
         file, fields = data_file(self.name, self.source, *FILES[self.subset]), FIELDS[self.subset]
         rows = read_rows(file, fields) if file else hub_rows(HUB, self.subset, split, fields, self.revision)
         return usable(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
@@ -70,7 +70,7 @@ class Mbpp(Benchmark):
         return [(problem, f"```python\n{code.strip()}\n```") for problem, code in self.references("train")]
 
     def prompt(self, problem: Problem) -> str:
-        """Return the format, the task and its first assert, in words near the paper's (section 3; it shows three)."""
+        """Return the format, the task and its first assert, worded like the paper's (section 3, which shows three)."""
         tests = ProgramTests.read(problem.truth)
         shown = "" if tests is None else f"{tests.setup}\n{tests.tests[0]}".strip()
         return PROMPT.format(task=problem.question, test=shown)
@@ -93,7 +93,7 @@ def entry_point(code: str, tests: Sequence[str]) -> str | None:
     """Return the function of the reference `code` that the tests call: the outermost in the first test with a call.
 
     A name that the reference defines counts even if it is also a builtin (`sum`); a class counts only if no function is
-    called. None if the tests call nothing of the reference. Raises SyntaxError or ValueError for invalid Python.
+    called. None if the tests call nothing that `code` defines. Raises SyntaxError or ValueError for invalid Python.
     """
     functions, others = set(), set()
     for node in ast.parse(code).body:
@@ -107,14 +107,14 @@ def entry_point(code: str, tests: Sequence[str]) -> str | None:
     calls = [
         node.func.id
         for test in tests
-        for node in ast.walk(ast.parse(test))  # the outermost first
+        for node in ast.walk(ast.parse(test))  # outermost calls first
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
     return next((name for known in (functions, others) for name in calls if name in known), None)
 
 
 def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
-    """Return the row's tests, or why they are unusable."""
+    """Return the row's tests, or the reason why they are unusable."""
     asserts = [*row["test_list"], *row.get("challenge_test_list", ())]
     imports = row.get("test_imports", ())
     if not asserts or not all(isinstance(line, str) for line in (*asserts, *imports)):
@@ -122,7 +122,7 @@ def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
     setup = row.get("test_setup_code", "\n".join(imports))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the references' patterns
+            warnings.simplefilter("ignore")  # about invalid escapes in the references' regexes
             ast.parse(setup)
             name = entry_point(row["code"], asserts)
     except (SyntaxError, ValueError) as error:

@@ -14,7 +14,7 @@ from rewards.programs.worker import JailProcess, Program, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
-MAX_STUCK = 8  # workers that miss their deadline before nothing more is run: each would cost minutes
+MAX_STUCK = 8  # workers that may miss their deadline before no more programs run; each costs minutes
 __all__ = ["Layer", "Program", "Sandbox", "SandboxUnavailable"]
 
 
@@ -23,7 +23,7 @@ def _canary(body: str) -> Program:
 
 
 RIGHT = _canary("x + 1")
-# Programs, their possible verdicts, and the layer that these depend on.
+# Each program, the verdicts it may get, and the sandbox layer that these depend on.
 CANARIES: tuple[tuple[Program, tuple[str, ...], Layer | None], ...] = (
     (RIGHT, ("correct",), None),
     (_canary("x"), ("wrong",), None),
@@ -35,8 +35,8 @@ CANARIES: tuple[tuple[Program, tuple[str, ...], Layer | None], ...] = (
 class Sandbox:
     """A pool of workers; each is a warden inside bubblewrap that forks a judge and a candidate for every program.
 
-    `workers`: default one per core. `without`: layers to switch off, because the kernel lacks them or because a test
-    examines the others. Entering starts the workers and runs the canaries; raises SandboxUnavailable.
+    `workers`: one per core by default. `without`: layers to switch off, because the kernel lacks them or a test
+    examines the others. Entering starts the workers and runs the canaries; raises SandboxUnavailable if either fails.
     """
 
     def __init__(self, workers: int | None = None, without: Collection[Layer] = ()) -> None:
@@ -65,7 +65,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End all workers and whatever runs in them."""
+        """End all workers and everything that runs in them."""
         for worker in self.workers:
             worker.close()
         self.workers = []
@@ -76,8 +76,8 @@ class Sandbox:
     def run(self, programs: Sequence[Program]) -> list[Score]:
         """Return a score for each program, in the same order.
 
-        Where the sandbox itself failed, the program is run again in a new worker. If that fails too although the canary
-        passes, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, nothing more is run.
+        If the sandbox itself fails, the program is run again in a new worker. If it fails again although the canary
+        passes, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, no more programs are run.
         """
         scores = self._run(programs)
         for index, (program, score) in enumerate(zip(programs, scores, strict=True)):
@@ -86,7 +86,7 @@ class Sandbox:
         return scores
 
     def _retry(self, program: Program, first: Score) -> Score:
-        self._replace(self.workers[0])  # which takes a program that runs alone
+        self._replace(self.workers[0])  # the first worker takes a program that runs alone
         second = self._run([program])[0]
         if second.verdict != "grader_failed" or "test cannot" in second.detail:
             return second
@@ -133,7 +133,7 @@ class Sandbox:
 
 
 def refusal(program: Program) -> Score | None:
-    """Return the score of a program that is not worth running (empty, not text, huge), else None."""
+    """Return the score of a program that is not worth running (e.g. empty, not text, huge), or None if it is."""
     if not program.tests:
         return scored("grader_failed", "there is no test", 0.0)
     if not program.source.strip():
@@ -148,7 +148,7 @@ def refusal(program: Program) -> Score | None:
 
 
 def _wait_for_answers(busy: Sequence[JailProcess]) -> list[JailProcess]:
-    """Wait for at least one worker; return those that answered, died or missed their deadline."""
+    """Wait for at least one busy worker; return those that have answered, died or missed their deadline."""
     done: list[JailProcess] = []
     while busy and not done:
         answered = wait([worker.control for worker in busy], 1.0 if all(worker.alive for worker in busy) else 0.0)

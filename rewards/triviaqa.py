@@ -1,4 +1,4 @@
-"""TriviaQA (Joshi et al. 2017, arXiv:1705.03551) without documents: questions, and all accepted names of the answer."""
+"""TriviaQA (Joshi et al. 2017, arXiv:1705.03551) without documents: questions and all accepted names of each answer."""
 
 import json
 import re
@@ -21,7 +21,7 @@ ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 class TriviaQa(Benchmark):
-    """138,384 training and 17,944 exam problems, from a folder of JSONL with the hub's row fields or from the hub."""
+    """138,384 training and 17,944 exam problems, from a folder of JSONL files with the hub's fields or from the hub."""
 
     name = "triviaqa"
     instruction = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
@@ -32,33 +32,33 @@ class TriviaQa(Benchmark):
         self.source, self.revision = source, revision
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split in the data's order, without the problems that have no answer.
+        """Return a split's problems in the data's order, without those that have no answer.
 
-        Raises InputError where the data is missing or broken.
+        Raises InputError if the data is missing or broken.
         """
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
         return usable(self, split, (_as_problem(row, split) for row in rows))
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the text after the last `Answer:`, else all of it, is one of the names; None without names."""
+        """Reward 1 if the text after the last `Answer:` (or all of it) is a true name, else 0; None without names."""
         return [_score(attempt) for attempt in attempts]
 
 
 def normalised(answer: str) -> str:
-    """Return the official normal form: lower case, without articles, punctuation, underscores and extra spaces.
+    """Return the official normal form: lower case, without articles, punctuation, underscores or extra spaces.
 
-    As `normalize_answer` in the authors' triviaqa_evaluation.py. A name of which that leaves nothing (`The The`,
-    `!!!`) is only lowered.
+    Follows `normalize_answer` in the authors' triviaqa_evaluation.py. If nothing would be left of a name (`The The`,
+    `!!!`), it is only lowercased.
     """
     lowered = answer.replace("_", " ").lower()
     stripped = " ".join(ARTICLES.sub(" ", lowered.translate(PUNCTUATION)).split())
     return stripped or " ".join(lowered.split())
 
 
-@lru_cache(maxsize=1024)  # a group has one truth
+@lru_cache(maxsize=1024)  # a group's attempts share one truth
 def true_names(truth: str) -> frozenset[str]:
-    """Return the normal forms of a JSON list of names; empty if the truth is no such list."""
+    """Return the normal forms of a JSON list of names; empty if the truth is not such a list."""
     try:
         names = json.loads(truth)
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ def _as_problem(row: Mapping[str, Any], split: Split) -> Problem | Excluded:
 
 
 def _names(answer: dict[str, Any], where: str) -> list[str]:
-    """Return every name of the answer once, in the data's order."""
+    """Return all distinct names of the answer, in the data's order."""
     aliases = checked(answer, {"aliases": list}, f"{where}, answer")["aliases"]
     candidates = [answer.get("value"), *aliases]
     return list(dict.fromkeys(name for name in candidates if isinstance(name, str) and normalised(name)))
@@ -95,7 +95,7 @@ def _score(attempt: Attempt) -> Score:
 
 
 def _answer(attempt: Attempt) -> str:
-    """Return the text after the last marker, or all of it; markers that the prompt itself contains do not count."""
+    """Return the text after the last marker, or all of it if there is none, ignoring markers copied from the prompt."""
     text, question = attempt.completion, attempt.problem.question
     if MARKER.search(question):
         text = text.replace(question, " ")

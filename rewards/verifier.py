@@ -1,4 +1,4 @@
-"""The contract between a benchmark, what a model wrote, and the reward."""
+"""The interface of a benchmark, and the attempts and scores that it exchanges with a night."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ Verdict = Literal[
     "crashed",
     "forbidden",
     "grader_failed",
-    "judged",  # by the learned reward: no truth is known
-    "given",  # the benchmark's own solution, which joined the student's answers
+    "judged",  # by the learned reward, because no truth is known
+    "given",  # the benchmark's own solution, added to the student's answers
 ]
 
 
@@ -35,9 +35,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of an episode: what the model saw and wrote, and what came of it.
+    """One turn of an episode: what the model saw and wrote, and the result.
 
-    `state`: before the turn, JSON. `value`: of the episode after the turn, as the exam counts it.
+    `state`: the state before the turn, as JSON. `value`: the episode's value after the turn, as the exam counts it.
     """
 
     state: Mapping[str, Any]
@@ -53,9 +53,9 @@ class Turn:
 
 @dataclass(frozen=True)
 class Score:
-    """The verdict on an attempt. `reward` is None where the grader itself failed; that is never a 0.
+    """The verdict on an attempt. `reward` is None, never 0, if the grader itself failed.
 
-    `turns`: of an episode in an environment.
+    `turns`: the turns of an episode, if the benchmark has an environment.
     """
 
     reward: float | None
@@ -67,7 +67,7 @@ class Score:
 
     @classmethod
     def of(cls, verdict: Verdict, detail: str = "", seconds: float = 0.0) -> "Score":
-        """Return the score of an answer that is right or not: 1 for `correct`, null for `grader_failed`, else 0."""
+        """Return the score of an answer that is right or wrong: 1 for `correct`, None for `grader_failed`, else 0."""
         if verdict == "grader_failed":
             return cls(None, verdict, detail, seconds=seconds)
         correct = float(verdict == "correct")
@@ -75,72 +75,72 @@ class Score:
 
     @property
     def solved(self) -> float:
-        """How much of the problem the attempt solves, from 0 to 1; of an episode its value."""
+        """How much of the problem the attempt solves, from 0 to 1; for an episode, its value."""
         return min(max(self.parts.get("value", float(self.verdict == "correct")), 0.0), 1.0)
 
 
 class Benchmark(Protocol):
-    """Problems with a known truth, how they are asked and how answers are judged.
+    """Problems with a known truth, the prompts that ask them, and the grading of answers.
 
-    A class needs `name`, `problems` and `score`. The other members have defaults; a class that does not inherit them
-    from here gets them from `rewards.data.benchmarks.configured`.
+    A class needs `name`, `problems` and `score`. The other members have defaults; a class that does not inherit from
+    this one gets them from `rewards.data.benchmarks.configured`.
     """
 
     name: str
     splits: Sequence[Split] = ("train", "test")
     """The splits that have problems."""
     excluded: Mapping[Split, Sequence[str]] = MappingProxyType({})
-    """The ids that `problems` left out of each split it has read, because their truth is unusable."""
+    """For each split that `problems` has read, the ids it left out because their truth is unusable."""
     instruction: str = ""
-    """What every prompt begins with: the format that the answer must have."""
+    """The text at the start of every prompt, which says what format the answer must have."""
     answer_line: str | None = None
-    """The last line of a worked solution, with `{}` for the answer; None: solutions are never rewritten."""
+    """The last line of a worked solution, with `{}` for the answer; None if solutions are never rewritten."""
     truth_marker: str = ""
-    """What precedes the answer in a truth."""
+    """The marker before the answer in a truth."""
     bounded: bool = False
     """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
     runs_programs: bool = False
-    """Whether `score` runs programs, so that further machines help."""
+    """Whether `score` runs programs, so that additional machines speed it up."""
     environment: Environment | None = None
-    """Where a model acts for several turns; None: it answers once. A completion is then JSON of the turns' texts."""
+    """The environment, or None if a model answers once. With one, a completion is a JSON list of the turns' texts."""
 
     def problems(self, split: Split) -> list[Problem]:
         """Return all problems of a split, in a fixed order."""
         ...
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return training problems with the dataset's own solutions, as a model would write them; the default is none.
+        """Return training problems with the dataset's own solutions, as a model would write them; empty by default.
 
-        They are graded like any other solution before they are learned.
+        They are graded like any other solution before the student learns from them.
         """
         return []
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return the training problems to choose from: `count` drawn by the seed if they are endless, else all."""
+        """Return the training problems to choose from: `count` drawn with the seed if they are endless, else all."""
         return self.problems("train")
 
     def kind(self, problem: Problem) -> str:
-        """Return the name under which the problem's solve rate is counted; the default is its id."""
+        """Return the name under which the problem's solve rate is tracked; by default, its id."""
         return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
-        """Return the user's turn: the instruction, and then the question.
+        """Return the user's turn: the instruction, then the question.
 
-        What all prompts begin with is computed once by engine and trainer (on a CPU, whole blocks of 32 tokens).
+        The engine and the trainer compute the prompts' common prefix once (on a CPU, in whole blocks of 32 tokens).
         """
         return f"{self.instruction}\n{problem.question}" if self.instruction else problem.question
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Return one score per attempt, in the same order. Never raises for what a model wrote."""
+        """Return one score per attempt, in the same order. Never raises, whatever a model wrote."""
         ...
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Return the user's turn that asks a student for a new problem like these; empty: it cannot ask itself."""
+        """Return a prompt that asks a student for a new problem like these; empty if students can't pose problems."""
         return ""
 
     def proposed(self, text: str) -> Problem | None:
-        """Return the problem that a student wrote, its truth computed; None where it is none.
+        """Return the problem that a student wrote, with its truth computed; None if the text is not a usable problem.
 
-        Never raises for what a model wrote.
+        Never raises, whatever a model wrote.
         """
         return None

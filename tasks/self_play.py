@@ -1,6 +1,6 @@
-"""Self-play: the student writes the problems that it practises on; those that are new, and not the exam's, are asked.
+"""Self-play: the student writes its own practice problems; those that are new and not in the exam are asked.
 
-What a proposal earns: most where the student solves it now and then, less the more problems are of its kind.
+A proposal earns most if the student solves it about half the time, and less the more similar problems the round has.
 """
 
 import json
@@ -21,9 +21,9 @@ from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
 from tasks.tables import ADVANTAGES, PROMPTS, PROPOSALS, SCORES, Row, numbering, read_table, table_rows, write_table
 
-QUESTIONER = "questioner"  # the kind of these prompts
+QUESTIONER = "questioner"  # the `kind` of prompts that ask for a problem
 POOL = 400  # problems to choose the examples from
-FIXED = {"unreadable": -1.0, "repeated": 0.0}  # rewards of what is no new problem
+FIXED = {"unreadable": -1.0, "repeated": 0.0}  # rewards of proposals that are not new problems
 
 
 @stage()
@@ -36,9 +36,9 @@ def ask_for_problems(
     checkpoint: Path,
     seed: str,
 ) -> None:
-    """Write prompts that each ask for one new problem, and show other examples, or most texts would be the same.
+    """Write prompts that each ask for one new problem, with different examples so that the proposals differ.
 
-    Raises InputError where no benchmark can tell what the student writes.
+    Raises InputError if no benchmark supports problems written by the student.
     """
     entry, benchmark = asking(sources)
     tokenizer, chance = load_tokenizer(checkpoint, student.trust_remote_code), random.Random(seed)
@@ -59,7 +59,7 @@ def ask_for_problems(
 
 
 def asking(sources: Sequence[BenchmarkConfig]) -> tuple[int, Benchmark]:
-    """Return the first benchmark for which a student can write problems, and its place in the configuration."""
+    """Return the configuration index and the benchmark of the first source that supports student-written problems."""
     for entry, source in enumerate(sources):
         benchmark = configured(source)
         if benchmark.question_prompt(()):
@@ -84,12 +84,11 @@ def admit(
     max_prompt_tokens: int,
     count: int,
 ) -> None:
-    """Write the prompts of at most `count` proposed problems, and what became of each proposal.
+    """Write prompts for at most `count` of the proposed problems, and a table with the verdict on each proposal.
 
-    It is admitted, unreadable, repeated (an example, or tonight's) or surplus. `before`: what tonight's earlier rounds
-    of self-play admitted; neither it nor an example is new. `excluded`: ids and questions of the exam's problems;
-    neither they nor problems that ask nearly the same are admitted. Groups are numbered on from those of the
-    `requests`.
+    The verdicts are admitted, unreadable (also if it is in the exam), repeated (a shown example, or admitted earlier
+    tonight) and surplus (beyond `count`, or too long). `before`: tonight's earlier self-play rounds. `excluded`: ids
+    and questions of the exam's problems; near-duplicates are refused too. Groups are numbered on from the `requests`.
     """
     entry, benchmark = asking(sources)
     tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
@@ -129,11 +128,11 @@ def admit(
 
 
 def question_reward(solved: float, share: float) -> float:
-    """Return 4p(1 − p) less the share that the problem's kind has of the round's problems.
+    """Return 4p(1 − p) minus the share of the round's problems that are of the same kind.
 
-    p is the share of the answers that are right. The first term is 1 where the student is right every second time and 0
-    where it always or never is (as in verifiers and, as min(p, 1 − p), R-Zero, arXiv 2508.05004, whose penalty for
-    similar questions the second term is).
+    p is the share of answers that are right. The first term is 1 if the student is right half the time, and 0 if it is
+    always or never right (as in verifiers; R-Zero, arXiv 2508.05004, uses min(p, 1 − p)). The second term is R-Zero's
+    penalty for similar questions.
     """
     return 4 * solved * (1 - solved) - share
 
@@ -149,13 +148,14 @@ def credit_questions(
     credited: Artifact,
     grpo: GrpoConfig,
 ) -> None:
-    """Write each proposal's advantage over the round's others; null for a surplus one, which nobody answered.
+    """Write each proposal's advantage over the round's others; null if surplus, because nobody answered it.
 
-    `prompts`: with the table of proposals. `answers`, `scores`, `credited`: of their answers. The advantages are
-    weighted so that questions count as much as the answers that are trained on, though they are fewer tokens: each role
-    has a baseline, as in Absolute Zero (arXiv 2505.03335), and a denominator of its own.
+    `prompts`: the output of `admit`. `answers`, `scores`, `credited`: rollouts, scores and advantages of the answers to
+    these prompts. The proposals' advantages are scaled so that questions count as much as the answers trained on,
+    although they have fewer tokens. Each role has a separate baseline, as in Absolute Zero (arXiv 2505.03335), and a
+    separate denominator.
     """
-    import torch  # takes seconds, and the check before a night only asks who can write problems
+    import torch  # takes seconds to import, and the check before a night only needs `asking`
 
     from models.advantages import group_advantages
 

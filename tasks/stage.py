@@ -1,9 +1,9 @@
-"""The committed stage: a Prefect task whose outputs count once its folder's manifest is in place, and not before.
+"""Committed stages: Prefect tasks whose outputs count only once the manifest is in the stage's folder.
 
-A stage writes into its folder; then everything is forced to the disk and `manifest.json` (what it was made from, the
-digests of what it wrote) is moved in by one rename. A folder without a manifest is not there: the stage runs again. A
+A stage writes into its folder. Then everything is flushed to disk, and `manifest.json` (the stage's inputs, and digests
+of the files it wrote) is renamed into place. A folder without a manifest counts as absent: the stage runs again. A
 stage whose manifest matches its inputs, and whose files match the manifest, is never run again; Prefect shows it as
-*Cached* where it has seen it before.
+*Cached* if it has seen it before.
 """
 
 import hashlib
@@ -30,13 +30,13 @@ Write = Callable[..., Mapping[str, float] | None]  # a stage's function
 
 
 class Artifact(BaseModel, frozen=True):
-    """A committed stage's outputs: where they lie, and a digest of what they are."""
+    """A committed stage's outputs: their folder, and a digest of their content."""
 
     folder: Path
     digest: str
 
     def read_json(self, name: str) -> Any:
-        """One of the stage's JSON files."""
+        """Read one of the stage's JSON files."""
         return json.loads((self.folder / name).read_text())
 
     @property
@@ -45,16 +45,16 @@ class Artifact(BaseModel, frozen=True):
         return self.read_json(MANIFEST)["seconds"]
 
     def figure(self, name: str) -> float | None:
-        """What the stage's function returned under this name; None where it did not."""
+        """Return one of the metrics that the stage's function returned; None if it is not among them."""
         return self.read_json(MANIFEST).get("figures", {}).get(name)
 
 
 class Stage:
-    """A function as a committed stage: `stage(night_folder, path, **arguments) -> Artifact`.
+    """A function wrapped as a committed stage: `stage(night_folder, path, **arguments) -> Artifact`.
 
-    The function gets the folder to write into and the arguments; it may return figures of its run by name (the seconds
-    that a part took, say). Its inputs, which its outcome depends on, are artifacts, configuration sections and plain
-    values; arguments named in `resources` (a worker, say) are not part of the cache key.
+    The function receives the folder to write into and the arguments. It may return a dict of metrics (e.g. seconds per
+    phase). Its inputs, which determine its outputs, are artifacts, configuration sections and plain values. Arguments
+    named in `resources` (e.g. a worker) are not part of the cache key.
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
@@ -75,10 +75,10 @@ class Stage:
         )
 
     def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
-        """Run the stage, or return what it committed before.
+        """Run the stage, or return the artifact that it committed earlier.
 
         Prefect draws an edge from each artifact among the arguments, and from each result in `wait_for`. The folder is
-        the truth: Prefect's own record of the result may be that of an earlier run.
+        the source of truth: Prefect's own record of the result may be from an earlier run.
         """
         known = self.committed(night, path, **arguments)
         call = _Call(night / path, self._inputs(arguments), arguments)
@@ -87,7 +87,7 @@ class Stage:
         return result if known in (None, result) else known
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
-        """Return what the stage committed before from the same inputs, if its files are unchanged."""
+        """Return the artifact committed earlier from the same inputs if its files are unchanged; else None."""
         return committed(night / path, self._inputs(arguments))
 
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -105,14 +105,14 @@ class Stage:
 
 
 class _Call:
-    """One call of a stage on its way through Prefect, which must neither copy the arguments nor walk through them."""
+    """One call of a stage, wrapped so that Prefect neither copies nor traverses its arguments."""
 
     def __init__(self, folder: Path, inputs: dict[str, str], arguments: Mapping[str, Any]) -> None:
         self.folder, self.inputs, self.arguments = folder, inputs, arguments
 
 
 def artifacts_in(value: Any) -> list[Artifact]:
-    """Return the artifacts in a stage's argument, also within lists, tuples and mappings."""
+    """Return the artifacts in a stage's argument, including those nested in lists, tuples and mappings."""
     if isinstance(value, Artifact):
         return [value]
     if isinstance(value, Mapping):
@@ -121,14 +121,14 @@ def artifacts_in(value: Any) -> list[Artifact]:
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
-    """Make a function `(folder, **arguments)` a committed stage; it is retried only where a worker died."""
+    """Make a function `(folder, **arguments)` a committed stage; it is retried only if a worker died."""
     return lambda write: Stage(write, retries, resources)
 
 
 def commit(
     folder: Path, name: str, inputs: dict[str, str], seconds: float, figures: Mapping[str, float] | None = None
 ) -> Artifact:
-    """Force a stage's files to the disk, then move its manifest in."""
+    """Flush a stage's files to disk, then move its manifest into place."""
     outputs = {str(file.relative_to(folder)): digest_file(file) for file in sorted(folder.rglob("*")) if file.is_file()}
     manifest = {
         "version": 1,
@@ -150,13 +150,13 @@ def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | 
         manifest = json.loads((folder / MANIFEST).read_text())
         intact = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
         same_inputs = inputs is None or manifest["inputs"] == inputs
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, or no manifest of this version
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # missing, or not a manifest of this version
         return None
     return _artifact(folder, manifest) if intact and same_inputs else None
 
 
 def uncommit(folder: Path) -> None:
-    """Take a stage back. Its manifest goes first, so a half-removed folder does not count as committed."""
+    """Remove a stage's folder, manifest first, so that a half-removed folder does not count as committed."""
     manifest = folder / MANIFEST
     if manifest.exists():
         manifest.unlink()
@@ -166,12 +166,12 @@ def uncommit(folder: Path) -> None:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Return the versions that the night runs with; read once, not for every stage."""
+    """Return the package versions that the night runs with, read only once."""
     return {package: version(package) for package in ("torch", "transformers", "nightschool")}
 
 
 def _artifact(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
-    """Return a committed folder's artifact. Only its outputs count, so an identical rerun invalidates nothing."""
+    """Return a committed folder's artifact. Its digest covers outputs only: an identical rerun invalidates nothing."""
     return Artifact(folder=folder, digest=_digest(manifest["outputs"]))
 
 
@@ -182,7 +182,7 @@ def _digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON, for its digest. A checkpoint's path counts by its name, which is its content's digest."""
+    """Return a value as JSON data, for its digest. A checkpoint's path counts by name, its content's digest."""
     if isinstance(value, Artifact):
         return value.digest
     if isinstance(value, Section):
@@ -204,7 +204,7 @@ def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
 
 
 def worker_died(task: Any, run: Any, state: Any) -> bool:
-    """Prefect's question whether to run a failed task again: only a lost child process is worth it."""
+    """Tell Prefect whether to retry a failed task: only if it failed because a worker process died."""
     return isinstance(state.data, WorkerDiedError) or isinstance(
         getattr(state.data, "exception", None), WorkerDiedError
     )

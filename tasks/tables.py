@@ -1,6 +1,6 @@
-"""The tables between the stages: Parquet files with a declared schema, checked on write and on read.
+"""The tables passed between stages: Parquet files with a declared schema, checked on write and on read.
 
-Each schema has an example row. Together they follow one problem, "What is 12 - 8?", from the owner's line in the
+Each schema has an example row. Together these rows follow one problem, "What is 12 - 8?", from the owner's line in the
 journal to the prompt, one of its sixteen completions, the score, the advantage, and an answer in the exam.
 """
 
@@ -20,9 +20,9 @@ Row = dict[str, Any]
 
 
 def table(required: Row, nullable: Row | None = None) -> tuple[pa.Schema, Row]:
-    """Return a table's schema and its example row, from the example: columns without nulls, then those with.
+    """Return a table's schema and example row, built from example values: `required` columns, then `nullable` ones.
 
-    A value's type is its column's (an int's is int32); where the example has a null, its type stands in its place.
+    A column has the type of its value (int32 for an int). If a nullable column's example is null, pass its type.
     """
     example = required | (nullable or {})
     fields = [pa.field(name, _kind(value), nullable=name not in required) for name, value in example.items()]
@@ -45,13 +45,13 @@ _PROMPT_TOKEN_IDS = [
     *(1, 9690, 198, 2, 198, 1, 4093, 198, 1780, 314, 216, 33, 34, 731, 216, 40, 47, 198, 26533, 260),
     *(3301, 28, 965, 260, 2988, 335, 253, 1596, 1761, 347, 32713, 2067, 7979, 19369, 2, 198, 1, 520, 9531, 198),
 ]
-# The columns that all tables of completions begin with.
+# The columns that every table of completions begins with.
 NUMBERED: Row = {"problem_id": "arithmetic/1/minus/12 - 8", "group": 22, "sample": 2}
 
-# `group`: the prompt's number in the round. `kind`: what the problem's solve rate is counted under. `entry`: the index
-# of the benchmark in the configuration; null, like `benchmark`, `truth` and `level`, for the owner's own prompts.
-# `hint`: the beginning of the answer, which ends the prompt; `solution`: takes the place of the last completion. Null
-# where there is none.
+# `group`: the prompt's number in the round. `kind`: the name under which the problem's solve rate is counted. `entry`:
+# the benchmark's index in the configuration; null, like `benchmark`, `truth` and `level`, for the owner's own prompts.
+# `hint`: the beginning of the answer, put at the end of the prompt. `solution`: replaces the last completion. Both are
+# null if there is none.
 PROMPTS, PROMPTS_EXAMPLE = table(
     {
         "problem_id": "arithmetic/1/minus/12 - 8",
@@ -71,8 +71,8 @@ PROMPTS, PROMPTS_EXAMPLE = table(
         "solution": pa.string(),
     },
 )
-# What the student wrote in self-play: `group` and `sample` of the request, what became of it, the problem, and the
-# group in which it was asked; null where it was not.
+# What the student wrote in self-play: the request's `group` and `sample`, the verdict, the proposed problem, and the
+# group in which the problem was asked (null if it was not).
 PROPOSALS, PROPOSALS_EXAMPLE = table(
     {"group": 0, "sample": 2, "text": "12 - 8", "verdict": "admitted"},
     {"problem_id": "arithmetic/1/minus/12 - 8", "kind": "arithmetic/1/minus", "asked_group": 9},
@@ -86,7 +86,7 @@ OWNER_PROMPTS, OWNER_PROMPTS_EXAMPLE = table(
     }
 )
 
-# One completion: the sampled tokens themselves, the end token included. See `models/rollout.py`.
+# One completion: the sampled tokens themselves, including the end token. See `models/rollout.py`.
 ROLLOUTS, ROLLOUTS_EXAMPLE = table(
     {
         **NUMBERED,
@@ -102,19 +102,19 @@ ROLLOUTS, ROLLOUTS_EXAMPLE = table(
     }
 )
 
-# `reward` is null where the grader itself failed. `parts` is JSON.
+# `reward` is null if the grader itself failed. `parts` is JSON.
 SCORES, SCORES_EXAMPLE = table(
     {**NUMBERED, "verdict": "correct", "parts": '{"correct": 1.0, "format": 1.0}', "seconds": 4e-06}, {"reward": 1.0}
 )
-# The reward model's output, or the judge's; null where it could not rate the completion.
+# The output of the reward model or the judge; null if it could not rate the completion.
 LEARNED, LEARNED_EXAMPLE = table(NUMBERED, {"learned": 0.83})
-# The reward less the group's mean: 8 of the 16 completions were correct. Null where there is no reward, or for a
-# completion that is masked or not trained on. `token_advantages`: one a token, from a teacher; else null.
+# The reward minus the group's mean: 8 of the 16 completions were correct. Null if there is no reward, or if the
+# completion is masked or not trained on. `token_advantages`: one per token, from a teacher; else null.
 ADVANTAGES, ADVANTAGES_EXAMPLE = table(NUMBERED, {"advantage": 0.5, "token_advantages": pa.list_(pa.float64())})
 
-# A turn of an episode, of which a row of the rollouts holds the tokens: from `first` on it wrote `tokens` of them.
-# `state_key`: a digest of what the policy saw. `value`: what the group's other episodes earned from such a state on;
-# `advantage`: the turn's. Both are null until they are credited.
+# One turn of an episode; the episode's row in the rollouts table has its tokens. `first`: index of the turn's first
+# token; `tokens`: how many it wrote. `state_key`: digest of what the policy saw. `value`: what the group's other
+# episodes earned from that state onwards. `value` and `advantage` are null until the turns are credited.
 TURNS, TURNS_EXAMPLE = table(
     {
         **NUMBERED,
@@ -132,8 +132,8 @@ TURNS, TURNS_EXAMPLE = table(
     {"value": 0.71, "advantage": 0.09},
 )
 
-# `benchmark`: the part of the exam. `correct` is null where the grader failed. `value`, `turns`, `valid`: of an episode
-# what it achieved, its turns and the share of valid ones; then `text` is JSON, a list of the answers.
+# `benchmark`: the part of the exam. `correct` is null if the grader failed. Only for episodes: `value` is what the
+# episode achieved, `turns` its number of turns, `valid` the share of valid ones, and `text` a JSON list of the answers.
 EVALUATIONS, EVALUATIONS_EXAMPLE = table(
     {
         "policy_digest": "bed2fd41c76f8619f9d0",
@@ -155,8 +155,7 @@ EVALUATIONS, EVALUATIONS_EXAMPLE = table(
         "valid": pa.float64(),
     },
 )
-# The tries at problems of a kind over all rounds and nights; the older they are, the less they count.
-# `problem_id`: the kind.
+# Attempts at problems of one kind over all rounds and nights; older attempts count less. `problem_id`: the kind.
 SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
     {
         "problem_id": "arithmetic/1/minus",
@@ -171,7 +170,7 @@ SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows that have exactly the schema's columns; raise ValueError or pa.ArrowException where they do not."""
+    """Write rows that have exactly the schema's columns; raise ValueError or pa.ArrowException if they do not."""
     rows = [dict(row) for row in rows]
     for row in rows:
         if unknown := row.keys() - set(schema.names):
@@ -185,31 +184,31 @@ def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read a table whose columns and types are exactly the schema's; raise ValueError where they are not."""
+    """Read a table whose columns and types are exactly the schema's; raise ValueError if they are not."""
     frame = _read(file, schema).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
     for field in schema:
-        if field.nullable and field.type == pa.string():  # pandas would make NaN of missing texts
+        if field.nullable and field.type == pa.string():  # pandas would turn missing strings into NaN
             frame[field.name] = frame[field.name].astype(object).where(frame[field.name].notna(), None)
     return frame
 
 
 def table_rows(file: Path, schema: pa.Schema) -> list[Row]:
-    """Read a table as rows, as `write_table` takes them."""
+    """Read a table as a list of rows, in the form that `write_table` takes."""
     return _read(file, schema).to_pylist()
 
 
 def numbering(rollout: Rollout) -> Row:
-    """Return the columns that all tables of completions begin with."""
+    """Return a rollout's values for the columns that every table of completions begins with."""
     return {name: getattr(rollout, name) for name in NUMBERED}
 
 
 def read_rollouts(file: Path) -> list[Rollout]:
-    """Read the rollouts table as the trainer takes it."""
+    """Read a rollouts table as the trainer's `Rollout` objects."""
     return [Rollout(**row) for row in table_rows(file, ROLLOUTS)]
 
 
 def write_rollouts(file: Path, rollouts: Iterable[Rollout]) -> None:
-    """Write the sampler's rollouts."""
+    """Write the sampler's rollouts as a rollouts table."""
     write_table(file, ROLLOUTS, [dataclasses.asdict(rollout) for rollout in rollouts])
 
 

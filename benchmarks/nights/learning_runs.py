@@ -23,6 +23,7 @@ from benchmarks.nights.timed import (
 )
 from conf.load import STARTER, load_night
 from models.engine.environment import trainer_environment
+from models.hf.checkpoint import copy_companions
 from rewards.arithmetic import Arithmetic
 
 Point = tuple[float, Path]
@@ -82,6 +83,20 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
             rows = answer_questions(benchmark, chosen, prompts, player)
             found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     return found
+
+
+def mean_weights(checkpoints: Sequence[Path], folder: Path) -> Path:
+    """Write the mean of some checkpoints' weights as a checkpoint, and return its folder."""
+    from safetensors.torch import load_file, save_file
+
+    from models.engine.sync_probe import PROBE_FILE
+
+    loaded = [load_file(checkpoint / "model.safetensors") for checkpoint in checkpoints]
+    mean = {name: sum(each[name].float() for each in loaded) / len(loaded) for name in loaded[0]}
+    copy_companions(checkpoints[-1], folder)
+    (folder / PROBE_FILE).unlink(missing_ok=True)  # of the last checkpoint
+    save_file({n: m.to(loaded[0][n].dtype) for n, m in mean.items()}, folder / "model.safetensors", {"format": "pt"})
+    return folder
 
 
 def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:

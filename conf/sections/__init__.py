@@ -1,1 +1,1 @@
-"""The parts of the configuration's schema."""
+"""The sections of the configuration's schema."""

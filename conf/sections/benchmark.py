@@ -1,4 +1,4 @@
-"""The choice of problems: which benchmark, from which source, which part of it. In training and in the exam."""
+"""The choice of problems in training and in the exam: which benchmark, from which source, and which part of it."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -9,7 +9,7 @@ from conf.sections.section import HubRevision, Positive, Section
 
 BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants"]
 
-PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs: they need the sandbox
+PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs, which need the sandbox
 GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
@@ -26,25 +26,25 @@ def _names_a_class(name: str) -> str:
 OwnBenchmark = Annotated[str, AfterValidator(_names_a_class)]
 
 
-# Fields that choose the problems of a benchmark: the same in training and in the exam.
-Source = Annotated[str | None, Field(description="folder of JSONL; null: NIGHTSCHOOL_DATA, else the hub")]
+# Fields that choose the problems of a benchmark, shared by training and the exam.
+Source = Annotated[str | None, Field(description="folder of JSONL files; null: NIGHTSCHOOL_DATA, else the hub")]
 Revision = Annotated[
     HubRevision | None, Field(description="branch, tag or commit of the hub's dataset; null: the newest")
 ]
 Subset = Annotated[
-    str | None, Field(description='"500" (MATH-500) of math, "sanitized" of mbpp; null: the whole benchmark')
+    str | None, Field(description='math: "500" for MATH-500; mbpp: "sanitized"; null: the whole benchmark')
 ]
 Levels = Annotated[
     tuple[str, ...] | None,
-    Field(description="only these levels (gsm8k: calculations in a solution; ants: tiers); null: all, of ants tier 0"),
+    Field(description="only these levels (gsm8k: calculations in a solution; ants: tiers); null: all (ants: tier 0)"),
 ]
-Lenient = Annotated[bool, Field(description="gsm8k: without a marker the last number counts")]
+Lenient = Annotated[bool, Field(description="gsm8k: if an answer has no marker, its last number counts")]
 
 
 class BenchmarkConfig(Section):
     """A benchmark that the night trains on."""
 
-    name: BenchmarkName | OwnBenchmark = Field(description="its name, or `module:Class` of one of your own")
+    name: BenchmarkName | OwnBenchmark = Field(description="a benchmark's name, or `module:Class` for your own")
     source: Source = None
     revision: Revision = None
     subset: Subset = None
@@ -56,7 +56,7 @@ class BenchmarkConfig(Section):
 
     @model_validator(mode="after")
     def can_be_trained_on(self) -> Self:
-        """Refuse settings that the benchmark does not have, and exam problems."""
+        """Refuse settings that the benchmark does not have, and problems that are reserved for exams."""
         _check_choice(self.name, self)
         if self.name == "humaneval":
             raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
@@ -75,20 +75,20 @@ class BenchmarkConfig(Section):
 class ExamPart(Section):
     """A set of exam problems with its own verdict: a target or a guard."""
 
-    benchmark: BenchmarkName | OwnBenchmark = Field(description="its name, or `module:Class` of one of your own")
+    benchmark: BenchmarkName | OwnBenchmark = Field(description="a benchmark's name, or `module:Class` for your own")
     source: Source = None
     revision: Revision = None
     subset: Subset = None
     levels: Levels = None
     lenient: Lenient = False
     problems: Positive | None = Field(
-        default=None, description="so many: the first of the test split in a fixed random order; null: all"
+        default=None, description="number of problems, the first of the test split in a fixed random order; null: all"
     )
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="largest loss of accuracy allowed to a guard, or to the target where picks decide"
+        default=0.05, description="largest loss of accuracy allowed for a guard, or for the target when picks decide"
     )
     samples: Annotated[int, Field(ge=0, le=1000)] = Field(
-        default=0, description="further answers that `nightschool evaluate` samples per problem, for pass@k"
+        default=0, description="extra answers that `nightschool evaluate` samples per problem, for pass@k"
     )
 
     @model_validator(mode="after")
@@ -121,5 +121,5 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
 
 
 def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:
-    short = name.rpartition(":")[2].lower()  # the class of module:Class, because it names folders and metrics
+    short = name.rpartition(":")[2].lower()  # only the class of module:Class: labels name folders and metrics
     return "-".join([short, *([subset] if subset else []), *(levels or ())])

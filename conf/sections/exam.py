@@ -13,28 +13,28 @@ class ExamConfig(Section):
 
     target: ExamPart
     guards: tuple[ExamPart, ...] = Field(
-        default=(), description="parts that must not get worse; examined only for a candidate that is better"
+        default=(), description="parts that must not get worse; examined only if the candidate is better"
     )
     next_level_at: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None,
-        description="the target and its training take in the next level once the champion's 95 % lower bound is above",
+        description="add the next level to target and training once the champion's 95 % lower bound is above this",
     )
     english_margin: Annotated[float, Field(gt=0)] | None = Field(
         default=None,
-        description="a further guard: largest loss at predicting English prose, nats per token; null: none",
+        description="another guard: largest increase in the loss on English prose, nats per token; null: none",
     )
-    max_completion_tokens: Positive = Field(default=64, description="an answer is cut after so many tokens")
+    max_completion_tokens: Positive = Field(default=64, description="an answer is cut after this many tokens")
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.025, description="probability of promoting a candidate that is no better"
     )
     after_lessons: bool = Field(
         default=False,
-        description="the student after its lessons and the candidate also answer all problems of the target",
+        description="also examine the student after its lessons, and the candidate, on all problems of the target",
     )
 
     @model_validator(mode="after")
     def parts_have_their_own_names(self) -> Self:
-        """Refuse two parts of the same name."""
+        """Refuse two parts with the same name."""
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
             raise ValueError(f"two parts of the exam have the same name: {', '.join(names)}")

@@ -16,7 +16,7 @@ NOON = datetime.time(12)
 
 
 def time_of_day(text: str) -> datetime.time:
-    """Return `06:30` as a time. Raises ValueError."""
+    """Parse a time of day such as `06:30`. Raises ValueError if the text is not one."""
     match = CLOCK.fullmatch(text)
     if match is None:
         raise ValueError(f'"{text}" is not a time of day; write it as "06:30"')
@@ -24,7 +24,7 @@ def time_of_day(text: str) -> datetime.time:
 
 
 def time_zone(name: str | None) -> datetime.tzinfo | None:
-    """Return the zone of an IANA name; None for the machine's. Raises ValueError."""
+    """Return the time zone with an IANA name; None stands for the machine's. Raises ValueError if it is unknown."""
     if name is None:
         return None
     try:
@@ -48,16 +48,16 @@ def machine_zone() -> str:
 
 
 def clocks_in(zone: str | None, moment: float | None = None) -> datetime.datetime:
-    """Return the local time in a zone at a moment (seconds since the epoch; None: now)."""
+    """Return the local time in a zone (IANA name; None: the machine's) at a moment (Unix time; None: now)."""
     moment = time.time() if moment is None else moment
     return datetime.datetime.fromtimestamp(moment, datetime.UTC).astimezone(time_zone(zone))
 
 
 def deadline_of(date: str, text: str, zone: str | None, began: float | None = None) -> datetime.datetime:
-    """Return the deadline of a night (UTC): on the day after its date for a time before noon, else on its date.
+    """Return the deadline of a night (UTC): on the day after its date if the time is before noon, else on its date.
 
-    A night that `began` (seconds since the epoch) after that time of its date, at 01:00 say, has the one of the next
-    day. A time that daylight saving skips or repeats has two readings; the earlier one counts, so that the machine is
+    If the night `began` (Unix time) at or after that time on its date, e.g. at 01:00, the deadline is on the next day.
+    If daylight saving skips or repeats the time, it has two readings. The earlier one counts, so that the machine is
     free when the owner wants it.
     """
     clock = time_of_day(text)

@@ -1,4 +1,4 @@
-"""Build an exam from benchmark names, outside of any night."""
+"""Build an exam from benchmark names, outside any night."""
 
 import difflib
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 
-# Each benchmark's published exam (the first 1,000 of TriviaQA's 17,944 problems), and tokens for an answer.
+# Each benchmark's published exam (for TriviaQA, the first 1,000 of 17,944 problems), and tokens per answer.
 PUBLISHED: dict[str, tuple[ExamPart, int]] = {
     "arithmetic": (ExamPart(benchmark="arithmetic"), 64),
     "gsm8k": (ExamPart(benchmark="gsm8k"), 512),
@@ -21,10 +21,10 @@ PROMPT_TOKENS = 1024  # room for a question
 
 
 def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = None) -> NightConfig:
-    """Return the configuration with an exam of the named parts, each of at most `problems` problems (None: all).
+    """Return the configuration with an exam of the named parts, each with at most `problems` problems (None: all).
 
-    A name is that of a part of the configured exam, or of a benchmark. The latter stands for all configured parts of
-    that benchmark, or for the published exam with room for its answers. Raises InputError for an unknown name.
+    A name is either a part of the configured exam or a benchmark. A benchmark stands for all its configured parts or,
+    if there are none, for its published exam with room for the answers. Raises InputError if a name is unknown.
     """
     parts = list(dict.fromkeys(part for name in names for part in _parts(config, name)))
     published = [PUBLISHED[part.benchmark][1] for part in parts if part not in config.exam.parts]

@@ -1,4 +1,4 @@
-"""What a completion's reward is made of, and how the programs that a model wrote are run."""
+"""The parts of a completion's reward, and how model-written programs are run."""
 
 from typing import Annotated, Literal
 
@@ -8,10 +8,10 @@ from conf.sections.section import Section
 
 
 class RewardConfig(Section):
-    """The parts of a completion's reward besides 1 for a correct answer; see `tasks/rollouts/grade.py`."""
+    """The parts of a completion's reward besides the 1 for a correct answer; see `tasks/rollouts/grade.py`."""
 
     format: Annotated[float, Field(ge=0)] = Field(
-        default=0.0, description="reward of an answer in the format that the prompt asks for, correct or not"
+        default=0.0, description="reward for an answer in the format that the prompt asks for, correct or not"
     )
     length_penalty: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
@@ -20,7 +20,7 @@ class RewardConfig(Section):
 
 
 class SandboxConfig(Section):
-    """How programs that a model wrote are run; see docs/security.md."""
+    """How model-written programs are run; see docs/security.md."""
 
     seconds: Annotated[float, Field(gt=0)] = Field(default=5.0, description="CPU time of one program, seconds")
     memory_mb: Annotated[int, Field(ge=64)] = Field(default=512, description="memory of one program, MB")

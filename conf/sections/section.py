@@ -1,4 +1,4 @@
-"""The base of all sections of the configuration, and the types that they share."""
+"""The base of all sections of the configuration, and the types they share."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -6,17 +6,17 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(ge=1)]
-# A branch, tag or commit on a hub. No part may be `..`, because the hub's client makes folders of it.
+# A branch, tag or commit on a hub. No part may be `..`, because the hub's client turns it into folders.
 HubRevision = Annotated[str, Field(pattern=r"^\w[\w-]*([./][\w-]+)*$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 T = TypeVar("T")
 _NOT_IN_IDENTITY = "not in identity"
-# A field that may change without making it another night: where services are, who is notified, when it must end.
+# A field that can change without making it a different night: where services are, who is notified, the deadline.
 NotInIdentity = Annotated[T, _NOT_IN_IDENTITY]
 
 
 def checked(check: Callable[[str], object]) -> AfterValidator:
-    """Refuse a text for which `check` raises ValueError."""
+    """Return a validator that refuses a text if `check` raises ValueError for it."""
 
     def unchanged(text: str) -> str:
         check(text)
@@ -26,7 +26,7 @@ def checked(check: Callable[[str], object]) -> AfterValidator:
 
 
 class Section(BaseModel):
-    """A section of the configuration: frozen, without unknown keys."""
+    """A section of the configuration: immutable, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
@@ -36,7 +36,7 @@ class Section(BaseModel):
 
 
 def _excluded(section: Section) -> dict[str, Any]:
-    """Return the fields that are `NotInIdentity`, in the form of `model_dump`'s argument `exclude`."""
+    """Return the fields that are `NotInIdentity`, in the form that `model_dump` takes as `exclude`."""
     fields: dict[str, Any] = {}
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)

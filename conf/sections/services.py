@@ -10,7 +10,7 @@ from conf.sections.section import Section, checked
 
 
 class TrackingConfig(Section):
-    """Where MLflow keeps its records, and where a promoted checkpoint is pushed."""
+    """Where MLflow stores its records, and where promoted checkpoints are pushed."""
 
     tracking_uri: Annotated[str, checked(partial(refuse_password, instead=MLFLOW))] | None = Field(
         default=None, description="an MLflow server's URL; null: SQLite under the home"
@@ -32,11 +32,11 @@ class MorningConfig(Section):
 class PrefectConfig(Section):
     """The Prefect server that the night starts when none is configured."""
 
-    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="null: any free port")
+    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="port; null: any free port")
 
 
 class ClusterConfig(Section):
-    """Further machines, joined by Ray, whose engines sample beside this one's; see docs/how-to/a-cluster.md."""
+    """More machines, joined by Ray, whose engines sample alongside this machine's; see docs/how-to/a-cluster.md."""
 
     address: Annotated[str, Field(pattern=r"^(auto|[^/\s]+:\d+)$")] | None = Field(
         default=None, description="host:port of a Ray cluster, or auto for the one on this machine; null: no cluster"

@@ -16,7 +16,7 @@ StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field
 
 
 def _lessons_once(stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
-    """Refuse `lessons` twice: the day is learned once."""
+    """Refuse `lessons` if it is listed twice, because the day is learned only once."""
     if stages.count("lessons") > 1:
         raise ValueError("`lessons` is listed twice, but the day is learned once; remove one")
     return stages
@@ -28,16 +28,16 @@ Stages = Annotated[tuple[StageConfig, ...], Field(min_length=1), AfterValidator(
 class OnPolicyConfig(Section):
     """On-policy distillation: a local teacher scores each token of the student's completions."""
 
-    teacher: str = Field(description="'starter', or folder or hub id of a model with the student's tokenizer")
+    teacher: str = Field(description="'starter', or a folder or hub id of a model with the student's tokenizer")
 
 
 class SelfPlayConfig(Section):
-    """Rounds whose problems the student writes itself; see docs/self-play.md."""
+    """Rounds of problems written by the student itself; see docs/self-play.md."""
 
-    proposals: Positive = Field(default=64, description="problems that it writes for a round, at most")
-    examples: Positive = Field(default=6, description="problems that it is shown with each request")
+    proposals: Positive = Field(default=64, description="maximum problems that the student writes per round")
+    examples: Positive = Field(default=6, description="example problems in each request to the student")
     train: Literal["answerer", "both"] = Field(
-        default="answerer", description="both: it also learns to write problems that it solves now and then"
+        default="answerer", description="both: the student also learns to write problems that it sometimes solves"
     )
 
 
@@ -45,8 +45,8 @@ class SelfPlayConfig(Section):
 class Step:
     """One training step of the night.
 
-    `number`: its position, from 1. `path`: relative to the night's folder (of a block: where its adapter is merged).
-    `rounds`: of a block, numbered through the night; of a lesson an empty range that starts at the next round.
+    `number`: position in the night, from 1. `path`: folder in the night's (for a block, where its adapter is merged).
+    `rounds`: a block's rounds, numbered through the whole night; for a lesson, an empty range at the next round.
     """
 
     number: int
@@ -56,12 +56,12 @@ class Step:
 
     @property
     def is_block(self) -> bool:
-        """Whether it is a block of rounds, possibly an empty one."""
+        """Whether this step is a block of rounds, possibly an empty one."""
         return self.kind in get_args(Rounds)
 
 
 def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
-    """Return the steps of the configuration. `rounds` are divided evenly among the `grpo` entries without a number."""
+    """Return the night's steps. `rounds` is divided evenly among the `grpo` entries that give no number."""
     plain = stages.count("grpo")
     shares = iter(rounds // plain + (index < rounds % plain) for index in range(plain))
     seen: Counter[str] = Counter()

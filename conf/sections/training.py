@@ -1,4 +1,4 @@
-"""How the student is trained: GRPO, adapters, the optimizer, and what the trainer is given of them."""
+"""How the student is trained: GRPO, adapters and the optimizer, and the settings passed to the trainer."""
 
 from typing import Annotated, Literal, Self
 
@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from conf.sections.hardware import EngineOptions
 from conf.sections.section import Positive, Section, Share
 
-# Where adapters learn, times the rates of lessons and of the reward model (Schulman et al. 2025, "LoRA Without
-# Regret": about 10).
+# Factor on the learning rates of lessons and of the reward model when adapters are trained (Schulman et al. 2025, "LoRA
+# Without Regret": about 10).
 ADAPTER_RATE_FACTOR = 10.0
 
 
@@ -16,21 +16,21 @@ class GrpoConfig(Section):
     """Group relative policy optimization: the rounds, the groups and the loss."""
 
     rounds: Annotated[int, Field(ge=0)] = Field(
-        default=10, description="of the `grpo` entries in `stages` without a number"
+        default=10, description="total for the `grpo` entries in `stages` without a number"
     )
     prompts_per_round: Positive = Field(default=40, description="problems drawn for a round, each with a group")
     group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions per prompt")
     train_on: Annotated[int, Field(ge=2)] | None = Field(
         default=None,
-        description="completions of a group that are trained on, those whose rewards vary most; null: all. "
-        "On-policy distillation trains on all",
+        description="completions per group to train on, those whose rewards vary most; null: all. "
+        "On-policy distillation always trains on all",
     )
-    max_completion_tokens: Positive = Field(default=48, description="a completion is cut after so many tokens")
+    max_completion_tokens: Positive = Field(default=48, description="a completion is cut after this many tokens")
     steps_per_round: Positive = Field(default=1, description="optimizer steps per round, on equal shares of its groups")
-    scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's deviation")
+    scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's std")
     aggregation: Literal["token", "sequence", "constant"] = Field(
         default="token",
-        description="average over tokens (DAPO), over completions (GRPO), or by a constant length (Dr. GRPO)",
+        description="average over tokens (DAPO) or completions (GRPO), or divide by a constant length (Dr. GRPO)",
     )
     importance: Literal["token", "sequence"] = Field(
         default="token",
@@ -38,7 +38,7 @@ class GrpoConfig(Section):
     )
     credit: Literal["episode", "gigpo", "td"] = Field(
         default="episode",
-        description="advantages in episodes of several turns: one for all turns, or each turn's (models/credit.py)",
+        description="advantages in multi-turn episodes: the same for all turns, or one per turn (models/credit.py)",
     )
     clip_low: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.2, description="lower clip of the ratio: 1 - clip_low"
@@ -46,28 +46,28 @@ class GrpoConfig(Section):
     clip_high: Annotated[float, Field(ge=0)] = Field(default=0.28, description="upper clip of the ratio: 1 + clip_high")
     kl_coefficient: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
-        description="of the KL term (k3) to the checkpoint at the start of the block; at least 0.02 while a learned "
-        "reward is used",
+        description="weight of the KL term (k3) to the checkpoint at the start of the block; at least 0.02 while a "
+        "learned reward is used",
     )
     sampler_ratio_band: tuple[Share, Annotated[float, Field(ge=1)]] = Field(
         default=(0.5, 2.0), description="completions whose geometric-mean ratio is outside this band are masked"
     )
     overlong: Literal["train", "mask", "shape"] = Field(
-        default="train", description="completions cut by length: trained like others, left out, or penalised"
+        default="train", description="completions that are cut: train on them as usual, mask them, or penalise length"
     )
-    min_useful_groups: Positive = Field(default=2, description="the step is skipped if fewer groups have signal")
+    min_useful_groups: Positive = Field(default=2, description="skip the step if fewer groups have a signal")
     refills: Annotated[int, Field(ge=0, le=9)] = Field(
-        default=1, description="times that a round replaces its groups without signal"
+        default=1, description="how often a round replaces groups that have no signal"
     )
     choice: Literal["solve_rate", "signal", "even"] = Field(
         default="solve_rate",
-        description="which kinds of problems are drawn most: solved now and then, those whose groups had advantages, "
-        "or all alike",
+        description="which kinds of problems are drawn most: those solved some of the time, those whose groups had "
+        "advantages, or all equally",
     )
     hints: tuple[Share, ...] = Field(
         default=(),
-        description="shares of its solution that a problem may be asked with where its level is hardly ever solved, "
-        "such as [0.25, 0.5, 0.75]; 1: the solution joins the answers",
+        description="shares of the solution that a hint may reveal if a problem's level is hardly ever solved, such as "
+        "[0.25, 0.5, 0.75]; 1: the whole solution joins the student's answers",
     )
     exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
     quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(
@@ -76,7 +76,7 @@ class GrpoConfig(Section):
 
     @model_validator(mode="after")
     def a_group_has_what_is_trained_on(self) -> Self:
-        """Refuse to train on more than a group has, and on a part of it where each turn has its own credit."""
+        """Refuse a `train_on` that exceeds the group size or is combined with per-turn credit."""
         if self.train_on is not None and self.train_on > self.group_size:
             raise ValueError(f"train_on: {self.train_on} is more than the group_size, {self.group_size}; lower it")
         if self.train_on is not None and self.credit != "episode":
@@ -85,12 +85,12 @@ class GrpoConfig(Section):
 
 
 class LoraConfig(Section):
-    """Low-rank adapters instead of full fine-tuning. Lessons and the reward model learn at ten times their rates."""
+    """LoRA adapters instead of full fine-tuning. Lessons and the reward model use ten times their learning rates."""
 
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of an adapter's two matrices")
     alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="share of its inputs dropped in training, except for feedback and picks"
+        default=0.0, description="share of an adapter's inputs dropped in training, except for feedback and picks"
     )
     keep: bool = Field(
         default=False,
@@ -105,24 +105,24 @@ class OptimizerOptions(Section):
     """AdamW on fp32 master weights."""
 
     learning_rate: Annotated[float, Field(gt=0)] = Field(
-        default=2e-5, description="of the rounds, after a warm-up of two steps; it falls to 0 over a night's rounds"
+        default=2e-5, description="rate of the rounds after a warm-up of two steps; it falls to 0 over a night's rounds"
     )
 
 
 class OptimizerConfig(OptimizerOptions):
-    """What the optimizer is given. In `warmup_steps` the learning rate grows from 0."""
+    """The optimizer's full configuration. Over `warmup_steps`, the learning rate grows from 0."""
 
     warmup_steps: Annotated[int, Field(ge=0)] = 2
 
 
 class EngineConfig(EngineOptions):
-    """What the engine is given: its options, and the adapters that it serves."""
+    """The engine's full configuration: its options, and the adapters that it serves."""
 
     lora: LoraConfig | None = None
 
 
 class TrainerConfig(Section):
-    """What the trainer is given: the recipe, the optimizer, and its memory. `seed`: of dropout and new adapters."""
+    """The trainer's full configuration: recipe, optimizer and memory. `seed` is for dropout and new adapters."""
 
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()

@@ -1,4 +1,4 @@
-"""Files that survive: a crash never leaves half of one, and a full disk ends with a clear line."""
+"""Durable files: a crash never leaves one half-written, and a full disk gives a clear one-line error."""
 
 import errno
 import json
@@ -11,15 +11,15 @@ from typing import Any
 
 from conf.storage.home import NightError
 
-FULL = ("No space left on device", "disk is full", "Disk quota exceeded")  # as the system and SQLite say it
+FULL = ("No space left on device", "disk is full", "Disk quota exceeded")  # the messages of the system and of SQLite
 
 
 class DiskFullError(NightError):
-    """The disk has no room for what was being written. What was there before is unharmed."""
+    """The disk has no room for the file being written. Earlier data is unharmed."""
 
 
 def sync(path: Path) -> None:
-    """Force one file's content, or one folder's entries, to the disk."""
+    """Force one file's content, or one folder's entries, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -28,14 +28,14 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a folder's files and its entries to the disk."""
+    """Force all files and entries of a folder to disk."""
     for file in folder.rglob("*"):
         sync(file)
     sync(folder)
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Make a folder and its missing parents, so that their names survive a power cut."""
+    """Create a folder and its missing parents so that they survive a power cut."""
     if not folder.parent.is_dir():
         make_folder(folder.parent, mode)
     folder.mkdir(mode, exist_ok=True)
@@ -43,9 +43,9 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a text so that a reader sees the old or the new one, never a half, also after a power cut.
+    """Write a text file so that readers see either the old or the new content, never a part, even after a power cut.
 
-    Raises DiskFullError if there is no room for it.
+    Raises DiskFullError if the disk has no room.
     """
     draft = file.with_name(f"{file.name}.draft")
     with room_for(draft, len(text.encode())), draft.open("w", encoding="utf-8") as stream:
@@ -57,7 +57,7 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 def read_json(file: Path, missing: Any = None) -> Any:
-    """Return what a JSON file holds; `missing` where there is no such file."""
+    """Return the content of a JSON file, or `missing` if the file does not exist."""
     return json.loads(file.read_text()) if file.exists() else missing
 
 
@@ -65,7 +65,7 @@ def read_json(file: Path, missing: Any = None) -> Any:
 def room_for(path: Path, needed: int = 0) -> Iterator[None]:
     """Guard the writing of a file or folder of about `needed` bytes (0: unknown).
 
-    Raises DiskFullError if the disk has no room, before or during the writing; a half-written path is removed.
+    Raises DiskFullError if the disk has no room, before or during the write. Removes the path if it is half-written.
     """
     if needed > free_bytes(path):
         raise full_disk(path, needed)
@@ -78,20 +78,20 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
         shutil.rmtree(path, ignore_errors=True)  # does nothing to a file
         with suppress(OSError):
             path.unlink()
-        if isinstance(error, DiskFullError):  # from a nested guard, which knows better what was needed
+        if isinstance(error, DiskFullError):  # from a nested guard, which knows the needed size better
             raise
         raise full_disk(path, needed, written) from error
 
 
 def disk_is_full(error: BaseException) -> bool:
-    """Return whether an error says that the disk is full, by its number or in the words of a library."""
+    """Return whether an error means that the disk is full, judged by its errno or a library's message."""
     number = getattr(error, "errno", None)
     full = number in (errno.ENOSPC, errno.EDQUOT) or any(words in str(error) for words in FULL)
     return full or isinstance(error, DiskFullError)
 
 
 def full_disk(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
-    """Return the error that says where, how many bytes were needed (0: more than were `written`), and what is free."""
+    """Return the error that names the path, the bytes needed (0: more than `written`), and the bytes free."""
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
         f"{path}: the disk is full: {room}, and {free_bytes(path) / 1e6:.1f} MB are free; "
@@ -100,7 +100,7 @@ def full_disk(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder, while others may remove some; 0 if nothing is there."""
+    """Return the bytes of a file, or of all files in a folder, even if some vanish meanwhile; 0 if nothing exists."""
     size = 0
     for file in path.rglob("*") if path.is_dir() else [path]:
         with suppress(FileNotFoundError):
@@ -109,7 +109,7 @@ def size_of(path: Path) -> int:
 
 
 def free_bytes(path: Path) -> int:
-    """Return the bytes that can be written at a path, which need not exist yet."""
+    """Return the free bytes on the disk of a path, which need not exist yet."""
     return shutil.disk_usage(existing_folder(path)).free
 
 

@@ -6,22 +6,22 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-SHORT_REPORT = "report.md"  # beside report.html: the same for a chat or an e-mail
+SHORT_REPORT = "report.md"  # next to report.html: the same, short enough for a chat or an e-mail
 DIGEST = re.compile(r"[0-9a-f]{20}")  # the name of a checkpoint's folder
 SUMMARY = "summary.json"  # in the folder of a finished night
 
 
 class InputError(Exception):
-    """The user's input is wrong: one line with what, where, and what is allowed. Exit code 2."""
+    """The user's input is wrong. The message is one line: what, where, and what is allowed. Exit code 2."""
 
 
 class NightError(Exception):
-    """The night cannot go on: one line with what, where, and what to do. Exit code 1."""
+    """The night cannot go on. The message is one line: what, where, and what to do. Exit code 1."""
 
 
 LAYOUT = 2  # the version of a home's folders and files
-EARLIER = 1  # which is carried over (`tasks/journal/carry_over.py`)
-# A folder with any of these is a home, even if no night ever ended in it.
+EARLIER = 1  # an older layout, which is carried over (`tasks/journal/carry_over.py`)
+# A folder with any of these is a home, even if no night has finished in it.
 PARTS = ("journal", "nights", "checkpoints", "exams", "prefect", "mlflow.db", "night.lock", "layout.json")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -29,7 +29,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def inside(folder: Path, name: str) -> Path:
     """Return `folder / name` for a name that was read from a file or a database.
 
-    Raises NightError for a name that would lead out of the folder, or to the folder itself.
+    Raises NightError if the name would lead out of the folder, or to the folder itself.
     """
     if not NAME.fullmatch(name):
         raise NightError(f"{folder}: {name[:60]!r} is not a valid name here: its source is damaged or forged")
@@ -44,7 +44,7 @@ class Home:
 
     @classmethod
     def here(cls) -> "Home":
-        """Return the home named by `NIGHTSCHOOL_HOME`, by default `./school`.
+        """Return the home named by `NIGHTSCHOOL_HOME` (default: `./school`).
 
         Raises InputError if another version of Night school wrote it.
         """
@@ -54,7 +54,7 @@ class Home:
 
     @property
     def layout_file(self) -> Path:
-        """The version of this home's layout; the first night writes it."""
+        """The file with the version of this home's layout, written by the first night."""
         return self.root / "layout.json"
 
     @property
@@ -79,7 +79,7 @@ class Home:
 
     @property
     def teacher(self) -> Path:
-        """A teacher's answers, one file each, so that no question is paid for twice. May be removed at any time."""
+        """A cache of a teacher's answers, one file each, so that no request is paid for twice. Safe to remove."""
         return self.root / "teacher"
 
     @property
@@ -93,13 +93,13 @@ class Home:
         return f"sqlite:///{self.database_file}"
 
     def night(self, date: str) -> Path:
-        """Return the folder of one night. Raises NightError if the date cannot be a folder's name."""
+        """Return the folder of one night. Raises NightError if the date is not a valid folder name."""
         return inside(self.nights, date)
 
     def full_digest(self, prefix: str) -> str:
-        """Return the digest of the one checkpoint that begins with a prefix of 4 or more digits; else the prefix.
+        """Return the digest of the only checkpoint that starts with a prefix of 4 to 19 digits, else the prefix.
 
-        Raises InputError if several checkpoints do.
+        Raises InputError if several checkpoints start with the prefix.
         """
         if not re.fullmatch(r"[0-9a-f]{4,19}", prefix):
             return prefix
@@ -109,9 +109,9 @@ class Home:
         return digests[0] if digests else prefix
 
     def make_private(self) -> bool:
-        """Make the home accessible to its owner alone (0700). Return whether others could enter it before.
+        """Make the home accessible only to its owner (0700). Return whether others could enter it before.
 
-        Raises InputError if that is impossible, or if the folder holds other things, which others may need.
+        Raises InputError if that fails, or if others can enter a folder with other files, which they may need.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.root.stat().st_mode & 0o077:
@@ -128,7 +128,7 @@ class Home:
     def _refuse_other_layout(self) -> None:
         try:
             written = self.layout_file.read_text()
-        except OSError:  # none yet, or a home that cannot be used, which other checks report
+        except OSError:  # no file yet, or an unusable home, which other checks report
             return
         if written.strip() not in (json.dumps({"version": layout}) for layout in (EARLIER, LAYOUT)):
             raise InputError(

@@ -10,23 +10,23 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 VERSION = 1
 LONGEST_LINE = 1_000_000  # bytes
-IMPORTED = "imported"  # the policy of a pick from an imported data set
+IMPORTED = "imported"  # the policy of picks from an imported data set
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
-# Keys of the classroom's lines, beside those of the format.
-LESSON = "lesson"  # the lesson's name: lines with the same one say one thing together
-LIVE = "live"  # whether it is learned at once; otherwise only by night
-HELD_OUT = "held_out"  # whether its conversation judges, and is never taught
-SESSION = "session"  # the run of `nightschool teach`
-POLICIES = "policies"  # of a pick: for each answer who wrote its samples, `day` or `champion`
-FROM_CHAR = "from_char"  # of feedback: from which character on the answer is wrong
-IMPLICIT = "implicit"  # of feedback: what the owner did not say, `went_on` or `left`
-UNFINISHED = "unfinished"  # the answers (their texts) that were stopped or cut off: they end without an end token
+# Extra keys of lines that the classroom writes, which the format does not define.
+LESSON = "lesson"  # the lesson's name: lines with the same name form one lesson
+LIVE = "live"  # whether the line is learned at once, rather than only at night
+HELD_OUT = "held_out"  # whether its conversation is used to judge, and never taught
+SESSION = "session"  # identifies the run of `nightschool teach`
+POLICIES = "policies"  # of a pick: for each answer, who wrote its samples: `day` or `champion`
+FROM_CHAR = "from_char"  # of feedback: index of the character from which on the answer is wrong
+IMPLICIT = "implicit"  # of feedback that the owner only implied: `went_on` or `left`
+UNFINISHED = "unfinished"  # texts of answers that were stopped or cut off, so they lack an end token
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 Rating = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
-TURN_DECAY = 0.9  # of a reward, for each turn of the assistant before the one that it was given for
+TURN_DECAY = 0.9  # factor on a reward, per assistant turn before the rated one
 
 
 class Message(BaseModel):
@@ -48,7 +48,7 @@ class Line(BaseModel):
     @field_validator("at")
     @classmethod
     def a_time(cls, at: str) -> str:
-        """Refuse what is not a date or time."""
+        """Refuse a text that is not a date or time."""
         try:
             datetime.datetime.fromisoformat(at)
         except ValueError:
@@ -132,7 +132,7 @@ class Conversation(Line):
 
     @model_validator(mode="after")
     def each_turn_has_a_reward(self) -> "Conversation":
-        """Refuse rewards that do not fit the turns, and those that say nothing."""
+        """Refuse rewards that do not match the assistant's turns, or that are all 0 or null."""
         turns = len(self._answers)
         if self.messages[-1].role != "assistant":
             raise ValueError(f"messages: the last turn is the {self.messages[-1].role}'s, not the assistant's")
@@ -144,7 +144,7 @@ class Conversation(Line):
 
     @property
     def values(self) -> list[float]:
-        """What each turn of the assistant is worth: its reward, and those of later turns, which fade by 0.9 a turn."""
+        """The value of each assistant turn, in [-1, 1]: its reward plus later ones, discounted by 0.9 per turn."""
         values, later = list[float](), 0.0
         for reward in reversed(self.rewards):
             later = min(max((reward or 0.0) + TURN_DECAY * later, -1.0), 1.0)
@@ -153,7 +153,7 @@ class Conversation(Line):
 
     @property
     def ratings(self) -> list[Feedback]:
-        """The assistant's turns as rated answers, each to the conversation before it."""
+        """The assistant's turns as rated answers, each with the conversation before it."""
         common = {"version": self.version, "at": self.at, "imported_from": self.imported_from, "kind": "feedback"}
         return [
             Feedback.model_validate(common | {"messages": self.messages[:turn], "response": text, "value": value})
@@ -189,7 +189,7 @@ KINDS = ("preference", "correction", "feedback", "conversation", "words", "trace
 
 
 def read_object(line: bytes) -> dict[str, Any]:
-    """Return a line of JSON as an object. Raises ValueError with a reason of one line."""
+    """Parse a line of JSON as an object. Raises ValueError with a one-line reason."""
     try:
         fields = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -204,9 +204,9 @@ def read_object(line: bytes) -> dict[str, Any]:
 
 
 def parse_line(line: bytes, today: datetime.date | None = None) -> Entry:
-    """Return the entry in a line of the journal. Raises ValueError with a reason of one line.
+    """Parse a line of the journal. Raises ValueError with a one-line reason.
 
-    With `today`, a line dated later than tomorrow is refused too.
+    With `today`, a line dated more than a day later is refused, too.
     """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"{len(line)} bytes; at most {LONGEST_LINE} are allowed")
@@ -220,9 +220,9 @@ def parse_line(line: bytes, today: datetime.date | None = None) -> Entry:
 
 
 def entry_of(fields: Mapping[str, Any]) -> Entry:
-    """Return an entry from its fields, of which `version` and `at` (now) may be left out.
+    """Return an entry from its fields. `version` and `at` (default: now) may be left out.
 
-    Raises ValueError with a reason of one line if a freeze would not take it.
+    Raises ValueError with a one-line reason if a night would refuse the entry.
     """
     now = datetime.datetime.now().astimezone()
     given = {"version": VERSION, "at": now.isoformat(timespec="seconds"), **fields}
@@ -235,7 +235,7 @@ def line_of(entry: Entry) -> bytes:
 
 
 def lesson_of(entry: Entry) -> str:
-    """Return a digest of what an entry teaches, apart from its time, its source and unknown keys: 20 hex digits."""
+    """Return a digest (20 hex digits) of an entry without its version, time, source and unknown keys."""
     fields = entry.model_dump(include=set(type(entry).model_fields) - {"version", "at", "imported_from"})
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:20]
 

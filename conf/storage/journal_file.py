@@ -1,4 +1,4 @@
-"""Append whole lines to journal files, also from several programs at once, and read the lines that are complete."""
+"""Append whole lines to journal files, even from several programs at once, and read the complete lines."""
 
 import datetime
 import fcntl
@@ -12,13 +12,13 @@ from conf.storage.durable import make_folder, sync
 from conf.storage.home import InputError
 from conf.storage.journal import Entry, line_of, parse_line
 
-BLANK, LINE_BREAK = b" \n"  # as bytes
+BLANK, LINE_BREAK = b" \n"  # byte values
 UNFINISHED = "cut off or still being written: it has no line break, and is left for the next night"
 
 
 @dataclass(frozen=True)
 class Written:
-    """Lines of a journal file: the number of the first one, and how many there are."""
+    """Consecutive lines of a journal file: the number of the first one, and the count."""
 
     file: Path
     line: int
@@ -26,10 +26,10 @@ class Written:
 
 
 def append(journal: Path, entries: Iterable[Entry]) -> Written:
-    """Append entries to today's file in the journal's folder, force them to the disk, and return where they are.
+    """Append entries to today's file in the journal's folder, force them to disk, and return where they are.
 
-    Several programs may do so at once: a lock (flock) makes them take turns. If a program died in the middle of a line,
-    that line is ended first, and only it is lost (to the quarantine). Raises InputError if the file cannot be written.
+    Several programs may append at once: a lock (flock) makes them take turns. If a program died in the middle of a
+    line, that line is ended first, and only it is lost (quarantined). Raises InputError if the file cannot be written.
     """
     lines = [line_of(entry) for entry in entries]
     file = journal / f"{datetime.date.today()}.jsonl"
@@ -43,7 +43,7 @@ def append(journal: Path, entries: Iterable[Entry]) -> Written:
 
 
 def retract(written: Written) -> None:
-    """Make lines blank, on the disk: no night reads them, and the others keep their numbers.
+    """Blank out lines on disk, so that no night reads them and the other lines keep their numbers.
 
     Raises InputError if the file cannot be written.
     """
@@ -65,7 +65,7 @@ def retract(written: Written) -> None:
 
 
 def _append(file: Path, lines: bytes) -> int:
-    """Append lines to a file, and return the number of the first of them."""
+    """Append lines to a file, and return the number of the first new line."""
     handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -74,25 +74,25 @@ def _append(file: Path, lines: bytes) -> int:
         torn = size > 0 and not before.endswith(b"\n")
         rest = memoryview(b"\n" + lines if torn else lines)
         try:
-            while rest:  # usually one call; on a full disk the second one raises the error
+            while rest:  # usually one call; on a full disk, the second call raises the error
                 rest = rest[os.write(handle, rest) :]
         except OSError:
             os.ftruncate(handle, size)
             raise
         os.fsync(handle)
         if not size:
-            sync(file.parent)  # its name
+            sync(file.parent)  # the new file's entry
         return before.count(b"\n") + torn + 1
     finally:
         os.close(handle)
 
 
 def read_file(file: Path, today: datetime.date | None = None) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]]:
-    """Return the valid lines of a journal file with their numbers, and the others with number (`line`) and `reason`.
+    """Return a journal file's valid lines with their numbers, and its invalid lines as `line` (number) and `reason`.
 
-    A line may be dated until the day after `today` or after the day in the file's name. A last line without a line
-    break counts if it is a valid entry; if not, it may still be being written, and the reason says so, unless the file
-    is named after a day that ended long before `today`. Raises InputError if the file cannot be read.
+    A line may be dated up to one day after `today` or after the day in the file's name. A last line without a line
+    break counts if it is a valid entry. If it is not, its reason says that it may still be being written, unless the
+    file is named after a day more than two days before `today`. Raises InputError if the file cannot be read.
     """
     try:
         content = file.read_bytes()

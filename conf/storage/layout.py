@@ -1,4 +1,4 @@
-"""Where stages and rounds lie in a night's folder."""
+"""Paths of stages and rounds within a night's folder."""
 
 import re
 from pathlib import Path
@@ -7,16 +7,16 @@ from typing import Any
 from conf.storage.durable import read_json
 
 QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
-DIVISION = "division.json"  # in a night's folder: how its hours are divided
+DIVISION = "division.json"  # in a night's folder: how its time is divided
 PACE_FOLDER = "pace"  # in a night's folder: the steps of each lesson, and each round's share of the learning rate
-MANIFEST = "manifest.json"  # in a stage's folder, which is committed by it
-TURNS_OF_A_PART = 8  # of episodes: a stage plays so many, as much as a kill can lose
+MANIFEST = "manifest.json"  # in a stage's folder: its presence means that the stage is committed
+TURNS_OF_A_PART = 8  # turns of episodes that one stage plays: the most that a kill can lose
 NUMBERED = re.compile(r"(round|refill|look)-(\d+)")
 ROUND = re.compile(r"round-\d+")
 
 
 def run_name(path: str) -> str:
-    """Return a stage's path as people read it: `round 3 · refill 1 · sample` for `round-03/refill-1/sample`."""
+    """Return a stage's path in readable form: `round 3 · refill 1 · sample` for `round-03/refill-1/sample`."""
     return " · ".join(
         f"{numbered[1]} {int(numbered[2])}" if (numbered := NUMBERED.fullmatch(part)) else part.replace("_", " ")
         for part in path.split("/")
@@ -34,9 +34,9 @@ def is_round(path: str) -> bool:
 
 
 def ranking_path(first: int, number: int) -> str:
-    """Return the path of the ranking of held-out picks after a round of the block that begins with round `first`.
+    """Return the path of the ranking of held-out picks after round `number` of the block that begins with `first`.
 
-    The ranking before the block's first round has a folder beside the rounds: `rank_picks`, `rank_picks-9`.
+    The ranking before the block's first round has a folder next to the rounds: `rank_picks`, `rank_picks-9`.
     """
     if number >= first:
         return f"{round_path(number)}/rank_picks"
@@ -44,7 +44,7 @@ def ranking_path(first: int, number: int) -> str:
 
 
 def rounds(night: Path) -> list[tuple[int, Path]]:
-    """Return the rounds' numbers and folders, in order."""
+    """Return the number and folder of each round, in order."""
     return sorted((int(folder.name.removeprefix("round-")), folder) for folder in night.glob("round-*"))
 
 
@@ -59,20 +59,20 @@ def committed_rounds(night: Path) -> list[Path]:
 
 
 def passes(folder: Path) -> list[Path]:
-    """Return a round's folder and those of its refills, each with prompts, rollouts and scores."""
+    """Return a round's folder and the folders of its refills, each with prompts, rollouts and scores."""
     return [folder, *sorted(folder.glob("refill-*"))]
 
 
 def quiz_of_block(merge: str) -> str:
-    """Return the name of the quiz after a block of rounds, by the path of its merge: `rounds-2` for `merge-2`."""
+    """Return the name of the quiz after a block of rounds, from the path of its merge: `rounds-2` for `merge-2`."""
     return merge.replace("merge", "rounds")
 
 
 def check_path(lesson: str) -> str:
-    """Return the path of a lesson's check: whether it made the student worse."""
+    """Return the path of the check on whether a lesson made the student worse."""
     return f"{lesson}_check"
 
 
 def committed_json(folder: Path, name: str) -> Any:
-    """Return a committed stage's JSON file; None if there is none. The manifest counts, no digest is checked."""
+    """Return a stage's JSON file; None if it is missing or the stage is not committed. Digests are not checked."""
     return read_json(folder / name) if (folder / MANIFEST).exists() else None

@@ -1,7 +1,7 @@
-"""The locks of a home: one night at a time, one server at a time, one change of the aliases at a time.
+"""The locks of a home: one night, one server and one change of the aliases at a time.
 
-All are `flock` on a file in the home. It belongs to the open file, so the kernel releases it when its holder ends,
-however it ends.
+Each is a `flock` on a file in the home. The lock belongs to the open file, so the kernel releases it when the holding
+process ends, for whatever reason.
 """
 
 import datetime
@@ -18,9 +18,9 @@ from typing import Any, TextIO
 from conf.storage.home import Home, InputError
 
 NIGHT = "the night "  # how a night names itself in its lock, before its date
-QUERY_SECONDS = 0.35  # a process that only looks who holds a lock keeps it for an instant
-UPKEEP_SECONDS = 600.0  # a holder that is not a night will soon be done
-SERVER_SECONDS = 120.0  # a server finishes its answers (30 seconds) and ends its engine
+QUERY_SECONDS = 0.35  # a process that checks who holds a lock takes it for an instant
+UPKEEP_SECONDS = 600.0  # wait for a holder that is not a night: it will soon be done
+SERVER_SECONDS = 120.0  # for a server to finish its answers (30 seconds) and end its engine
 SERVER_LOCK = "serve.lock"
 log = logging.getLogger("nightschool")
 _held: set[Path] = set()
@@ -32,10 +32,10 @@ class NightRunningError(Exception):
 
 @contextmanager
 def hold(root: Path, who: str) -> Iterator[None]:
-    """Hold the home's lock; the same process may hold it twice.
+    """Hold the home's lock. The same process may hold it more than once.
 
-    Makes the home first, accessible to its owner alone. Waits some minutes for a holder that is not a night. Raises
-    NightRunningError if a night holds the lock, and InputError if the home cannot be made.
+    Creates the home first, accessible only to its owner. Waits up to 10 minutes for a holder that is no night. Raises
+    NightRunningError if the lock stays taken, and InputError if the home cannot be created.
     """
     file = root / "night.lock"
     if file in _held:
@@ -55,34 +55,34 @@ def hold(root: Path, who: str) -> Iterator[None]:
 
 
 def holds(root: Path) -> bool:
-    """Return whether this process holds the home."""
+    """Return whether this process holds the home's lock."""
     return root / "night.lock" in _held
 
 
 def refuse_second(root: Path) -> None:
-    """Raise NightRunningError if another process holds the home, unless it will soon be done. Writes nothing."""
+    """Raise NightRunningError if a night in another process holds the home; wait for other holders. Writes nothing."""
     if not holds(root):
         _wait_for(lambda: holder(root), root, 0.0)
 
 
 def holder(root: Path) -> dict[str, Any] | None:
-    """Return what the holder of the home wrote into the lock (`who`, `pid`, `since`); None if it is free.
+    """Return what the holder of the home's lock wrote into it (`who`, `pid`, `since`), or None if the lock is free.
 
-    Empty if it took the lock this very moment. Writes nothing, not even the lock's file.
+    The result is empty if the holder took the lock this very moment. Writes nothing, not even the lock's file.
     """
     note = _note(root / "night.lock")
     return None if note is None else json.loads(note or "{}")
 
 
 def running_night(root: Path) -> str | None:
-    """Return which night holds the home, as `the night 2026-11-20`; None if none does."""
+    """Return the name of the running night, e.g. `the night 2026-11-20`, or None if none runs."""
     held = holder(root)
     who = None if held is None else str(held.get("who", NIGHT.strip()))  # no name yet: it may be a night
     return who if who and who.startswith(NIGHT.strip()) else None
 
 
 def take_server_lock(root: Path, process: int) -> TextIO:
-    """Return the lock of a server's engine: every process that inherits the open file holds it too.
+    """Take the lock of a server's engine, and return its open file: each process that inherits the file holds it, too.
 
     Raises InputError if another server has an engine on this home.
     """
@@ -98,9 +98,9 @@ def take_server_lock(root: Path, process: int) -> TextIO:
 
 
 def wait_for_server(root: Path, limit: float = SERVER_SECONDS) -> None:
-    """Wait until no server has an engine on this home: a server ends its engine while a night holds the home.
+    """Wait until no server has an engine on this home. Servers end their engines while a night holds the home.
 
-    Raises InputError if it has not done so within `limit` seconds.
+    Raises InputError if a server still has one after `limit` seconds.
     """
     end = time.monotonic() + limit
     if server_of(root) is not None:
@@ -121,16 +121,16 @@ def refuse_second_server(root: Path) -> None:
 
 
 def server_of(root: Path) -> str | None:
-    """Return the process of the server that has an engine on this home; None if there is none. Writes nothing."""
+    """Return the process ID of the server that has an engine on this home, or None. Writes nothing."""
     note = _note(root / SERVER_LOCK)
     return None if note is None else note or "another"
 
 
 @contextmanager
 def alias_lock(home: Home) -> Iterator[None]:
-    """Hold the registry's aliases while they are read and moved; others wait.
+    """Hold the lock of the registry's aliases while they are read and moved. Others wait.
 
-    It is a lock of its own because a night holds its home for hours, and the owner may want to roll back meanwhile.
+    This lock is separate because a night holds the home for hours, and the owner may want to roll back meanwhile.
     Raises InputError if there is no home.
     """
     if not home.root.is_dir():
@@ -141,7 +141,7 @@ def alias_lock(home: Home) -> Iterator[None]:
 
 
 def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, patience: float) -> None:
-    """Wait until there is no other holder: `patience` seconds for a night, minutes for anything else."""
+    """Wait until there is no other holder: `patience` seconds if it is a night, else UPKEEP_SECONDS."""
     begun = time.monotonic()
     while (other := other_holder()) is not None:
         is_night = other.get("who", NIGHT).startswith(NIGHT)
@@ -172,10 +172,10 @@ def _write_note(handle: TextIO, note: str) -> None:
 
 
 def _note(file: Path) -> str | None:
-    """Return what the holder of a lock wrote into it; None if it is free. Writes nothing, not even the file."""
+    """Return what the holder of a lock wrote into it, or None if it is free. Writes nothing, not even the file."""
     try:
         handle = file.open()
-    except OSError:  # nobody ever held it; the preflight reports a home that cannot be used
+    except OSError:  # never held; the preflight reports an unusable home
         return None
     with handle:
         return None if _lock(handle, fcntl.LOCK_SH) else handle.read()

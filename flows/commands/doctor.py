@@ -1,4 +1,4 @@
-"""`nightschool doctor`: check a machine before a night does, and say what to do about each finding."""
+"""`nightschool doctor`: check a machine before you run a night on it, and advise on each finding."""
 
 import importlib.metadata
 import math
@@ -21,15 +21,15 @@ from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
 from tasks.workers.cluster import engine_nodes
 
-CUDA_13_DRIVER = 580  # the oldest that runs the GPU build
-BF16_CAPABILITY = 8.0  # CUDA's, of Ampere: the first with products in bf16
+CUDA_13_DRIVER = 580  # the oldest driver that runs the GPU build
+BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
 
 
 def examine(home: Home, config: NightConfig) -> list[Finding]:
-    """Check all that decides whether a night can run here, and how fast.
+    """Check everything that decides whether a night can run here, and how fast.
 
-    Nothing is written under the home. Data that the configuration takes from the hub is downloaded, as by the night.
+    Writes nothing under the home. Downloads the data that the configuration takes from the hub, as a night would.
     """
     return [
         _cores(),
@@ -58,7 +58,7 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
-    """Run the checks with which a night starts."""
+    """Run the checks that a night starts with."""
     for name, check in night_checks(home, config).items():
         try:
             check()
@@ -70,7 +70,7 @@ def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
 
 
 def _speed(home: Home, config: NightConfig) -> Finding:
-    """Compare the night's hours with what its parts take on this machine."""
+    """Compare the night's time limit with the time that it needs on this machine."""
     try:
         check_hours(home, config)
         found = forecast(home, config)
@@ -85,7 +85,7 @@ def _speed(home: Home, config: NightConfig) -> Finding:
 
 
 def _machines(config: NightConfig) -> Iterator[Finding]:
-    """List the nodes of the cluster, where one is configured; a night says itself why it does without one."""
+    """List the nodes of the cluster, if one is configured. A night itself reports why it does without a node."""
     if (address := config.cluster.address) is None:
         return
     try:
@@ -146,7 +146,7 @@ def _gpu(config: NightConfig) -> Finding:
 
 
 def _compute_capability() -> float:
-    """Return the first GPU's compute capability; infinite where nvidia-smi does not know it."""
+    """Return the first GPU's compute capability, or infinity if nvidia-smi does not report it."""
     lines = _output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
     return float(lines.splitlines()[0]) if lines else math.inf
 
@@ -210,7 +210,7 @@ def _preloaded() -> Iterator[Finding]:
 
 
 def _output(*command: str) -> str | None:
-    """Return what a command prints; None where it is missing, fails, or takes more than 20 seconds."""
+    """Return a command's output, or None if the command is missing, fails, or takes more than 20 seconds."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -15,14 +15,14 @@ def evaluate(
     checkpoint: Annotated[
         str,
         typer.Argument(
-            help="a Hugging Face model folder, a hub id, or a checkpoint's digest (its first digits will do)"
+            help="a Hugging Face model folder, a hub id, or a checkpoint's digest (the first digits suffice)"
         ),
     ],
     against: Annotated[str | None, typer.Option(help="another checkpoint to compare with")] = None,
     benchmarks: Annotated[
         str | None, typer.Option(help="e.g. gsm8k,math (MATH-500); default: the configuration's exam")
     ] = None,
-    problems: Annotated[int | None, typer.Option(min=1, help="at most so many of each benchmark")] = None,
+    problems: Annotated[int | None, typer.Option(min=1, help="at most this many problems per benchmark")] = None,
     rows: Annotated[
         Path | None, typer.Option(help="write each answer and its verdict here: .jsonl, .parquet or .csv")
     ] = None,
@@ -30,7 +30,7 @@ def evaluate(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the exam on a checkpoint; cached results are reused, and the registry stays as it is.
+    """Run the exam on a checkpoint. Cached results are reused, and the registry stays unchanged.
 
     evaluate school/checkpoints/3f2a…  --against HuggingFaceTB/SmolLM2-135M-Instruct --benchmarks gsm8k --rows rows.csv
     """

@@ -27,7 +27,7 @@ from conf.storage.locks import refuse_second
 from flows.commands.options import AsJson, print_json
 from flows.run.dates import checked_date
 
-# \b keeps the line breaks of a paragraph; at most 76 columns
+# \b keeps a paragraph's line breaks; lines have at most 76 columns
 HELP = """The day's log: what you teach by day, and the night learns.
 
 \b
@@ -62,11 +62,11 @@ journal_app = typer.Typer(no_args_is_help=True, help=HELP)
 
 @journal_app.command()
 def add(as_json: AsJson = False) -> None:
-    """Add the JSON lines on standard input to today's file, if every one is valid (docs/journal.md).
+    """Add the JSON lines on standard input to today's file if all of them are valid (docs/journal.md).
 
     echo '{"kind": "words", "text": "Owls hunt at night."}' | nightschool journal add
 
-    The keys `version` and `at` (default: now) may be left out. A pick's `policy` may be the beginning of a digest.
+    The keys `version` and `at` (default: now) may be left out. A pick's `policy` may be a digest's first digits.
     """
     home = Home.here()
     entries = list(_from_input(home))
@@ -92,7 +92,7 @@ def show(
     date: Annotated[str | None, typer.Argument(help="the day, e.g. 2026-11-20; default: the newest file")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the lines of a day, and those that a night would refuse."""
+    """List a day's valid lines, and the lines that a night would refuse."""
     file = _file_of(date)
     good, bad = read_file(file)
     lines = [{"line": number} | entry.model_dump(mode="json", exclude_none=True) for number, entry in good]
@@ -108,9 +108,9 @@ def retract_(
     date: Annotated[str, typer.Argument(help="the day, e.g. 2026-11-20")],
     line: Annotated[int, typer.Argument(help="the line's number, as `journal show` prints it", min=1)],
 ) -> None:
-    """Take a line back: it becomes blank, no night teaches it, and the others keep their numbers.
+    """Take a line back: it becomes blank, no night teaches it, and the other lines keep their numbers.
 
-    What has learned it already does not forget it: `nightschool rollback` goes back to a model that has not.
+    Models that have already learned it do not forget it; `nightschool rollback` can return to one that has not.
     """
     from tasks.journal.read import learned_by
 
@@ -134,18 +134,18 @@ def import_(
         str, typer.Argument(help="a JSONL, JSON or Parquet file, a folder of them, or a hub id (owner/name)")
     ],
     split: Annotated[str, typer.Option(help="the split of a folder or of the hub's data set")] = "train",
-    subset: Annotated[str | None, typer.Option(help="its configuration, if it has several")] = None,
+    subset: Annotated[str | None, typer.Option(help="the data set's configuration, if it has several")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="the most rows to read")] = None,
     benchmark: Annotated[
-        str | None, typer.Option(help="worked solutions: whose problems, if a row does not say, e.g. gsm8k")
+        str | None, typer.Option(help="benchmark that worked solutions belong to if a row names none, e.g. gsm8k")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add the rows of a data set to today's file. Importing it again adds only new rows.
 
-    The columns tell the kind: chosen + rejected (with or without prompt), and OpenAI's preferred_output, are picks;
-    instruction + completions with scores (UltraFeedback) a pick of the best; prompt + completion + label feedback;
-    messages or conversations, and a prompt with a completion, response or solution, worked solutions.
+    The columns decide the kind. Picks: chosen + rejected (with or without prompt), OpenAI's preferred_output, or
+    instruction + completions with scores (UltraFeedback; the best one is picked). Feedback: prompt + completion +
+    label. Worked solutions: messages or conversations, or a prompt with a completion, response or solution.
     """
     from tasks.journal.import_dataset import import_rows
 

@@ -24,7 +24,7 @@ def night(
     config: Config = STARTER,
     date_named: Date = None,
     overrides: Overrides = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="delete what this night has, and start it over")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="delete this night's work, and start it over")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="decide, but do not promote")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -37,11 +37,11 @@ def night(
     from flows.run.levels import with_next_level
 
     earlier = None if date_named or fresh else unfinished_before(home, date, with_next_level(settings, home, date))
-    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night does not become a dry one
+    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night never turns into a dry run
         if settings.deadline is None:
             _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")
             date = earlier
-        else:  # which is past, or will be soon
+        else:  # the deadline has passed, or soon will have
             _say(f"Resuming the interrupted night {earlier}, which has its exam left; then the night {date} starts.")
             try:
                 _summary(home, settings, earlier, now, fresh, dry_run)
@@ -55,7 +55,7 @@ def night(
 
 
 def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, dry_run: bool) -> dict[str, Any]:
-    """Return the summary of a night, which is run or resumed unless it is finished."""
+    """Return the summary of a night. Run or resume the night first, unless it is finished."""
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
     from flows.run.levels import with_next_level
@@ -107,7 +107,7 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, dry_run: bool)
 
 
 def _cause(error: BaseException | None) -> BaseException | None:
-    """Return what ended the night when Prefect's server could not be told; None where there is nothing."""
+    """Return the error that ended the night, if a failed call to Prefect's server followed it; else None."""
     while error is not None and not isinstance(error, NightError | InputError | KeyboardInterrupt):
         error = error.__context__
     return error

@@ -1,4 +1,4 @@
-"""The options that several commands have, and the output of `--json`."""
+"""Options that several commands share, and the output of `--json`."""
 
 import json
 from pathlib import Path
@@ -13,5 +13,5 @@ Date = Annotated[str | None, typer.Option("--date", help="the night's date, e.g.
 
 
 def print_json(value: Any) -> None:
-    """Print a value as exactly one line."""
+    """Print a value as exactly one line of JSON."""
     print(json.dumps(value, ensure_ascii=False), flush=True)

@@ -22,10 +22,10 @@ ANTS = Path(__file__).parents[2] / "conf" / "ants.yaml"
 def play(
     checkpoint: Annotated[
         str | None,
-        typer.Argument(help="a model folder, a hub id, or a checkpoint's digest; without one you play yourself"),
+        typer.Argument(help="a model folder, a hub id, or a checkpoint's digest; omit it to play yourself"),
     ] = None,
-    tier: Annotated[str | None, typer.Option(help="of ants: 0 to 6; default: the exam's")] = None,
-    episode: Annotated[int, typer.Option(min=0, help="which of the exam's episodes")] = 0,
+    tier: Annotated[str | None, typer.Option(help="tier of ants, 0 to 6; default: the exam's")] = None,
+    episode: Annotated[int, typer.Option(min=0, help="number of the exam's episode, from 0")] = 0,
     config: Config = ANTS,
     overrides: Overrides = None,
 ) -> None:
@@ -50,7 +50,7 @@ def play(
 
 
 def show(environment: Environment, problem: Problem, answer: Callable[[], str]) -> None:
-    """Print an episode, asking for each turn's text; it ends with the episode, or where there is no further text."""
+    """Print an episode, calling `answer` for each turn's text, until the episode ends or `answer` has no more texts."""
     draw: Any = getattr(environment, "characters", lambda state: "")
     (state, observation), over, total, value = begun(environment, problem), False, 0.0, 0.0
     while not over:
@@ -67,7 +67,7 @@ def show(environment: Environment, problem: Problem, answer: Callable[[], str]) 
 
 
 def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightConfig) -> list[str]:
-    """Let a checkpoint play an episode, greedily. Returns its texts."""
+    """Let a checkpoint play an episode with greedy decoding, and return its texts."""
     import tempfile
 
     from flows.evaluation.models import engine_for, resolve_model

@@ -12,13 +12,13 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
-    """Make a registered version the one that serves by day. Return whether a rollback undoes it.
+    """Make a registered version the one that serves by day. Return whether a rollback undoes the promotion.
 
-    Where no version serves yet, because all nights were dry runs, its predecessor becomes the champion of its own
-    night: the last champion that was registered before it.
+    If no version serves yet, because all nights were dry runs, the last champion registered before the version is
+    promoted first. It is the champion of the version's night, and a rollback returns to it.
 
-    Raises InputError for an unknown or damaged version, and for another model than the champion: its prompts would be
-    other tokens, and the next night could not compare the two.
+    Raises InputError if the version is unknown or damaged, or is a different model from the champion: its prompts
+    would have different tokens, and the next night could not compare the two.
     """
     if registry is None:
         raise _unknown(version, [])
@@ -40,8 +40,8 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
-    """Go back to the version that served before. Return the version that serves, and whether only an interrupted move
-    was finished: to swap again would undo it.
+    """Go back to the version that served before. Return the version that now serves, and whether this only finished an
+    interrupted move, which a further swap would undo.
     """
     none = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     if registry is None:
@@ -64,7 +64,7 @@ def _unknown(version: str, known: Sequence[Version]) -> InputError:
 
 @contextmanager
 def _moving(home: Home, command: str) -> Iterator[None]:
-    """Hold the lock of the aliases. Raises InputError where the registry does not answer."""
+    """Hold the lock of the aliases. Raises InputError if the registry does not answer."""
     try:
         with alias_lock(home):
             yield

@@ -15,23 +15,23 @@ from conf.storage.locks import refuse_second_server
 from flows.commands.options import Config, Overrides
 from flows.web.address import LOOPBACK, Address, named_address
 
-KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients of other machines need
-# A registry that is down is asked again soon; with the retries of a night, a night would wait for this server.
-LOG = "serve.log"  # vLLM's, under the home
+KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients on other machines need
+LOG = "serve.log"  # vLLM's log, under the home
+# Give up on a registry that is down, and ask again soon. With a night's retries, a night would wait for this server.
 IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
 def serve(
     port: Annotated[int, typer.Option(help="port to serve on", min=1, max=65535)] = 8000,
     host: Annotated[
-        str, typer.Option(help="address to serve on; others must have the key in NIGHTSCHOOL_SERVE_KEY")
+        str, typer.Option(help="address to serve on; other machines' clients need the key in NIGHTSCHOOL_SERVE_KEY")
     ] = LOOPBACK,
     config: Config = STARTER,
     overrides: Overrides = None,
 ) -> None:
-    """Serve the model that has the alias `daytime`, in OpenAI's protocol, until Ctrl-C (docs/how-to/serve-by-day.md).
+    """Serve the model with the alias `daytime` over OpenAI's protocol until Ctrl-C (docs/how-to/serve-by-day.md).
 
-    When the alias moves, the other checkpoint is loaded. While a night runs on this home, the model rests.
+    When the alias moves, the new checkpoint is loaded. While a night runs on this home, serving pauses.
     """
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
@@ -59,7 +59,7 @@ def serve(
 
 
 def listener(address: Address, port: int) -> socket.socket:
-    """Return a socket that listens on a port. Raises InputError if another program has it."""
+    """Return a socket that listens on a port. Raises InputError if the port is not available."""
     try:
         return socket.create_server((address.host, port))
     except OSError as error:

@@ -9,18 +9,18 @@ from conf.storage.home import Home
 from conf.storage.locks import NIGHT, holder, server_of
 from flows.run.history import ROUND, last_finished, nights, read_progress, seconds_left
 
-LAST = 7  # nights that people are shown; scripts get all
+LAST = 7  # nights that the terminal shows; --json has all
 
 
 def status(home: Home) -> dict[str, Any]:
-    """Return the night that is running (None: none), the process that serves, and all nights, the oldest first."""
+    """Return the running night (None if there is none), the server's process, and all nights, oldest first."""
     running = _running(home)
     all_nights = nights(home, running["night"] if running else None)
     return {"running": running, "serving": server_of(home.root), "nights": all_nights}
 
 
 def lines_of(home: Home, state: dict[str, Any]) -> list[str]:
-    """Return the state of a home for people, a line each."""
+    """Return the state of a home as readable lines."""
     lines = [_running_line(state["running"])] if state["running"] else []
     if state["serving"]:
         lines.append(f"serving: the model `daytime`, by nightschool serve (process {state['serving']})")
@@ -35,7 +35,7 @@ def lines_of(home: Home, state: dict[str, Any]) -> list[str]:
 
 def _running(home: Home) -> dict[str, Any] | None:
     held = holder(home.root)
-    if not held or not held["who"].startswith(NIGHT):  # nobody, or a pruning that is over in a moment
+    if not held or not held["who"].startswith(NIGHT):  # nobody, or a prune that will soon be done
         return None
     folder = home.night(held["who"].removeprefix(NIGHT))
     config, progress = config_of(folder), read_progress(folder, held["pid"])

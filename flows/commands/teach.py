@@ -1,4 +1,4 @@
-"""`nightschool teach`: the classroom, as a page on this machine or in the terminal."""
+"""`nightschool teach`: the classroom, on a web page of this machine or in the terminal."""
 
 import os
 import secrets
@@ -24,8 +24,8 @@ from flows.web.address import HERE
 if TYPE_CHECKING:  # its libraries take seconds to import
     from flows.teaching.classroom import Classroom
 
-ANSWERS = 16  # that the engine writes at the same time, at most
-CACHE = 0.25  # GiB of their keys and values, on a CPU
+ANSWERS = 16  # maximum answers that the engine generates at once
+CACHE = 0.25  # GiB of KV cache for them, on a CPU
 
 
 def teach(
@@ -37,8 +37,8 @@ def teach(
 ) -> None:
     """Teach the model that serves by day, until Ctrl-C: ask, see five answers, pick one (docs/how-to/teach.md).
 
-    It learns from each click at once, and shows it in its next answers. Every lesson can be undone, and is kept in the
-    journal, from which the night learns. --json prints one line {url, port, token} once the page is ready.
+    The model learns from each click at once, and its next answers show it. You can undo every lesson. Lessons are kept
+    in the journal, from which the night learns. --json prints one line {url, port, token} once the page is ready.
     """
     if terminal and as_json:
         raise InputError("--terminal: the page's address is printed by --json; leave one of them out")
@@ -79,13 +79,13 @@ def teach(
 
 
 def for_teaching(config: NightConfig) -> NightConfig:
-    """Return a configuration whose engine has room for a few answers at a time."""
+    """Return the configuration with an engine that has room for only a few answers at a time."""
     engine = config.engine.model_copy(update={"max_num_seqs": ANSWERS, "kv_cache_gb": CACHE})
     return config.model_copy(update={"engine": engine})
 
 
 def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> AbstractContextManager[None]:
-    """Serve a classroom's page on a port, and print where it is once the classroom is open."""
+    """Serve a classroom's page on a port, and print its address once the classroom is open."""
     from flows.serving.proxy import listening
     from flows.teaching.app import make_app
 
@@ -98,7 +98,7 @@ def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> Ab
 
 
 def _teach_in_terminal(classroom: "Classroom") -> None:
-    """Teach in this terminal once the classroom is open, and end the command after it."""
+    """Teach in this terminal once the classroom is open, and end the command when the session ends."""
     from flows.teaching.terminal import run
 
     def session() -> None:

@@ -1,1 +1,1 @@
-"""Exams in a night and outside of one."""
+"""Exams, both within a night and standalone."""

@@ -1,4 +1,4 @@
-"""An evaluation outside of any night: one checkpoint, alone or against another, on the parts of a configuration."""
+"""Standalone evaluation outside any night: one checkpoint, alone or against another, on a configuration's exam."""
 
 import dataclasses
 import os
@@ -26,7 +26,7 @@ from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers.worker import Worker
 
-FORMATS = (".jsonl", ".parquet", ".csv")  # of the file with every answer
+FORMATS = (".jsonl", ".parquet", ".csv")  # for the file with every answer
 Figures = dict[str, dict[str, Any]]
 
 
@@ -34,14 +34,14 @@ Figures = dict[str, dict[str, Any]]
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
 ) -> Figures:
-    """Return by part of the exam the accuracy with its 95 % interval and n, and the other fields of `ExamFigures`.
+    """Evaluate a checkpoint. Returns each part's accuracy with 95 % interval and n, and the rest of `ExamFigures`.
 
-    `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against` each part also has the other
-    model's figures (`against`) and the `comparison`, `checkpoint` minus `against`. `rows`: a file to write every answer
-    to. Raises InputError for a model, an exam or a file that cannot be used.
+    `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has the
+    other model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `rows`: a file to which every
+    answer is written. Raises InputError if a model, the exam or the file cannot be used.
     """
     home, config = Home.here(), config or load_night(STARTER)
-    if deployment.id is not None:  # otherwise the command has checked before it started a server
+    if deployment.id is not None:  # else the CLI command checked this before it started a server
         check_exam(config)
         if rows is not None:
             check_rows(rows, "rows")
@@ -65,7 +65,7 @@ def exam(
 
 
 def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Path) -> Artifact:
-    """Evaluate a model in an engine of its own: two models may have different shapes."""
+    """Evaluate a model in a separate engine, because two models may have different shapes."""
     folder.mkdir()
     checkpoint = model.named_by_digest(folder)
     engine = Worker("engine", engine_environment(), folder / "engine.log")
@@ -88,7 +88,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
 
 
 def lines_of(outcome: Figures) -> list[str]:
-    """Return the outcome for people: a line a part, and two more for a comparison."""
+    """Format the outcome for people: one line per part, plus two for a comparison."""
     lines = []
     for part, figures in outcome.items():
         rates = [
@@ -112,13 +112,13 @@ def _interval(figures: Mapping[str, Any]) -> str:
 
 
 def _figures(artifact: Artifact) -> Figures:
-    """Return the figures by part as JSON takes them, with the accuracy's interval at the top level."""
+    """Return each part's metrics as JSON-compatible values, with accuracy and interval at the top level."""
     by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
     return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}
 
 
 def check_rows(file: Path, option: str) -> None:
-    """Raise InputError where rows cannot be written to a file, before the exam is run for them."""
+    """Raise InputError, before the exam is run, if rows cannot be written to the file."""
     if file.suffix not in FORMATS:
         raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     if file.is_dir() or not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
@@ -126,7 +126,7 @@ def check_rows(file: Path, option: str) -> None:
 
 
 def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
-    """Write every answer of `evaluate` stages, by the models' names, to a file in the format of its suffix."""
+    """Write all answers from `evaluate` stages, keyed by model name, to a file in the format of its suffix."""
     tables = [
         read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
         for model, folder in exams.items()

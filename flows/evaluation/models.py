@@ -1,4 +1,4 @@
-"""Which model an evaluation outside of a night means, and under which name its results are cached."""
+"""Finds the model for a standalone evaluation, and the name under which its results are cached."""
 
 import json
 import re
@@ -14,14 +14,14 @@ from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """A model as the user named it (`source`), its folder, and the student's settings for it."""
+    """A model to evaluate: as the user named it (`source`), its folder, and the student settings for it."""
 
     source: str
     folder: Path
     student: StudentConfig
 
     def named_by_digest(self, links: Path) -> Path:
-        """Return the folder under its digest, by which results are cached: its own name, or a link in `links`."""
+        """Return a path named by the model's digest, the cache key of results: its folder, or a link in `links`."""
         if is_intact(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)
@@ -31,10 +31,10 @@ class EvaluatedModel:
 
 
 def resolve_model(source: str, option: str, student: StudentConfig, home: Home) -> EvaluatedModel:
-    """Return the model that a folder, a digest of one of the home's checkpoints (or its beginning), or a hub id means.
+    """Return the model for a folder, a hub id, or the digest (or its first digits) of one of the home's checkpoints.
 
-    Its code is trusted only for the model that the configuration names and for the home's checkpoints.
-    A damaged checkpoint of the home is refused: its results would be cached under the name of the whole one.
+    A model's code is trusted only for the configured model and the home's checkpoints. A damaged checkpoint of the home
+    raises InputError, because its results would be cached under the name of the intact one.
     """
     folder = Path(source)
     if re.fullmatch(r"[0-9a-f]{4,20}", source) and not folder.exists():
@@ -55,7 +55,7 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
 
 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:
-    """Return the engine's settings, with no more context than the model has, and adapters where it is one."""
+    """Return the engine's settings, with at most the model's context length, and with LoRA if it is an adapter."""
     context = json.loads((base_of(checkpoint) / "config.json").read_text()).get("max_position_embeddings")
     changes: dict[str, Any] = {"max_model_len": min(config.max_model_len, context or config.max_model_len)}
     if is_adapter(checkpoint):

@@ -1,4 +1,4 @@
-"""The exam of a night: champion and candidate, look by look, what one that is better must hold, and the decision."""
+"""A night's exam: candidate against champion, look by look, the guards for a better candidate, and the decision."""
 
 import math
 import time
@@ -24,12 +24,12 @@ from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Version
 from tasks.stage import Artifact
 
-SLACK = LATE / 10  # seconds that a look may take beyond the hours: its reserve was an estimate
+SLACK = LATE / 10  # seconds that a look may run past the hours, because the time reserved for it was an estimate
 
 
 @dataclass(frozen=True)
 class Examined:
-    """The exam's outcome: its looks, and the answers of the models by role (`first`: the first student)."""
+    """The exam's outcome: its looks, and each model's answers by role (`first` is the first student)."""
 
     looks: tuple[Artifact, ...]
     exams: Mapping[str, Artifact]
@@ -37,7 +37,7 @@ class Examined:
 
 @dataclass
 class Exam:
-    """The night's exam of a candidate against the champion. `first`: the first student, where it is another."""
+    """The night's exam of a candidate against the champion. `first`: the first student, if it is not the champion."""
 
     night: Night
     champion: Path
@@ -46,9 +46,9 @@ class Exam:
     alpha: float
 
     def sit(self, candidate: Path, picks_passed: bool) -> Examined:
-        """Examine the candidate until it is decided, and on the guards only where it is better or the picks decide.
+        """Examine the candidate until a look decides, and on the guards only if it is better or passed on the picks.
 
-        The hours may end it, too, but not before the first look.
+        The night's hours may also end the exam, but not before the first look.
         """
         looks: list[Artifact] = []
         for problems in self.division.looks:
@@ -71,7 +71,7 @@ class Exam:
         return Examined(tuple(looks), exams)
 
     def sit_whole(self, role: str, checkpoint: Path) -> Artifact:
-        """Examine a checkpoint on all problems of the target, for a benchmark; see `exam.after_lessons`."""
+        """Examine a checkpoint on all problems of the target, for benchmarking; see `exam.after_lessons`."""
         return self._evaluate(f"whole-{role}", checkpoint, None)
 
     @cached_property
@@ -127,7 +127,7 @@ class Exam:
         )
 
     def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:
-        """Whether a further look ends within the night's hours, or is committed already."""
+        """Return whether another look would end within the night's hours, or is already committed."""
         hours = self.night.hours
         if (self.night.folder / _path(len(looks) + 1) / MANIFEST).exists():
             return True
@@ -154,14 +154,14 @@ def decide_night(
 ) -> tuple[Artifact, Mapping[str, Artifact]]:
     """Examine the candidate and decide. Returns the decision, and the exams by role.
 
-    `students`: champion, start, distilled and candidate. `first`: the first student, where it is another than the
-    champion. `picks`: rankings of the held-out picks by champion and candidate. `unpromoted`: nights in a row that made
-    the start. `severe`: alarms.
+    `students`: champion, start, distilled and candidate. `first`: the first student, if it is not the champion.
+    `picks`: the champion's and candidate's rankings of the held-out picks. `unpromoted`: how many unpromoted nights in
+    a row made the starting checkpoint. `severe`: the sentences of severe alarms.
     """
     config, champion, candidate = night.config, students["champion"], students["candidate"]
     alpha = successor_alpha(config.exam.alpha, unpromoted)
     taste = compare_taste(*picks, alpha / 2)
-    alpha /= 1 if taste is None else 2  # with enough held-out picks, they and the exam have half of it each
+    alpha /= 1 if taste is None else 2  # with enough held-out picks, alpha is split evenly between picks and exam
     exam = Exam(night, champion, first, division, alpha)
     examined = exam.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
     whole = ("distilled", "candidate") if config.exam.after_lessons else ()
@@ -186,7 +186,7 @@ def decide_night(
 
 
 def first_student(night: Night, versions: Sequence[Version], champion: Path) -> Path | None:
-    """Return the oldest registered student that is still whole; None where that is the champion."""
+    """Return the oldest registered student that is still intact, or None if there is none or it is the champion."""
     intact = (version for version in versions if is_intact(night.home.checkpoints / version.digest))
     if (first := next(intact, None)) is None or first.digest == champion.name:
         return None
@@ -199,7 +199,7 @@ def first_student(night: Night, versions: Sequence[Version], champion: Path) -> 
 
 
 def log_exams(tracking: Tracking, exams: Mapping[str, Artifact]) -> None:
-    """Log the exams' figures to MLflow: one metric a figure, whose steps are the models in their order."""
+    """Log the exams' metrics to MLflow. The step is the model's position in `exams`."""
     for step, exam in enumerate(exams.values()):
         nats = mean_nats(exam.folder)
         english = {} if nats is None else {"exam/english/nats": nats}

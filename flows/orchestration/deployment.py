@@ -10,9 +10,9 @@ from conf.sections.hours import machine_zone
 
 
 def night_values(file: str) -> dict[str, Any]:
-    """Return a configuration as a flow's parameter, the time zone of its clocks, and the command of a worker's run.
+    """Return a configuration as a flow parameter, the time zone of its clocks, and the command that a worker runs.
 
-    The parameter holds only what the file sets; Prefect's form shows the defaults.
+    The parameter has only the settings that the file sets. Prefect's form shows the defaults of the others.
     """
     config = load_night(Path(file))
     return {

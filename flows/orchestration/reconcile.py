@@ -1,8 +1,8 @@
-"""Runs whose process died are shown as crashed in Prefect and killed in MLflow, or as completed if their night is.
+"""Mark runs whose process died as crashed in Prefect and killed in MLflow, or as completed if their night finished.
 
-A night does this when it starts and holds the home's lock: no other night of this home can be running then. A server
+A night does this at its start, when it holds the home's lock and no other night of this home can be running. A server
 may be shared, so only runs with the home's tag are touched. `nightschool ui` and `services` do the same in the home's
-own databases, where every night is this home's; `services` then lets its worker resume last night's.
+own databases, where every run is this home's. After that, `services` has its worker resume last night's run.
 """
 
 import logging
@@ -37,7 +37,7 @@ FINISHED = "The night finished, but its process ended before it could say so her
 
 
 def claim_flow_run(home: Home) -> None:
-    """Tag tonight's flow run as this home's, and end all other active runs with that tag, under the home's lock."""
+    """Tag tonight's flow run as this home's, and end all other active runs with that tag. Needs the home's lock."""
     tonight, tag = flow_run.get_id(), home_mark(home)
     with _warn_only(), get_client(sync_client=True) as client:
         if tonight is not None:
@@ -48,23 +48,23 @@ def claim_flow_run(home: Home) -> None:
 
 
 def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
-    """End all active MLflow runs of this home but `run_id`, under the home's lock."""
+    """End all active MLflow runs of this home except `run_id`. The caller must hold the home's lock."""
     with _warn_only():
         runs = client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'")
         _terminate(client, (run for run in runs if run.info.run_id != run_id), home)
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
-    """End the dead nights in the home's own Prefect database, whose server has this API and key (user:password)."""
+    """End the runs of dead nights in the home's own Prefect database. `api`, `key`: its API URL and user:password."""
     with _warn_only(), client_of(api, key) as client:
         runs = _active_runs(client)
-        if holder(home.root) is None:  # asked afterwards: a night takes the lock before its run starts
+        if holder(home.root) is None:  # checked after the query: a night takes the lock before its run starts
             for run in runs:
                 _end(client, run, home)
 
 
 def show_killed(home: Home) -> None:
-    """End the dead nights in the home's own MLflow database."""
+    """End the runs of dead nights in the home's own MLflow database."""
     if not home.database_file.exists():
         return
     with _warn_only():
@@ -78,7 +78,7 @@ def show_killed(home: Home) -> None:
 def resume_crashed(client: SyncPrefectClient) -> list[str]:
     """Have a worker resume tonight's scheduled run if it crashed, as *Retry* on its page does. Return the dates.
 
-    It works until noon; a night resumed later would run into the day.
+    This works until noon. A night resumed later would run into the day.
     """
     with _warn_only():
         scheduled = {"state": {"type": {"any_": [StateType.CRASHED]}}, "deployment_id": {"is_null_": False}}
@@ -97,14 +97,14 @@ def resume_crashed(client: SyncPrefectClient) -> list[str]:
 
 @contextmanager
 def client_of(api: str, key: str | None = None) -> Iterator[SyncPrefectClient]:
-    """Yield a client of the Prefect server at `api`; `key`: the server's user:password."""
+    """Yield a client of the Prefect server at `api`. `key`: the server's user:password."""
     settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
     with temporary_settings(settings), get_client(sync_client=True) as client:
         yield client
 
 
 def _date(run: FlowRun) -> str:
-    """Return the date of a night: the last word of its run's name."""
+    """Return the date of a run's night, which is the last word of the run's name."""
     return run.name.rpartition(" ")[2]
 
 
@@ -127,7 +127,7 @@ def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
 def _end_with_children(client: SyncPrefectClient, run: UUID, state: State[Any]) -> None:
     """Give a state to the active nested runs and tasks of a run, then to the run itself.
 
-    In this order a call that is interrupted is repeated by the next.
+    In this order, the next call completes the work of an interrupted one.
     """
     children = FlowRunFilter.model_validate({"state": ACTIVE, "parent_flow_run_id": {"any_": [run]}})
     for nested in client.read_flow_runs(flow_run_filter=children):
@@ -146,13 +146,13 @@ def _terminate(client: MlflowClient, runs: Iterable[Run], home: Home) -> None:
 
 
 def _is_finished(home: Home, date: str) -> bool:
-    """Return whether that night has its summary. A run's name may be anything, so it is never used as a path."""
+    """Return whether that night has its summary. `date` may be any text, so it is never used as a path."""
     return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
 
 
 @contextmanager
 def _warn_only() -> Iterator[None]:
-    """Turn any failure of a server into a warning: old runs that look alive are not worth a night."""
+    """Turn any server failure into a warning: old runs that still look alive are not worth losing a night over."""
     try:
         yield
     except Exception as error:

@@ -16,15 +16,15 @@ from conf.storage.home import Home, NightError
 from flows.run.child import Child, start_child
 from flows.web.address import HERE, HOSTS, PREFECT_PORT, Address, free_port
 
-# The client keeps idle connections for longer than the server's default of 5 s. It would then find a closed one and
-# retry only after 2 s: two to six seconds of every round.
+# The client keeps idle connections for longer than the server's default of 5 s. It would then use a closed connection
+# and retry only after 2 s, which costs two to six seconds per round.
 SERVER = [sys.executable, "-m", "flows.orchestration.sqlite_server", "server", "start", "--keep-alive-timeout", "120"]
-# Services that a single night does not need. Each would write into the same SQLite file; a request that meets a lock is
-# refused and retried only after 2 s.
+# Services that a single night does not need. Each would write to the same SQLite file, and a request that meets a lock
+# is refused and retried only after 2 s.
 IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
 PAGES = HERE.url(PREFECT_PORT)  # where `nightschool ui` shows the runs once this server is gone
 DRAIN_LIMIT = 3  # seconds
-RESEND_LIMIT = 60  # seconds, to a server that was started again; it records what it receives within RECORD_SECONDS
+RESEND_LIMIT = 60  # seconds, for a restarted server, which records what it receives within RECORD_SECONDS
 RECORD_SECONDS = 5
 START_LIMIT = 180  # seconds; a busy machine needs 25, and the first start creates the database
 
@@ -32,17 +32,17 @@ log = logging.getLogger("nightschool")
 
 
 class ServerError(NightError):
-    """Our own server ended or never answered; the text is one line that names its log."""
+    """A server that we started ended or never answered. The one-line message names its log."""
 
 
 @contextmanager
 def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     """Yield the URL of the API that the night's flow reports to, with Prefect's settings pointing there.
 
-    A configured API (PREFECT_API_URL or the active profile) is used as it is. Otherwise a server is started on
-    127.0.0.1 until the block ends, with its database under the home, so that `nightschool ui` shows its runs later. The
-    tasks' results lie under the home in both cases. Raises InputError if the configured URL carries a password or its
-    server does not fit, ServerError if our own does not start.
+    A configured API (PREFECT_API_URL or the active profile) is used as it is. If there is none, a server runs on
+    127.0.0.1 until the block ends, with its database under the home, so that `nightschool ui` shows its runs later. In
+    both cases, task results are stored under the home. Raises InputError if the configured URL contains a password or
+    its server is not compatible, and ServerError if our own server does not start.
     """
     from prefect.settings import (
         PREFECT_API_URL,
@@ -55,7 +55,7 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
 
     from flows.web.health import check_prefect
 
-    # else in ~/.prefect, whatever PREFECT_HOME is
+    # the default is in ~/.prefect, whatever PREFECT_HOME is
     results: dict[Any, Any] = {PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"}
     configured = get_current_settings().api.url
     if configured:
@@ -89,9 +89,9 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
 
 
 def _send_what_is_left(seconds: float) -> None:
-    """Send the queued logs and events: what is left when the server ends would be retried for minutes.
+    """Send the queued logs and events. Any left when the server ends would be retried for minutes.
 
-    A last event takes along those that could not be sent before (see `flows/orchestration/client.py`).
+    Emitting a last event also sends the events that failed before (see `flows/orchestration/client.py`).
     """
     from prefect.events import emit_event
     from prefect.events.worker import EventsWorker
@@ -105,9 +105,9 @@ def _send_what_is_left(seconds: float) -> None:
 def start_server(
     folder: Path, port: int, log: Path, address: Address = HERE, idle: Sequence[str] = IDLE_SERVICES
 ) -> tuple[Child, str]:
-    """Start a Prefect server with its files in `folder`; return it and the URL of its API.
+    """Start a Prefect server with its files in `folder`. Return its process and the URL of its API.
 
-    `idle`: its services that do not run. The server is killed when the calling thread ends.
+    `idle`: the server's services to turn off. The server is killed when the calling thread ends.
     """
     pages = address.url(port)
     environment = os.environ | {
@@ -116,7 +116,7 @@ def start_server(
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in idle},
         "PREFECT_UI_API_URL": f"{pages}/api",
-        # by default any page that is open in the owner's browser may read the API
+        # by default, any page open in the owner's browser may read the API
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": ",".join(f"http://{name}:{port}" for name in address.names),
         HOSTS: ",".join(address.names),
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",

@@ -1,10 +1,10 @@
 """`python -m flows.orchestration.sqlite_server server start`: Prefect's server with two changes.
 
-SQLite transactions wait for each other. Prefect begins them as readers (DEFERRED); one that reads and then writes fails
-at once if another wrote in between (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy
-timeout. The client then gets 503 and retries 2 s later, several times a round. Begun as writers they wait milliseconds.
-
-The server answers only requests for its own names, as a protection against DNS rebinding.
+1. SQLite transactions begin as writers, and wait milliseconds for each other. Prefect begins them as readers
+(DEFERRED). A transaction that reads and then writes fails at once if another has written in between
+(SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy timeout. The client then gets a 503 and
+retries 2 s later, several times per round.
+2. The server answers only requests for its own host names, as protection against DNS rebinding.
 """
 
 import os
@@ -34,7 +34,7 @@ async def begin_as_writer(
 
 
 def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
-    """Create the app. The one that is served (`final`) answers only requests for the names in the environment."""
+    """Create the app. The app that is served (`final`) accepts only the host names in the environment variable."""
     pages = create_open_app(*args, final=final, **kwargs)
     return TrustedHostMiddleware(pages, os.environ[HOSTS].split(","), www_redirect=False) if final else pages
 

@@ -33,10 +33,10 @@ SCHEDULE_LIMIT = 30  # seconds until the server has scheduled the next night
 
 @contextmanager
 def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path]]:
-    """Run a worker of a home, with the server `api` and its `key` (user:password), until the block ends.
+    """Run a home's worker, with the server `api` and its `key` (user:password), until the block ends.
 
-    First prefect.yaml is deployed and a crashed night resumed; what becomes of its nights is printed. Yields the
-    process and its log. Raises ServerError if the deployment fails.
+    First deploys prefect.yaml and resumes a crashed night. Prints the night resumed and the next one scheduled. Yields
+    the worker's process and its log. Raises ServerError if the deployment fails.
     """
     environment, logs = environment_of(home, api, key), home.root / "prefect"
     with client_of(api, key) as client:
@@ -56,7 +56,7 @@ def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path
 
 
 def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
-    """Return the environment in which `prefect` works for a home, with the server `api` and its `key`."""
+    """Return the environment to run `prefect` in for a home, with the server `api` and its `key`."""
     return os.environ | {
         "NIGHTSCHOOL_HOME": str(home.root),
         "PREFECT_HOME": str(home.root / "prefect"),
@@ -68,7 +68,7 @@ def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
 
 
 def next_night(client: SyncPrefectClient) -> str:
-    """Return when the next night starts, in local time; the server schedules it seconds after the deployment."""
+    """Return when the next night starts, in local time. The server schedules it some seconds after the deployment."""
     limit, now = time.monotonic() + SCHEDULE_LIMIT, datetime.datetime.now(datetime.UTC)
     while time.monotonic() < limit:
         runs = client.read_flow_runs(

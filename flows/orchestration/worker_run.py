@@ -1,6 +1,6 @@
-"""`python -m flows.orchestration.worker_run`: what a worker starts for a run, with the environment of the command.
+"""`python -m flows.orchestration.worker_run`: how a worker starts a flow run, in the environment of `nightschool`.
 
-A run and its child processes end with the worker, however that ends: nothing would report on them any more.
+A run and its child processes end with the worker, however it ends, because nothing would report on them any more.
 """
 
 import os
@@ -11,9 +11,9 @@ from tasks.workers.worker import die_with_parent
 
 
 def main() -> None:
-    """Run the flow run that the worker named in the environment, as `python -m prefect.engine` does."""
+    """Run the flow run that the worker names in the environment, as `python -m prefect.engine` does."""
     die_with_parent(os.getppid())
-    environment.prepare()  # before Prefect is imported, which reads it
+    environment.prepare()  # before Prefect is imported, because Prefect reads it
     runpy.run_module("prefect.engine", run_name="__main__")
 
 

@@ -1,11 +1,11 @@
-"""A night's hours: until when it may go on, how they are divided, and whether another round fits.
+"""A night's time budget: when its hours end, how they are divided, and whether another round fits.
 
-| part | of the night's hours |
+| phase | share of the night's hours |
 |:--|:--|
-| exam | what its longest planned length takes, at most 15 %: else that length is halved |
-| report | a minute for decision, promotion and report; another where adapters are merged |
-| lessons, reward model | a third of what is left before the first lesson, together |
-| rounds | the rest, with their quizzes |
+| exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
+| report | one minute for decision, promotion and report, and one more if adapters are merged |
+| lessons, reward model | together, a third of the time left before the first lesson |
+| rounds | the rest, including their quizzes |
 """
 
 import json
@@ -27,17 +27,17 @@ from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
 from tasks.workers.worker import HoursOverError
 
-# Seconds that exam, decision and report may take after the night's hours: a late outcome is better than none.
+# Seconds that exam, decision and report may run past the night's hours: a late outcome is better than none.
 LATE = 30 * 60.0
 EXAM_SHARE, LESSONS_SHARE = 0.15, 1 / 3
 LEAST_EXAM = 100  # problems: the first look is never shortened
-REST = 60.0  # seconds for the last state, the decision, promotion and report
-MERGE = 60.0  # seconds, where the night trains adapters
+REST = 60.0  # seconds to save the last state, decide, promote and write the report
+MERGE = 60.0  # seconds, if the night merges adapters
 
 
 @dataclass(frozen=True)
 class Hours:
-    """When a night's hours began and end: seconds since the epoch (inf: never), and the setting that says so."""
+    """When a night's hours start and end (seconds since the epoch; inf: never), and which setting sets the end."""
 
     end: float = math.inf
     because: str = ""
@@ -45,7 +45,7 @@ class Hours:
 
     @classmethod
     def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
-        """Return the hours of a night that starts or resumes: until its deadline or the end of its budget, the earlier.
+        """Return a night's hours. They end at its deadline or when its budget is used up, whichever is earlier.
 
         `since`: when the night began, in seconds since the epoch (default: now).
         """
@@ -61,11 +61,11 @@ class Hours:
 
 @dataclass(frozen=True)
 class Division:
-    """How a night's hours are divided, in seconds; fixed before the first lesson, and kept when the night resumes.
+    """How a night's hours are divided, in seconds. Fixed before the first lesson, and kept when the night resumes.
 
-    `most`: problems in the longest exam. `hours`: from the first start to the end. `before`: what was over when they
-    were divided. `round`: what one is expected to take; None: unknown. `enough`: minutes of a night into which a round
-    would fit. Without hours all but `most` are None, and nothing is cut short.
+    `most`: the maximum number of exam problems. `hours`: from the first start to the end. `before`: the time already
+    spent when they were divided. `round`: the expected time per round, None if unknown. `enough`: the minutes a night
+    needs to fit a round. If the night has no time limit, all but `most` are None and nothing is cut short.
     """
 
     most: int
@@ -80,18 +80,18 @@ class Division:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """The exam's looks: how many problems are answered after each."""
+        """How many problems have been answered by the end of each look of the exam."""
         return tuple(looks(self.most))
 
     def pace(self, night: Path, step: Step, steps: Sequence[Step]) -> Pace | None:
-        """Return the share of a lesson: what is left for all, in even shares; None where the night has no hours."""
+        """Return a lesson's even share of the time left for lessons, or None if the night has no time limit."""
         if self.lessons is None:
             return None
         waiting = max(1, sum(not other.is_block and other.number >= step.number for other in steps))
         return Pace(self.left(night, steps) / waiting, night / PACE_FOLDER / f"{step.path}.json")
 
     def left(self, night: Path, steps: Sequence[Step]) -> float:
-        """Return what is left of the seconds for lessons and reward model; inf where the night has no hours."""
+        """Return the seconds left for lessons and reward model, or inf if the night has no time limit."""
         if self.lessons is None:
             return math.inf
         spent = sum(_seconds(night / step.path) for step in steps if not step.is_block)
@@ -107,11 +107,11 @@ def divide(
     quiz: Artifact | None,
     expected: Callable[[], tuple[float, int] | None] = lambda: None,
 ) -> Division:
-    """Return the night's division: as it was written down, or made now.
+    """Return how the night's hours are divided: the recorded division, or a new one, which is then recorded.
 
-    `problems`: of the exam's target. `stored`: how many of them the champion has answered before. `quiz`: the one
-    before the lessons, which shows how long an answer takes; without it the exam gets its largest share. `expected`:
-    the seconds of a round, and the minutes of a night that has time for one; asked only where a night has hours.
+    `problems`: how many the exam's target has. `stored`: how many of them the champion has answered before. `quiz`: the
+    quiz before the lessons, which times an answer; without it, the exam gets its maximum share. `expected`: returns the
+    seconds per round and the minutes a night needs to fit one; called only if the night has a time limit.
     """
     file = night / DIVISION
     if file.exists():
@@ -135,22 +135,22 @@ def divide(
 
 
 def seconds_answering(quiz: Artifact | None) -> float:
-    """Return what a quiz's answers took, without the engine's start; 0 without a quiz."""
+    """Return the seconds that a quiz spent on answers, excluding the engine's start-up, or 0 without a quiz."""
     return 0.0 if quiz is None else quiz.figure("seconds_answering") or quiz.seconds
 
 
 def _seconds(stage: Path) -> float:
-    """Return the seconds of a committed stage, or of those in its folder; 0 where there is none."""
+    """Return the total seconds of the committed stages in or below a folder, or 0 if there are none."""
     return sum(json.loads(file.read_text())["seconds"] for file in stage.rglob(MANIFEST))
 
 
 class Allowance:
-    """Decides whether another round fits into the night's hours, with quiz, exam, decision and report after it.
+    """Decides whether another round fits into the night's hours and leaves time for quiz, exam, decision and report.
 
-    `rounds`, `quizzes`: seconds of this night's uninterrupted rounds, and of the quizzes between them. `quiz`: of the
-    one before the lessons; `latest`: of the one after them, as long as which that after the rounds takes (default:
-    `quiz`). A student that has learned to be brief also takes less time in the exam. `ranking`: of the slower ranking
-    of the held-out picks.
+    All times are in seconds. `rounds`, `quizzes`: this night's uninterrupted rounds, and the quizzes between them.
+    `quiz`, `latest`: the quizzes before and after the lessons (default of `latest`: `quiz`). The quiz after the rounds
+    is expected to take as long as `latest`. A student that has learned to be brief also takes less time in the exam.
+    `ranking`: the slowest ranking of the held-out picks.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Allowance:
         ranking: float = 0.0,
     ) -> None:
         self.hours, self.config, self.nights = hours, config, nights
-        self.first_round = division.round or 0.0  # expected, where no earlier night had any
+        self.first_round = division.round or 0.0  # expected time, used if no earlier night had rounds
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.quiz = quiz if latest is None else latest
@@ -174,14 +174,14 @@ class Allowance:
 
     @property
     def round(self) -> float:
-        """Seconds that the next round is expected to take: the larger of median and last so far; 0: unknown."""
+        """Expected seconds of the next round: the larger of the median and the last round so far, or 0 if unknown."""
         rounds = self.rounds or past_rounds(self.nights, self.config.name)
         return max(statistics.median(rounds), rounds[-1]) if rounds else self.first_round
 
     def rate_factor(self, number: int) -> float:
-        """Return the share of the learning rate at which a round learns.
+        """Return the factor by which a round scales the learning rate.
 
-        It falls linearly from 1 towards 0 over the rounds that are planned, or that will fit into the hours.
+        It falls linearly from 1 towards 0 over the planned rounds, or over those that fit into the hours if fewer do.
         """
         last = self.config.rounds
         if not math.isinf(self.hours.end) and self.round:
@@ -190,14 +190,14 @@ class Allowance:
         return 1 - (number - 1) / last
 
     def require(self, number: int, quizzed: bool) -> None:
-        """Raise HoursOverError where the round does not fit any more."""
+        """Raise HoursOverError if the round no longer fits into the night's hours."""
         if math.isinf(self.hours.end):
             return
         needed = self.round + (max(self.quizzes, default=self.quiz) if quizzed else 0.0)
         self.require_seconds(f"round {number}", needed)
 
     def require_seconds(self, what: str, needed: float) -> None:
-        """Raise HoursOverError where something that takes so many seconds does not fit any more."""
+        """Raise HoursOverError if `what`, which takes `needed` seconds, no longer fits into the night's hours."""
         left = self.hours.end - time.time()
         if left < needed + self.after:
             raise HoursOverError(
@@ -207,12 +207,12 @@ class Allowance:
 
 
 def end_of_asking(hours: Hours) -> float:
-    """Return until when a teacher or judge may be asked, in seconds since the epoch: half of the time left."""
+    """Return when to stop asking a teacher or judge, in seconds since the epoch: after half of the time left."""
     return hours.end - REST - (hours.end - time.time() - REST) / 2 if math.isfinite(hours.end) else math.inf
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:
-    """Return the seconds of the uninterrupted rounds of the newest finished night of a configuration's name."""
+    """Return the seconds of each uninterrupted round of the newest finished night of this name that had any."""
     return next(filter(None, map(round_seconds, finished(nights, name))), [])
 
 

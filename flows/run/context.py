@@ -66,7 +66,7 @@ class Night:
 
     @property
     def folder(self) -> Path:
-        """nights/<date> under the home."""
+        """The night's folder: nights/<date> under the home."""
         return self.home.night(self.date)
 
     def round_folder(self, number: int) -> Path:
@@ -74,15 +74,15 @@ class Night:
         return self.folder / round_path(number)
 
     def checkpoint(self, artifact: Artifact) -> Path:
-        """Return the checkpoint that a stage noted."""
+        """Return the path of the checkpoint that a stage recorded."""
         return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
 
     def run(
         self, stage: Stage, path: str, *, after: Sequence[Any] = (), silent: bool = False, **arguments: Any
     ) -> Artifact:
-        """Run a stage, or return what it committed before.
+        """Run a stage, or return its result if it is already committed.
 
-        `after`: results that it follows, besides its arguments. `silent`: it runs beside others, and is not announced.
+        `after`: results it depends on besides its arguments. `silent`: don't announce it, as it runs alongside others.
         """
         with nullcontext() if silent else self.announced(path):
             upstream = self.edges.upstream(arguments.values(), after)
@@ -90,7 +90,7 @@ class Night:
 
     @contextmanager
     def announced(self, path: str) -> Iterator[None]:
-        """Log that a stage begins and is done, and note both for `nightschool status`."""
+        """Log when a stage begins and ends, and record both for `nightschool status`."""
         stage, started = run_name(path), time.perf_counter()
         log.info("%s begins", stage, extra={"stage": stage, "seconds": None})
         note_progress(self.folder, stage, done=False)
@@ -105,7 +105,7 @@ class Night:
         return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
-        """Run a stage that makes a checkpoint. Raises NightError where that changed since it was made."""
+        """Run a stage that makes a checkpoint. Raises NightError if the checkpoint has changed since it was written."""
         known = committed(self.folder / path) is not None
         made = self.run(stage, path, **arguments)
         checkpoint = self.checkpoint(made)
@@ -115,7 +115,7 @@ class Night:
         return checkpoint
 
     def merge(self, path: str, adapter: Path) -> Path:
-        """Merge an adapter into its base. Returns the checkpoint."""
+        """Merge an adapter into its base model. Returns the merged checkpoint."""
         return self.make_checkpoint(
             merge,
             path,
@@ -126,14 +126,14 @@ class Night:
         )
 
     def prepare_workers(self) -> None:
-        """Let the child processes import their libraries beside what else begins the night."""
+        """Have the child processes import their libraries in the background while the night starts."""
         self.engine.submit(engine_process.prepare)
         self.trainer.submit(trainer_process.prepare)
 
     def rest_engine(self) -> None:
-        """Leave the GPU to the trainer, unless it has another.
+        """Put the engine to sleep so that the trainer can use the GPU, unless each has a separate GPU.
 
-        An engine that dies of it holds nothing any more: the next call starts it.
+        If the engine dies in the process, its memory is free anyway, and the next call restarts it.
         """
         hardware = self.config.hardware
         apart = None not in (hardware.engine_gpu, hardware.trainer_gpu) and hardware.engine_gpu != hardware.trainer_gpu
@@ -142,24 +142,24 @@ class Night:
                 self.engine.call(engine_process.sleep)
 
     def limit_workers(self, before_end: float) -> None:
-        """Wait for no child process longer than until this many seconds before the end of the night's hours.
+        """Set the child processes' time limit to `before_end` seconds before the end of the night's hours.
 
-        A night that goes on after its hours has none for further rounds, but its exam is waited for all the same.
+        A night that is resumed after its hours has no time for further rounds, but still gets its exam.
         """
         self.engine.until = self.trainer.until = max(self.hours.end, self.started) - before_end
 
     def note(self, incident: str) -> None:
-        """Keep an incident for the report."""
+        """Record an incident for the report."""
         incidents.note(self.folder, incident)
 
     def close(self, grace: float = 5.0) -> None:
-        """End the child processes for good; each has `grace` seconds to finish what it does."""
+        """Shut down the child processes, giving each `grace` seconds to finish its work."""
         self.engine.end(grace)
         self.trainer.end(grace)
 
 
 def prepare_home(home: Home) -> None:
-    """Note on a home which version of the program it is laid out for; one of an earlier version is carried over."""
+    """Record the home's layout version. A home with a layout from an earlier version is migrated first."""
     noted = json.dumps({"version": LAYOUT}) + "\n"
     before = home.layout_file.read_text() if home.layout_file.exists() else None
     if before != noted:
@@ -169,12 +169,12 @@ def prepare_home(home: Home) -> None:
 
 
 def is_begun(folder: Path) -> bool:
-    """Whether the night of this folder has begun: its configuration is frozen."""
+    """Return whether this folder's night has begun, which is when its configuration is frozen."""
     return (folder / "config.yaml").exists()
 
 
 def check_identity(folder: Path, config: NightConfig) -> None:
-    """Raises InputError where the night of this folder was begun with another configuration."""
+    """Raise InputError if this folder's night was begun with a different configuration."""
     file = folder / "config.yaml"
     if is_begun(folder) and identity(before := load_night(file)) != identity(config):
         if before.name != config.name:
@@ -188,18 +188,18 @@ def check_identity(folder: Path, config: NightConfig) -> None:
 
 
 def is_dry(folder: Path) -> bool:
-    """Whether the night was begun with `--dry-run`."""
+    """Return whether the night was begun with `--dry-run`."""
     return (folder / DRY_RUN).exists()
 
 
 def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
-    """Freeze the night's configuration at its start; `fresh` removes what the night has, and begins anew.
+    """Freeze the night's configuration at its start. With `fresh`, delete the night's folder first.
 
-    A `dry_run` is noted before the night counts as begun, so that resuming it moves no alias.
+    A `dry_run` is recorded before the night counts as begun, so that resuming it moves no alias.
 
-    Raises InputError where the night was begun with another configuration.
+    Raises InputError if the night was begun with a different configuration.
     """
-    gone = folder.with_name(f"{folder.name}.gone")  # one rename: what is half thrown away counts for nothing
+    gone = folder.with_name(f"{folder.name}.gone")  # a single rename, so that a half-deleted night does not count
     if gone.exists():
         shutil.rmtree(gone)
     if fresh and folder.exists():
@@ -217,9 +217,9 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool 
 
 
 def first_start(folder: Path) -> float | None:
-    """Return when the night of this folder first began, in seconds since the epoch; None where that is not noted.
+    """Return when this folder's night first began, in seconds since the epoch, or None if that is not recorded.
 
-    Its hours count from then on, whoever resumes it.
+    The night's hours count from then, even if it is resumed later.
     """
     file = folder / STARTED
     return json.loads(file.read_text())["started"] if file.exists() else None

@@ -1,4 +1,4 @@
-"""The date of the night that a start belongs to, and the starts that are refused."""
+"""Which night's date a start belongs to, and which starts are refused."""
 
 import datetime
 
@@ -6,11 +6,11 @@ from conf.schema import NightConfig
 from conf.sections.hours import deadline_of, time_zone
 from conf.storage.home import InputError
 
-START_WITHIN = 60  # minutes after its scheduled time
+START_WITHIN = 60  # minutes after the scheduled time
 
 
 def date_of_night(now: datetime.datetime) -> str:
-    """Return the night's date: yesterday's when it starts before noon."""
+    """Return the date of a night that starts at `now`: yesterday's before noon, else today's."""
     return (now - datetime.timedelta(days=now.hour < 12)).date().isoformat()
 
 
@@ -26,7 +26,7 @@ def checked_date(text: str, key: str, now: datetime.datetime) -> str:
 
 
 def check_deadline(config: NightConfig, date: str, now: datetime.datetime) -> None:
-    """Raise InputError if the deadline of the night of this date is past."""
+    """Raise InputError if the deadline of this date's night has passed."""
     if config.deadline is None:
         return
     moment = deadline_of(date, config.deadline, config.deadline_time_zone, now.timestamp())
@@ -39,12 +39,12 @@ def check_deadline(config: NightConfig, date: str, now: datetime.datetime) -> No
 
 
 def too_late(scheduled: datetime.datetime, now: datetime.datetime, run_count: int) -> str | None:
-    """Return why a scheduled start is refused; None if it is not.
+    """Return why a scheduled start is refused, or None if it is accepted.
 
-    A returning worker starts all runs that it missed, one after the other, into the day. A retry (`run_count` above 1)
-    resumes a night that began in time.
+    A worker that comes back online starts every run it missed, one by one, well into the day. A retry (`run_count`
+    above 1) is always accepted, because it resumes a night that began on time.
     """
-    minutes = (now.timestamp() - scheduled.timestamp()) / 60  # clocks may change in between
+    minutes = (now.timestamp() - scheduled.timestamp()) / 60  # by timestamp, as the clocks may change in between
     if run_count > 1 or minutes <= START_WITHIN:
         return None
     return (

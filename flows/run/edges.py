@@ -1,4 +1,4 @@
-"""The night's graph, as Prefect draws it: which results a stage comes after, and nested runs with their own graphs."""
+"""The night's dependency graph in Prefect: which results each stage depends on, and nested runs with subgraphs."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,25 +19,25 @@ log = logging.getLogger("nightschool")
 
 
 class NestedRun:
-    """The result of a nested run, by whose identity Prefect draws edges from the run to what waits for it."""
+    """The result of a nested run. Prefect uses its identity to draw edges from the run to whatever waits for it."""
 
 
 class Edges:
-    """The night's results so far. A stage comes after what made the artifacts and checkpoints that it is given."""
+    """The night's results so far. A stage depends on the results that made its input artifacts and checkpoints."""
 
     def __init__(self) -> None:
-        self._origins: dict[str, Any] = {}  # the result that a checkpoint comes from, by its digest
-        self._last: dict[int, Any] = {}  # results that nothing has come after, by id
+        self._origins: dict[str, Any] = {}  # the result that made each checkpoint, by the checkpoint's digest
+        self._last: dict[int, Any] = {}  # results that no stage depends on yet, by id
         self._first: list[Any] = []  # the night's first result
         self._lost = False  # whether the server has stopped answering
 
     @property
     def last(self) -> list[Any]:
-        """The results that no stage has come after so far."""
+        """The results that no stage depends on yet."""
         return list(self._last.values())
 
     def add(self, result: R, checkpoint: Path | None = None) -> R:
-        """Note a result, and that a checkpoint comes from it. Returns the result."""
+        """Record a result and, if given, the checkpoint that it made. Returns the result."""
         self._last[id(result)] = result
         self._first = self._first or [result]
         if checkpoint is not None:
@@ -45,9 +45,9 @@ class Edges:
         return result
 
     def upstream(self, arguments: Iterable[Any], after: Sequence[Any] = ()) -> list[Any]:
-        """Return the results that a stage comes after, by its arguments and those named in `after`.
+        """Return the results that a stage depends on: those among its arguments and those in `after`.
 
-        A stage that takes nothing of tonight's comes after the night's first one.
+        A stage without any input from tonight depends on the night's first result.
         """
         given = list(arguments)
         found = [*after, *artifacts_in(given), *self._origins_of(given)] or self._first
@@ -58,11 +58,11 @@ class Edges:
     def run_nested(
         self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
     ) -> Path:
-        """Run several stages, which go on from a checkpoint, as a nested flow run; plainly outside of any flow.
+        """Run `body`, which runs several stages from a checkpoint, as a nested flow run (or directly, outside a flow).
 
-        Returns the checkpoint that `body` returns; outside of the run, this is what others come after. A server that
-        does not answer costs a night its picture, and once the seconds until Prefect gives up. Raises what `body`
-        raises.
+        Returns the checkpoint that `body` returns, and raises what `body` raises. Later stages depend on the nested run
+        as a whole. If the Prefect server does not answer, the night waits once until Prefect gives up, and then goes on
+        without nested runs in its graph.
         """
         label, upstream = run_name(path), self.upstream([checkpoint], after)
         if FlowRunContext.get() is None or self._lost:
@@ -78,7 +78,7 @@ class Edges:
                 raise
             return NestedRun()
 
-        # A heartbeat would take most of a run's price; the night's own is enough.
+        # A heartbeat would be most of a nested run's cost, and the night's own heartbeat is enough.
         nested: Any = Flow(run, name=name, flow_run_name=label, validate_parameters=False, persist_result=False)
         outer, self._last = self._last, {}
         try:
@@ -96,7 +96,7 @@ class Edges:
         return made[0]
 
     def _origins_of(self, value: Any) -> list[Any]:
-        """Return what the checkpoints among a stage's arguments come from; a text may be a checkpoint's digest."""
+        """Return the results that made the checkpoints among a stage's arguments. Strings may be digests."""
         if isinstance(value, Mapping):
             value = list(value.values())
         if isinstance(value, list | tuple):

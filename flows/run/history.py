@@ -1,4 +1,4 @@
-"""What the nights of a home have done, how long their stages took, where one is, and how long it will still take."""
+"""The history of a home's nights: outcomes, stage times, and a running night's progress and time left."""
 
 import datetime
 import json
@@ -20,23 +20,23 @@ from tasks.monitoring.incidents import ended_early
 from tasks.report.text import percent
 
 DATES = "????-??-??"
-PROGRESS = "progress.json"  # in the night's folder: where it is, for `nightschool status`
+PROGRESS = "progress.json"  # in the night's folder: the current stage, for `nightschool status`
 ROUND = re.compile(r"round (\d+)\b")
 
 
 def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
-    """Return every night with its state, one line of detail and its alarms, the oldest first.
+    """Return every night with its state, one line of detail and its alarms, oldest first.
 
-    The state is `promoted` or `kept`; of an unfinished night `running` (the one of this date) or `interrupted`, and the
-    detail then gives the command that resumes it.
+    The state of a finished night is `promoted` or `kept`. An unfinished night is `running` if its date is `running`,
+    else `interrupted`, and its detail then includes the command that resumes it.
     """
     return [_entry(folder, running) for folder in sorted(home.nights.glob(DATES))]
 
 
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
-    """Return the date of the newest night, if it was interrupted the day before `date` and has this configuration.
+    """Return the newest night's date if it is unfinished, dated the day before `date`, and has this configuration.
 
-    So the same command resumes it after noon, too. Older nights are resumed by name only.
+    This lets the same command resume it after noon, too. Older nights are only resumed if you name their date.
     """
     newest = max(home.nights.glob(DATES), default=None)
     day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
@@ -47,12 +47,12 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
 
 
 def resume_command(night: Path) -> str:
-    """Return the command that resumes the night of a folder."""
+    """Return the command that resumes a folder's night."""
     return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
 
 
 def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Path]:
-    """Yield the folders of the finished nights of a configuration's name (before a date), the newest first."""
+    """Yield the folders of the finished nights of a configuration name (before a date, if given), newest first."""
     for summary in sorted(nights.glob(f"{DATES}/{SUMMARY}"), reverse=True):
         if before is not None and summary.parent.name >= before:
             continue
@@ -61,12 +61,12 @@ def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Pat
 
 
 def last_finished(nights: Path, name: str, before: str | None = None) -> Path | None:
-    """Return the newest finished night of a configuration's name (before a date)."""
+    """Return the folder of the newest finished night of a configuration name (before a date, if given)."""
     return next(finished(nights, name, before), None)
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:
-    """Return the longest that each stage took in a night, by the stage's name, in seconds; empty without a night."""
+    """Return the longest time in seconds that each stage took in a night, by stage name. Empty without a night."""
     if night is None:
         return {}
     usual: dict[str, float] = {}
@@ -79,7 +79,7 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
 
 
 def note_progress(folder: Path, stage: str, done: bool) -> None:
-    """Note, in one rename, that a stage begins or is done. A failure to write is ignored."""
+    """Record atomically, by a rename, that a stage has begun or is done. Write errors are ignored."""
     draft = folder / f"{PROGRESS}.draft"
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     note = {"stage": stage, "done": done, "at": now, "pid": os.getpid()}
@@ -89,7 +89,7 @@ def note_progress(folder: Path, stage: str, done: bool) -> None:
 
 
 def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
-    """Return what the process noted last (`stage`, `done`, `at`); None if it has noted nothing yet."""
+    """Return a process's latest progress record (`stage`, `done`, `at`), or None if it has not written one yet."""
     try:
         note = json.loads((folder / PROGRESS).read_text())
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
 
 
 def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:
-    """Return a night's report, by default the last night's that has one. Raises InputError where there is none."""
+    """Return the path of a night's report (default: the latest report). Raises InputError if there is none."""
     reports = sorted(home.nights.glob(f"{date or DATES}/{name}"))
     if not reports:
         raise InputError(f"{home.nights}: no report{f' of {date}' if date else ''} yet; `nightschool night` makes one")
@@ -111,23 +111,23 @@ def read_round_metrics(folder: Path) -> list[dict[str, float]]:
 
 
 def round_seconds(folder: Path) -> list[float]:
-    """Return the seconds of a night's rounds that were not interrupted, in order."""
+    """Return the seconds of each uninterrupted round of a night, in order."""
     return [figures["seconds_round"] for figures in read_round_metrics(folder) if "seconds_round" in figures]
 
 
 def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path | None) -> float | None:
-    """Return about how many seconds a night will still take; None without a night before.
+    """Estimate how many more seconds a night will take. None if there is no earlier night to go by.
 
-    `elapsed`: seconds since the stage that runs began. `before`: the last finished night of the same name.
+    `elapsed`: seconds since the current stage began. `before`: the last finished night of the same name.
     """
     return None if before is None else max(0.0, sum(stages_left(folder, config, before).values()) - elapsed)
 
 
 def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, float]:
-    """Return what is still to come, by path, with the seconds it usually takes.
+    """Return the paths of the stages still to come, with the seconds each usually takes.
 
-    These are the stages that the night before committed after the last one that tonight has, too; and tonight's rounds,
-    without their quizzes.
+    These are the stages that the night `before` committed after the last stage that tonight has committed as well, plus
+    tonight's remaining rounds, without their quizzes.
     """
     manifests = [file for file in before.rglob(MANIFEST) if not is_round(file.relative_to(before).parts[0])]
     manifests.sort(key=lambda file: file.stat().st_mtime)
@@ -154,13 +154,13 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
 
 
 def _solved(accuracy: Mapping[str, float]) -> str:
-    """Return an accuracy as the report has it: `298 of 400 (74.5 %)`."""
+    """Format an accuracy as the report does: `298 of 400 (74.5 %)`."""
     return f"{accuracy['accuracy'] * accuracy['n']:.0f} of {accuracy['n']} ({percent(accuracy['accuracy'])})"
 
 
 def _last_committed(folder: Path) -> str:
     committed: list[tuple[float, Path]] = []
     for path, _, files in os.walk(folder):
-        with suppress(FileNotFoundError):  # a running night removes it meanwhile
+        with suppress(FileNotFoundError):  # a running night may have removed it in the meantime
             committed += [(os.stat(f"{path}/{MANIFEST}").st_mtime, Path(path))] if MANIFEST in files else []
     return run_name(str(max(committed)[1].relative_to(folder))) if committed else "nothing yet"

@@ -1,4 +1,4 @@
-"""The target that moves on: once the champion masters its levels, the next one joins, in training and in the exam."""
+"""Raising the target's difficulty: once the champion masters its levels, training and exam add the next level."""
 
 import json
 from pathlib import Path
@@ -11,11 +11,11 @@ from flows.run.history import last_finished
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
-    """Return the configuration with the target's levels that the nights before `date` have come to.
+    """Return the configuration, its target extended to the levels that the nights before `date` have reached.
 
-    They are those of the last finished night, and one more where the model that served after it had its 95 % lower
-    bound on the target above `exam.next_level_at`. For a configuration that has them already nothing changes, so that a
-    night can be resumed with the one it froze.
+    These are the levels of the last finished night, plus the next one if the model that served after that night had a
+    95 % lower bound above `exam.next_level_at` on the target. A configuration that already has these levels does not
+    change, so that a night can be resumed with its frozen configuration.
     """
     at, target, last = config.exam.next_level_at, config.exam.target, last_finished(home.nights, config.name, date)
     if at is None or target.levels is None or last is None:
@@ -31,14 +31,14 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
 
 
 def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return the target's levels that joined after the last night before `date`; none where there was no such night."""
+    """Return the target's levels added since the last finished night before `date`. Empty if there was none."""
     last = last_finished(home.nights, config.name, date)
     before = _levels_of(last, config) if last and config.exam.next_level_at is not None else ()
     return tuple(level for level in config.exam.target.levels or () if before and level not in before)
 
 
 def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
-    """Return the target's levels of an earlier night; none where it had another target."""
+    """Return the target's levels in an earlier night. Empty if its target was a different benchmark."""
     known = config_of(night)
     if known is None or known.exam.target.benchmark != config.exam.target.benchmark:
         return ()
@@ -46,7 +46,7 @@ def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
 
 
 def _with_levels(config: NightConfig, levels: tuple[str, ...]) -> NightConfig:
-    """Return the configuration with other levels of its target, and of what it trains on at the same levels."""
+    """Return the configuration with these levels for its target, and for its training on the target's old levels."""
     target = config.exam.target
 
     def moved(entry: BenchmarkConfig) -> BenchmarkConfig:

@@ -1,4 +1,4 @@
-"""What a night needs of its machine: a home that it can write to, room on the disk, and its port."""
+"""What a night needs from its machine: a writable home, disk space, and a port."""
 
 import os
 import re
@@ -20,7 +20,7 @@ ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: what was found, and what to do unless it is good."""
+    """The result of one check: what was found, and what to do about it if there is a problem."""
 
     name: str
     level: Level
@@ -29,14 +29,14 @@ class Finding:
 
 
 def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> None:
-    """Raise InputError for what must stop a night. `room`: whether the disk must have room for a whole one."""
+    """Raise InputError if the machine cannot run a night. `room`: also require disk space for a whole night."""
     for finding in (check_home(home), *([check_disk(home, config)] if room else []), *check_port(config)):
         if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")
 
 
 def check_home(home: Home) -> Finding:
-    """Try to write to the home, because permission bits do not tell root the truth."""
+    """Check that the home is writable by writing to it, because permission bits are misleading for root."""
     folder = existing_folder(home.root)
     try:
         with tempfile.TemporaryDirectory(prefix=".nightschool-", dir=folder) as probe:
@@ -57,7 +57,7 @@ def check_disk(home: Home, config: NightConfig) -> Finding:
 
 
 def check_port(config: NightConfig) -> Iterator[Finding]:
-    """Check the port of the night's own Prefect server, where it names one and starts a server."""
+    """Check the port for the night's Prefect server, if one is configured and the night starts that server."""
     port = config.prefect.port
     if port is None or os.environ.get("PREFECT_API_URL"):
         return
@@ -69,25 +69,25 @@ def check_port(config: NightConfig) -> Iterator[Finding]:
 
 
 def disk_needed_gb(config: NightConfig) -> float:
-    """Return about how many GB (10^9 bytes) a night writes under its home before it prunes; 8 for the starter night.
+    """Estimate how many GB (10^9 bytes) a night writes under its home before it prunes: 8 for the starter night.
 
-    Per trained parameter: 14 bytes of trainer state (fp32 master weights and two moments, and a share of
-    tables), twice, because the last state but one goes when the next is durable. Per parameter of the model
-    2 bytes a checkpoint (4 on a CPU that computes in float32). 1 GB for the databases, tables and the report.
+    Each trained parameter takes 14 bytes of trainer state (fp32 master weights, two moments and a share of tables),
+    twice, because a state is deleted only once the next one is durable. Each parameter of the model takes 2 bytes per
+    checkpoint (4 on a CPU that computes in float32). The databases, tables and report take 1 GB.
     """
     billions = billions_of_parameters(config.student.source)
-    # LoRA of rank r trains about r/1000 of the weights (rank 16 of a model of 0.6 billion: 1.7 %)
+    # LoRA of rank r trains about r/1000 of the weights (rank 16 on a model of 0.6 billion parameters: 1.7 %)
     trained = billions * min(1.0, config.lora.rank / 1000) if config.lora else billions
     bytes_a_weight = compute_dtype(resolve_device("auto")).itemsize
     return 2 * 14 * trained + checkpoints_written(config) * bytes_a_weight * billions + 1.0
 
 
 def checkpoints_written(config: NightConfig) -> int:
-    """Return how many checkpoints of the model's size a night has on the disk at once, at most.
+    """Return the maximum number of full-size checkpoints that a night has on disk at once.
 
-    The champion, the day copy, a teacher and the reward model; one for each lesson and each kind of feedback, and half
-    of one that made the student worse; the last two rounds', and where there are several blocks the last of the block
-    before. With adapters, one for each block in place of the rounds'; adapters that are kept take no room.
+    It counts the champion, day copy, teacher and reward model; one per lesson and feedback channel, and half of one
+    that made the student worse; the last two rounds', and with several blocks the last one of the previous block. With
+    adapters, there is one per block instead of the rounds' checkpoints. Kept adapters take no space.
     """
     blocks = [step for step in config.steps if step.is_block]
     lessons = [step for step in config.steps if not step.is_block]
@@ -99,7 +99,7 @@ def checkpoints_written(config: NightConfig) -> int:
 
 
 def billions_of_parameters(source: str) -> float:
-    """Return a model's size: measured for a folder, read from the name of a hub id, else 1."""
+    """Return a model's size in billions of parameters: measured from a folder, parsed from a hub id, or else 1."""
     if source == "starter":
         return 0.135
     if Path(source).is_dir():

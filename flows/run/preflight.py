@@ -1,4 +1,4 @@
-"""Check what a night needs before it writes anything: each fault is an InputError of one line (exit code 2)."""
+"""Checks of what a night needs, before it writes anything. Each fault is a one-line InputError (exit code 2)."""
 
 import json
 import logging
@@ -32,27 +32,27 @@ from tasks.workers.connection import connect
 
 NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}
 ELSEWHERE = "no program can be judged here; leave mbpp and humaneval out, or run on another machine"
-SMALL_EXAM = 400  # problems; with fewer the night says which gain its exam could see
+SMALL_EXAM = 400  # problems; with fewer, the night logs the gain that its exam can detect
 
 log = logging.getLogger("nightschool")
 
 
 def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
-    """Raise InputError for whatever would make the night fail for a reason that its owner can correct.
+    """Raise InputError for anything that would make the night fail and that its owner can fix.
 
-    A `resumed` night has used its room on the disk already: what it writes replaces what it removes.
+    A `resumed` night needs no further disk space, because what it writes replaces what it removes.
     """
     require_machine(home, config, room=not resumed)
     for check in night_checks(home, config).values():
         check()
     if not resumed:
         check_hours(home, config)
-    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # perhaps gigabytes to download
+    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # may download gigabytes
         find_model(config.on_policy.teacher, None, "on_policy.teacher")
 
 
 def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None]]:
-    """Return the checks of a configuration, by what each is about; each raises InputError."""
+    """Return the checks of a configuration, by topic. Each raises InputError if it fails."""
     checks: dict[str, Callable[[], None]] = {
         "MLflow": lambda: _check_mlflow(home, config),
         "Prefect": _check_prefect,
@@ -70,7 +70,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
 
 
 def layers(config: NightConfig) -> Iterator[Finding]:
-    """Report the kernel's layers. A missing layer is an error where the night needs it, else a warning."""
+    """Report each kernel layer of the sandbox. A missing layer is an error if the night needs it, else a warning."""
     missing = missing_layers()
     for layer, name in NAMES.items():
         if layer in missing:
@@ -83,13 +83,13 @@ def layers(config: NightConfig) -> Iterator[Finding]:
 
 
 def program_benchmarks(config: NightConfig) -> set[str]:
-    """Return the night's benchmarks whose answers are programs, of training and exam."""
+    """Return the night's benchmarks, in training and exam, whose answers are programs."""
     named = {entry.name for entry in config.benchmarks} | {part.benchmark for part in config.exam.parts}
     return named & set(PROGRAMS)
 
 
 def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
-    """Enter the sandbox once if one of these benchmarks needs it: its own canaries test it."""
+    """If one of these benchmarks needs the sandbox, test it by entering it once, which runs its canaries."""
     needing = sorted(set(names) & set(PROGRAMS))
     if not needing:
         return
@@ -110,10 +110,10 @@ def _count_problems(config: NightConfig) -> dict[str, int]:
 
 
 def _check_margins(config: NightConfig) -> None:
-    """Refuse a target too small to ever show a gain, and a guard too small to ever show that it kept its margin.
+    """Refuse a target too small to ever show a gain, and a guard too small to ever show a loss within its margin.
 
-    Refuses an exam larger than its benchmark, too. Warns where the guards together would refuse a candidate that is no
-    worse too often.
+    Also refuses an exam larger than its benchmark. Warns if the guards together would too often refuse a candidate that
+    is no worse.
     """
     exam, counts = config.exam, _count_problems(config)
     for part in exam.parts:
@@ -145,16 +145,16 @@ def _check_margins(config: NightConfig) -> None:
 
 
 def check_exam(config: NightConfig) -> None:
-    """Raise InputError for whatever would make an exam outside of a night fail."""
+    """Raise InputError for anything that would make an exam outside a night fail."""
     _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
-    """Return the summary of a finished night; None where it is not finished, or was never begun."""
+    """Return the summary of a finished night, or None if it is unfinished or was never begun."""
     try:
         return json.loads((home.night(date) / SUMMARY).read_text())
-    except OSError:  # whether the home can be read at all is for other checks to say
+    except OSError:  # other checks test whether the home can be read at all
         return None
 
 
@@ -164,7 +164,7 @@ def _check_mlflow(home: Home, config: NightConfig) -> None:
 
 
 def _check_prefect() -> None:
-    if api := get_current_settings().api.url:  # of a profile, too
+    if api := get_current_settings().api.url:  # may also come from a Prefect profile
         without_password(api, "PREFECT_API_URL", PREFECT)
         check_prefect(api)
 
@@ -193,7 +193,7 @@ def _check_hooks(config: NightConfig) -> None:
 
 
 def _check_quizzes(config: NightConfig) -> None:
-    """A quiz asks training problems of the exam's target, so there must be some."""
+    """Raise InputError if there are quizzes, but the exam's target has no training problems for them to ask."""
     if not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
         return
     part = quiz_part(config, BETWEEN_ROUNDS)

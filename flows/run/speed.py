@@ -1,4 +1,4 @@
-"""What a night's parts take on this machine: from the rounds of an earlier night, else from its speed at products."""
+"""Estimates of a night's phases on this machine, from an earlier night's rounds or else from its matmul speed."""
 
 import math
 import time
@@ -18,33 +18,33 @@ from models.engine.environment import trainer_environment
 from rewards.data.benchmarks import configured
 from tasks.workers.worker import Worker
 
-PROMPT = 20  # tokens of arithmetic's own; what prompts begin with is read once
-WRITTEN = 0.4  # of the tokens that an answer may have (docs/performance.md: 20 to 26 of 64)
-READ, TRAIN = 2, 6  # FLOP of a token, times the parameters: forward; forward and backward
-# Share of the products' speed that is reached, by the nights on two cores of an EPYC Zen 3 (fp32, 140 GFLOP/s): a round
-# of 256 answers sampled in 28 s, one of 384 in 42; a step of 24 worked solutions in 11.8 s.
+PROMPT = 20  # tokens of an arithmetic problem itself; the prefix that all prompts share is read once
+WRITTEN = 0.4  # share of the allowed tokens that an answer uses (docs/performance.md: 20 to 26 of 64)
+READ, TRAIN = 2, 6  # FLOP per token and parameter: forward; forward and backward
+# Share of matmul speed that nights on two cores of an EPYC Zen 3 (fp32, 140 GFLOP/s) reached: a round of 256 answers
+# was sampled in 28 s, one of 384 in 42 s; a step of 24 worked solutions took 11.8 s.
 SAMPLING, TRAINING = 0.6, 0.95
-# Seconds that no product takes, seen where products are fast (2.7 TFLOP/s with AMX): of a token sampled, of a token
-# trained on, and of an optimizer step.
+# Seconds spent outside matmuls, measured on a machine with fast matmuls (2.7 TFLOP/s with AMX): per sampled token, per
+# trained token, and per optimizer step.
 SAMPLED_TOKEN, TRAINED_TOKEN, STEP = 0.0005, 0.001, 0.3
-WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on: groups without a signal are left out
-FIXED = 90.0  # seconds: enrolment, imports, the engine's start, decision and report
-FIRST_LOOK, MODELS = 100, 2  # problems of the exam's first look, and the models that answer them
+WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on; groups without signal are left out
+FIXED = 90.0  # seconds for enrolment, imports, engine start-up, decision and report
+FIRST_LOOK, MODELS = 100, 2  # problems in the exam's first look, and how many models answer them
 QUIZZES = 3  # before and after the lessons, and after the rounds
-ROWS, WIDTH, INNER = 1280, 576, 1536  # of a product: a microbatch's tokens, and the starter student's layers
+ROWS, WIDTH, INNER = 1280, 576, 1536  # matmul shapes: a microbatch's tokens, and the starter student's layer sizes
 LIMIT = 120.0  # seconds
-NOMINAL = 1e12  # FLOP/s, where the estimate is scaled to what was measured
+NOMINAL = 1e12  # FLOP/s; an arbitrary value, because the estimate is rescaled to measured times
 LONGEST = 7 * 24 * 60  # minutes
-TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # of a round that was not interrupted
+TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # metrics of an uninterrupted round
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of a night's parts on this machine.
+    """How many seconds each phase of a night takes on this machine.
 
-    `sampling` and `update`: of one round. `answer`: of one model to one problem of the exam. `step`: of a lesson of
-    worked solutions, of which `steps` are planned. `fixed`: of all that is neither lesson, answer nor update.
-    `quizzed`: training problems answered in quizzes.
+    `sampling`, `update`: per round. `answer`: for one model to answer one exam problem. `step`: per step of the lesson
+    of worked solutions, of which `steps` are planned. `fixed`: everything except lessons, answers and updates.
+    `quizzed`: the number of training problems answered in quizzes.
     """
 
     sampling: float
@@ -57,16 +57,16 @@ class Estimate:
 
     @property
     def round(self) -> float:
-        """Seconds of one round."""
+        """Seconds per round."""
         return self.sampling + self.update
 
     @property
     def least(self) -> float:
-        """Seconds of the shortest night: its fixed costs, and an exam of one look."""
+        """Seconds of the shortest night: the fixed costs plus an exam of one look."""
         return self.fixed + MODELS * FIRST_LOOK * self.answer
 
     def rounds_that_fit(self, minutes: float) -> int:
-        """Return about how many rounds fit into a night of so many minutes, as its hours are divided."""
+        """Estimate how many rounds fit into a night of `minutes` minutes, given how its hours are divided."""
         hours = 60 * minutes
         exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * hours)
         left = hours - self.fixed - exam - self.quizzed * self.answer
@@ -74,15 +74,15 @@ class Estimate:
         return max(0, math.floor(rounds / self.round))
 
     def minutes_for_a_round(self) -> int:
-        """Return the least whole minutes into which a round fits; a week where it takes longer than that."""
+        """Return the length of the shortest night that fits a round, in whole minutes, capped at one week."""
         return next((minutes for minutes in range(1, LONGEST) if self.rounds_that_fit(minutes)), LONGEST)
 
 
 def estimate(config: NightConfig, parameters: float, flops_per_second: float) -> Estimate:
-    """Return what a night of single answers takes with a student of so many parameters.
+    """Estimate a night of single-turn answers for a student with this many parameters.
 
-    A token costs 2 FLOP a parameter to read or write, and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
-    1), and what does not depend on the speed of products; a group's prompt counts once.
+    A token costs 2 FLOP per parameter to read or write and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
+    1), plus a time that does not depend on matmul speed. A group's prompt counts once.
     """
     read = READ * parameters / (SAMPLING * flops_per_second) + SAMPLED_TOKEN
     train = TRAIN * parameters / (TRAINING * flops_per_second) + TRAINED_TOKEN
@@ -102,10 +102,10 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
 
 
 def expected(home: Home, config: NightConfig) -> Estimate | None:
-    """Return what a night takes here, by the rounds of the newest finished night of its name that had any.
+    """Estimate a night on this machine from the rounds of the newest finished night of its name that had any.
 
-    Without one by the speed of this machine's CPU. None where nothing is known: on a GPU, and for environments, whose
-    episodes have any length.
+    Without such a night, estimate from this machine's CPU speed. Returns None if that is impossible: on a GPU, and for
+    environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     for night in finished(home.nights, config.name):
@@ -130,10 +130,10 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
 
 @cache
 def measure_speed(seconds: float = 2.0) -> float | None:
-    """Return the FLOP/s of this machine's CPU at products of about the starter student's shapes, measured once.
+    """Measure once, and return, this CPU's FLOP/s at matmuls of about the starter student's shapes.
 
-    On all cores that may be used, in the precision of trainer and engine, in a child process. None where a GPU would
-    compute, or the child fails.
+    Runs in a child process, on all available cores, in the precision of trainer and engine. Returns None if the night
+    would use a GPU, or if the child process fails.
     """
     worker = Worker("speed", trainer_environment(), quiet=LIMIT)
     worker.until = time.time() + LIMIT
@@ -146,7 +146,7 @@ def measure_speed(seconds: float = 2.0) -> float | None:
 
 
 def _products(seconds: float) -> float | None:
-    """In the child: multiply for so many seconds."""
+    """Multiply matrices for `seconds` seconds in the child process. Returns the FLOP/s, or None on a GPU."""
     import torch
     from torch.utils.benchmark import Timer
 
@@ -161,7 +161,7 @@ def _products(seconds: float) -> float | None:
 
 
 def minutes_left(config: NightConfig) -> float | None:
-    """Return how many minutes a night that begins now has; None without hours, or where its deadline is past."""
+    """Return the minutes that a night beginning now has, or None without a time limit or after its deadline."""
     hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
     left = (hours.end - time.time()) / 60
     return None if math.isinf(left) or left <= 0 else left
@@ -169,14 +169,14 @@ def minutes_left(config: NightConfig) -> float | None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How many rounds fit into a night that begins now, as a sentence. `enough`: minutes for one, where none fits."""
+    """A sentence saying how many rounds fit into a night that begins now. `enough`: minutes for one, if none fits."""
 
     sentence: str
     enough: int | None = None
 
 
 def forecast(home: Home, config: NightConfig) -> Forecast | None:
-    """Return how many rounds fit into a night that begins now; None without hours or an estimate."""
+    """Forecast how many rounds fit into a night that begins now. None without a time limit, rounds or an estimate."""
     minutes = minutes_left(config)
     if minutes is None or not config.rounds or (known := expected(home, config)) is None:
         return None
@@ -189,13 +189,13 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
 
 
 def round_expected(home: Home, config: NightConfig) -> tuple[float, int] | None:
-    """Return the seconds of a round, and the minutes of a night that has time for one; None without an estimate."""
+    """Return the seconds per round and the minutes a night needs to fit one, or None without an estimate."""
     known = expected(home, config)
     return known and (known.round, known.minutes_for_a_round())
 
 
 def check_hours(home: Home, config: NightConfig) -> None:
-    """Raise InputError where a night that begins now is over before an exam of one look."""
+    """Raise InputError if a night that begins now would end before it could finish an exam of one look."""
     minutes = minutes_left(config)
     if minutes is None or (known := expected(home, config)) is None or 60 * minutes >= known.least:
         return

@@ -1,6 +1,6 @@
-"""The gate of `nightschool serve`: a proxy that keeps the port while engines behind it start and end.
+"""The gate of `nightschool serve`: a proxy that keeps the port while the engines behind it start and end.
 
-Without an engine it answers 503 and says when to retry, which OpenAI's clients do by themselves. Requests under way
+Without an engine it answers 503 with a Retry-After header, and OpenAI's clients retry on their own. Requests in flight
 when it closes are still answered.
 """
 
@@ -22,41 +22,41 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from flows.web.address import Address
 
-SERVED = "/v1/"  # OpenAI's protocol; vLLM's other paths are not for clients
-# Headers of one connection, not of the message (RFC 9110, 7.6.1), and those that concern the gate itself.
+SERVED = "/v1/"  # the OpenAI API; vLLM's other paths are not for clients
+# Headers that belong to one connection rather than the message (RFC 9110, 7.6.1), and headers meant for the gate.
 OF_THE_CONNECTION = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 OF_THE_GATE = {"authorization", "content-length", "host"}
 
 
 class Gate:
-    """An ASGI app; `open` and `close` may be called from any thread."""
+    """The proxy's ASGI app. `open` and `close` may be called from any thread."""
 
     def __init__(self, key: str | None) -> None:
-        """`key`: the API key that clients must send; None: none."""
+        """`key`: the API key that clients must send, or None if they need none."""
         self._key = None if key is None else f"Bearer {key}".encode()
         self._engine: Path | None = None
         self._why, self._retry_after = "it is being started", 10
-        self.under_way = 0  # requests that the engine has not answered in full
+        self.under_way = 0  # requests that have not been answered in full
 
     def open(self, engine: Path) -> None:
-        """Send requests to the engine that listens on this socket file."""
+        """Forward requests to the engine that listens on this Unix socket."""
         self._engine = engine
 
     def close(self, why: str, retry_after: int) -> None:
-        """Answer requests with 503, the reason, and the seconds after which to retry."""
+        """Stop forwarding. Answer requests with 503, the reason `why`, and the number of seconds until a retry."""
         self._why, self._retry_after = why, retry_after
         self._engine = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
-        self.under_way += 1  # before looking for an engine: `close` does both in the other order
+        self.under_way += 1  # before reading `_engine`: a supervisor closes the gate, then reads this count
         try:
             if refusal := self._refusal(request):
                 await refusal(scope, receive, send)
             else:
                 await self._forward(request, send)
-        except ClientDisconnect:  # before it had sent its request
+        except ClientDisconnect:  # before the whole request had arrived
             pass
         finally:
             self.under_way -= 1
@@ -77,7 +77,7 @@ class Gate:
         return _error(503, f"no model serves now: {self._why}", {"Retry-After": str(self._retry_after)})
 
     async def _forward(self, request: Request, send: Send) -> None:
-        """Ask the engine, and cancel the request if the client disconnects."""
+        """Forward a request to the engine, and cancel it if the client disconnects."""
         body = await request.body()
         asking = asyncio.ensure_future(self._ask(request, body, send))
         leaving = asyncio.ensure_future(_disconnected(request.receive))
@@ -88,7 +88,7 @@ class Gate:
             await asking
 
     async def _ask(self, request: Request, body: bytes, send: Send) -> None:
-        if (engine := self._engine) is None:  # it closed while the body arrived
+        if (engine := self._engine) is None:  # the gate closed while the body arrived
             return await self._not_now()(request.scope, request.receive, send)
         headers = _without(request.headers.raw, OF_THE_CONNECTION | OF_THE_GATE)
         url = httpx.URL("http://engine", path=request.url.path, query=request.url.query.encode())
@@ -105,13 +105,13 @@ class Gate:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await send({"type": "http.response.body"})
         except httpx.TransportError:  # the engine died
-            if not begun:  # else the connection breaks: an end would make half an answer look whole
+            if not begun:  # else let the connection break: a clean end would make half an answer look whole
                 await self._not_now()(request.scope, request.receive, send)
 
 
 @contextmanager
 def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
-    """Serve an app on a port, from a thread of its own, under its own host names only (against DNS rebinding)."""
+    """Serve an app on a port from a background thread, for the address's host names only (against DNS rebinding)."""
     trusting = TrustedHostMiddleware(app, address.names, www_redirect=False)
     server = uvicorn.Server(uvicorn.Config(trusting, lifespan="off", ws="none", access_log=False, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
@@ -119,7 +119,7 @@ def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
     try:
         yield
     finally:
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # that streams are cut off is no error
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # cut-off streams are not errors
         server.should_exit = server.force_exit = True
         thread.join(5)
 
@@ -134,5 +134,5 @@ def _without(headers: list[tuple[bytes, bytes]], names: set[str]) -> list[tuple[
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """Return an error in the form that OpenAI's clients read."""
+    """Return an error in the format that OpenAI's clients read."""
     return JSONResponse({"error": {"message": message, "type": "nightschool", "code": status}}, status, headers)

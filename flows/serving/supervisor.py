@@ -1,4 +1,4 @@
-"""Serve the checkpoint of the alias `daytime` whenever no night needs the machine."""
+"""Serve the checkpoint that has the alias `daytime` whenever no night needs the machine."""
 
 import os
 import signal
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", EngineServer, "Engine")
 POLL = 2.0  # seconds between two checks of the registry and the night's lock
-DRAIN_LIMIT = 30.0  # seconds for answers under way before the engine ends
-LOADING, NIGHT_LONG = 10, 60  # seconds after which clients are told to ask again
+DRAIN_LIMIT = 30.0  # seconds to finish answers in progress before the engine is ended
+LOADING, NIGHT_LONG = 10, 60  # seconds after which clients are told to retry
 
 
 say = partial(print, flush=True)
 
 
 class Serving(Generic[E]):
-    """Keep the right engine running: none while a night runs, another one when the alias has moved."""
+    """Keep the right engine running: none during a night, and a new one when the alias has moved."""
 
     def __init__(
         self,
@@ -42,24 +42,24 @@ class Serving(Generic[E]):
         opened: Callable[[E], bool],
         say: Callable[[str], None] = say,
     ) -> None:
-        """`gate`: what clients talk to. `start`: starts an engine with a checkpoint, which keeps these file descriptors
-        open until it has ended. `opened`: opens the gate to an engine, or returns False where a night has begun. `say`:
-        where messages go.
+        """`gate`: what clients talk to. `start`: starts an engine with a checkpoint, and with file descriptors to keep
+        open until the engine has ended. `opened`: opens the gate to an engine, or returns False if a night has begun.
+        `say`: prints a message.
 
-        Raises InputError if no version has the alias `daytime`, or it cannot serve.
+        Raises InputError if no version has the alias `daytime`, or if that version cannot serve.
         """
         self.home, self.config, self.gate = home, config, gate
         self.registry, self.wanted = daytime(home, config)
         self._start, self._opened = start, opened
         self.engine: E | None = None
-        self.served: Version | None = None  # by the engine
+        self.served: Version | None = None  # the version that the engine serves
         self._lock: TextIO | None = None  # held while there is an engine
         self._say = say
         self._damaged = ""  # the digest of a version that cannot serve
         self._printed = ""
 
     def run(self) -> None:
-        """Serve until Ctrl-C or SIGTERM. Raises EngineFailedError where an engine does not start."""
+        """Serve until Ctrl-C or SIGTERM. Raises EngineFailedError if an engine does not start."""
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             while True:
@@ -69,7 +69,7 @@ class Serving(Generic[E]):
             self.end()
 
     def step(self) -> None:
-        """Start, end or replace the engine as needed now."""
+        """Start, end or replace the engine as needed."""
         if night := running_night(self.home.root):
             self._rest(f"{night} is running; the model comes back when it is over", NIGHT_LONG)
         elif self.engine is not None and not self.engine.running:
@@ -88,11 +88,11 @@ class Serving(Generic[E]):
         self.engine = self.served = self._lock = None
 
     def _follow_alias(self) -> None:
-        """Want the version under the alias; the same as before if the registry does not answer or it is damaged."""
+        """Set `wanted` to the alias's version, unless the registry does not answer or the version is damaged."""
         goes_on = f"version {self.wanted.version} goes on"
         try:
             version = self.registry.named(DAYTIME)
-        except Exception as error:  # whatever the database or a server's client raise
+        except Exception as error:  # whatever the database or the server's client raises
             self._print(f"the registry does not answer ({type(error).__name__}); {goes_on}")
             return
         if version is None or version.digest in (self.wanted.digest, self._damaged):
@@ -100,11 +100,11 @@ class Serving(Generic[E]):
         if is_intact(inside(self.home.checkpoints, version.digest)):
             self.wanted = version
             return
-        self._damaged = version.digest  # reading a checkpoint takes a second: not at every step
+        self._damaged = version.digest  # remembered: checking a checkpoint takes a second
         self._print(f"version {version.version} is damaged or missing; {goes_on}")
 
     def _serve(self, wanted: Version) -> None:
-        """Replace the engine by one with another checkpoint; by none if a night begins meanwhile."""
+        """Replace the engine with one that serves `wanted`. Leave none if a night begins in the meantime."""
         self._rest(f"version {wanted.version} ({wanted.digest}) is being loaded", LOADING)
         self._lock = take_server_lock(self.home.root, os.getpid())
         if not self._may_serve():  # a night began before it could see the lock
@@ -121,7 +121,7 @@ class Serving(Generic[E]):
         return running_night(self.home.root) is None
 
     def _rest(self, why: str, retry_after: int) -> None:
-        """Let the engine answer what is under way, and end it."""
+        """Close the gate, let the engine finish its answers in progress, and end it."""
         self.gate.close(why, retry_after)
         self._print(why)
         limit = time.monotonic() + DRAIN_LIMIT
@@ -136,9 +136,9 @@ class Serving(Generic[E]):
 
 
 def daytime(home: Home, config: NightConfig) -> tuple[Registry, Version]:
-    """Return the registry, and the version under the alias `daytime`.
+    """Return the registry, and the version that has the alias `daytime`.
 
-    Raises InputError if there is none, or it cannot serve.
+    Raises InputError if there is no such version, or if it cannot serve.
     """
     registry = open_registry(home, config)
     if registry is None or (version := registry.named(DAYTIME)) is None:

@@ -1,4 +1,4 @@
-"""`vllm serve` as a child process: one checkpoint, behind a socket file."""
+"""`vllm serve` as a child process, which serves one checkpoint on a Unix socket."""
 
 import json
 import shutil
@@ -20,29 +20,29 @@ from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
 
-NAME = "daytime"  # the model that clients ask for; answers name the digest
-SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's own folder
-START_LIMIT = 900.0  # seconds; a GPU captures graphs first
+NAME = "daytime"  # the model name that clients ask for; answers name the digest
+SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's folder
+START_LIMIT = 900.0  # seconds; on a GPU, vLLM captures CUDA graphs first
 STOP_LIMIT = 20.0  # seconds
 MERGE_LIMIT = 900.0  # seconds
 POLL = 0.5  # seconds
 
 
 class EngineFailedError(NightError):
-    """vLLM ended before it served, or took too long; one line with the last line of its log."""
+    """vLLM ended before it was ready, or took too long to start. The one-line message quotes its log's last line."""
 
 
 class EngineServer:
-    """One `vllm serve`, which answers on the socket file `socket` only."""
+    """A `vllm serve` process that listens only on the Unix socket `socket`."""
 
     def __init__(self, checkpoint: Path, config: NightConfig, folder: Path, log: Path, holds: Sequence[int]) -> None:
-        """Start it; `holds`: file descriptors that stay open until it has ended."""
+        """Start the server. `holds`: file descriptors that stay open until it has ended."""
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
         environment = server_environment()
         environment.pop("VLLM_API_KEY", None)  # the gate checks the key
-        # SIGTERM, because killed it would leave its engine behind as an orphan
+        # SIGTERM, because SIGKILL would leave its engine process behind as an orphan
         self.process = start_child(
             command(checkpoint, config, folder), environment, log, signal.SIGTERM, pass_fds=holds
         )
@@ -53,7 +53,7 @@ class EngineServer:
         return self.process.poll() is None
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True when it answers, False as soon as it is no longer `wanted`. Raises EngineFailedError."""
+        """Return True once vLLM answers, or False if no longer `wanted`. Raises EngineFailedError if vLLM fails."""
         limit = time.monotonic() + START_LIMIT
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), timeout=10) as client:
             while wanted():
@@ -67,21 +67,21 @@ class EngineServer:
         return False
 
     def end(self) -> None:
-        """End it and all that it started; answers under way are lost."""
+        """End the server and every process that it started. Unfinished answers are lost."""
         end_child(self.process, STOP_LIMIT)
 
 
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     """Return the command line of `vllm serve` for a checkpoint, with the settings of the night's engine.
 
-    Answers carry the first served name: the digest, which a journal's line calls `policy`.
+    Answers carry the first served name: the checkpoint's digest, which journal entries call `policy`.
     """
     engine, cuda = config.engine, torch.cuda.is_available()
     dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
     words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]
     words += ["--served-model-name", checkpoint.name, NAME, "--dtype", dtype]
-    words += ["--load-format", "safetensors"]  # other files can run code when they are loaded
-    words += ["--generation-config", "vllm"]  # defaults as in the night
+    words += ["--load-format", "safetensors"]  # other formats can run code when they are loaded
+    words += ["--generation-config", "vllm"]  # the same sampling defaults as at night
     words += ["--max-model-len", str(engine.max_model_len), "--max-num-seqs", str(engine.max_num_seqs)]
     words += ["--gpu-memory-utilization", str(engine.gpu_memory_share), "--chat-template", str(folder / TEMPLATE)]
     words += ["--default-chat-template-kwargs", json.dumps(config.student.template_arguments)]
@@ -94,7 +94,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
 
 
 def template(checkpoint: Path, student: StudentConfig) -> str:
-    """Return a checkpoint's chat template (or the plain one) after the student's system text."""
+    """Return a checkpoint's chat template (or the plain one), with the student's system prompt prepended."""
     text = load_tokenizer(checkpoint, student.trust_remote_code).get_chat_template()
     if student.system is None:
         return text
@@ -103,10 +103,10 @@ def template(checkpoint: Path, student: StudentConfig) -> str:
 
 
 def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
-    """Return a checkpoint's folder or, of an adapter, that of a merged copy under `merged/` in the home.
+    """Return a checkpoint's folder or, for an adapter, the folder of a merged copy under `merged/` in the home.
 
-    What serves by day or is taught has no base beside it. The copy has the adapter's name, so that answers are the
-    champion's. Only the newest is kept.
+    Serving and teaching by day need a whole model rather than an adapter with a base. The copy has the adapter's name,
+    so that answers count as the champion's. Only the newest copy is kept.
     """
     if not is_adapter(checkpoint):
         return checkpoint

@@ -1,4 +1,4 @@
-"""Anchors: a champion's answers to everyday questions, by which the day copy's distance from it is measured."""
+"""Anchors: the champion's answers to everyday questions, which measure how far the day copy drifts from it."""
 
 import json
 from importlib.resources import files
@@ -8,11 +8,11 @@ from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import Home
 from flows.teaching.engine import Engine
 
-COUNT, MAX_TOKENS = 8, 12  # questions, and tokens of an answer: each lesson computes all of them
+COUNT, MAX_TOKENS = 8, 12  # questions, and tokens per answer: every lesson computes all of them
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
-    """Return everyday questions with the champion's likeliest answers, which are kept under the home."""
+    """Return everyday questions with the champion's greedy answers, which are cached under the home."""
     file = _file(home, engine.champion)
     if not file.exists():
         lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
@@ -24,7 +24,7 @@ def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
 
 
 def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
-    """Return the anchors of a champion, if it was taught by day; none of another."""
+    """Return a champion's cached anchors, or an empty list if it was never taught by day."""
     return [(question, answer) for question, answer in read_json(_file(home, champion), [])]
 
 

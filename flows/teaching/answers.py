@@ -1,4 +1,4 @@
-"""Five answers to a question: sampled from the day copy and, one of them, from the champion; equal ones shown once."""
+"""Sample five answers to a question, four from the day copy and one from the champion, and show duplicates once."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from typing import Any
 
 from flows.teaching.engine import Engine
 
-QUESTIONS = 100  # whose answers can be taught from; the latest
-SHOWN, DRAWN = 5, 10  # answers to a question: shown at most, and sampled at most to find so many different ones
+QUESTIONS = 100  # the latest ones, whose answers can still be taught from
+SHOWN, DRAWN = 5, 10  # answers per question: the most shown, and the most sampled to find that many distinct ones
 DAY, CHAMPION = "day", "champion"  # who wrote an answer
 
 Event = tuple[str, dict[str, Any]]
@@ -21,25 +21,25 @@ Event = tuple[str, dict[str, Any]]
 
 @dataclass
 class Shown:
-    """An answer on the page: as many samples agree on it as it has `policies`, those that wrote them."""
+    """An answer on the page. `policies`: who wrote it, one entry for each sample that agrees on it."""
 
     name: str
     text: str
     policies: list[str]
     finished: bool = False
-    corrected: str = ""  # what the owner wrote in its place
+    corrected: str = ""  # the owner's correction, if any
 
     @property
     def count(self) -> int:
-        """The number of samples that agree on it."""
+        """The number of samples that agree on this answer."""
         return len(self.policies)
 
 
 @dataclass
 class Question:
-    """A conversation up to an answer, and the answers to it; `merged`: the answer shown in place of an equal one.
+    """A conversation that ends with a question, and its answers. `merged` maps a duplicate's name to the one shown.
 
-    `judged`: the owner has said something of them. `unfinished`: answers of the conversation that were cut off.
+    `judged`: whether the owner has judged an answer. `unfinished`: earlier answers that were cut off.
     """
 
     name: str
@@ -51,52 +51,52 @@ class Question:
 
     @property
     def choices(self) -> list[Shown]:
-        """The answers that say something."""
+        """The answers that are not blank."""
         return [answer for answer in self.answers.values() if answer.text.strip()]
 
 
 class Questions:
-    """The latest questions of a session, from whose answers a lesson can be taught."""
+    """The latest questions of a session, whose answers can still be taught from."""
 
     def __init__(self, prefix: str) -> None:
-        """`prefix`: of their names."""
+        """`prefix`: the start of each question's name."""
         self._names = (f"{prefix}-{number}" for number in itertools.count(1))
         self._questions: deque[Question] = deque(maxlen=QUESTIONS)
 
     @property
     def latest(self) -> Question | None:
-        """The question that was asked last; None before the first."""
+        """The question asked last, or None before the first."""
         return self._questions[-1] if self._questions else None
 
     def named(self, name: str) -> Question | None:
-        """Return a question; None for one that is not among the latest."""
+        """Return the question with this name, or None if it is not among the latest."""
         return next((question for question in self._questions if question.name == name), None)
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
-        """Return an answer with its question; None for one that is not among the latest."""
+        """Return the question that has this answer and the answer itself, or None if no recent question has it."""
         for question in reversed(self._questions):
             if (shown := question.answers.get(question.merged.get(name, name))) is not None:
                 return question, shown
         return None
 
     def add(self, messages: list[dict[str, str]], unfinished: tuple[str, ...]) -> Question:
-        """Return a new question, without answers yet. The oldest one may go for it."""
+        """Add a question without answers, and return it. Beyond the limit, the oldest question is dropped."""
         question = Question(next(self._names), messages, unfinished=unfinished)
         self._questions.append(question)
         return question
 
 
 async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
-    """Fill a question's answers, and yield their pieces as they are written, until all are or `stop` is set.
+    """Sample a question's answers, and yield pieces as they are written, until all are done or `stop` is set.
 
-    Four samples come from the day copy and one from the champion, in random order. Equal ones are shown once, and
-    others sampled instead. Raises ValueError and EngineEndedError as `Engine.write` does.
+    Four samples come from the day copy and one from the champion, in random order. Duplicates are merged, and
+    replacements are sampled. Raises ValueError and EngineEndedError as `Engine.write` does.
     """
     drawn = 0
     while drawn < DRAWN and (missing := SHOWN - len(question.answers)) and not stop.is_set():
         missing = min(missing, DRAWN - drawn)
         authors = [DAY] * missing if drawn else [CHAMPION, *[DAY] * (SHOWN - 1)]
-        if not engine.has_adapter:  # nothing was learned: they are one
+        if not engine.has_adapter:  # nothing learned yet: the day copy is the champion
             authors = [CHAMPION] * len(authors)
         random.shuffle(authors)
         slots = [Shown(f"{question.name}-{drawn + i + 1}", "", [author]) for i, author in enumerate(authors)]
@@ -116,7 +116,7 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
 
 
 def _merge(question: Question, answer: Shown) -> None:
-    """Add an answer to those shown, or count it with the one that says the same."""
+    """Add an answer to those shown, or merge it into an equal one."""
     for other in question.answers.values():
         if _plain(other.text) == _plain(answer.text):
             other.policies += answer.policies
@@ -127,5 +127,5 @@ def _merge(question: Question, answer: Shown) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a text without what no reader sees: form (NFKC), spaces, case."""
+    """Normalize differences that do not matter to a reader: Unicode form (NFKC), whitespace and case."""
     return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()

@@ -1,4 +1,4 @@
-"""The classroom's page and its endpoints, for one browser on this machine."""
+"""The classroom's web page and its endpoints, for one browser on this machine."""
 
 import hmac
 import json
@@ -21,7 +21,7 @@ from flows.teaching.answers import Event
 from flows.teaching.classroom import Classroom, RefusedError
 from flows.teaching.entries import KINDS
 
-LONGEST = 64_000  # bytes of a request
+LONGEST = 64_000  # bytes per request
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -41,7 +41,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
-    """Return the app. `token`: what a browser must know once to get its session, from the link that the owner opens."""
+    """Return the web app. `token`: the secret in the owner's link, which a browser exchanges for its session."""
     api = _Endpoints(classroom, f"nightschool-{port}", token)  # cookies are shared between ports
     page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
@@ -63,14 +63,14 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
 
 
 class _Endpoints:
-    """What the page asks for. Each takes a request and its JSON."""
+    """The page's API. Each endpoint takes a request and its JSON body."""
 
     def __init__(self, classroom: Classroom, cookie: str, token: str) -> None:
         self.classroom, self.cookie, self.token = classroom, cookie, token
         self.session = secrets.token_urlsafe(32)
 
     def private(self, action: Action) -> Handler:
-        """Return a handler for the browser that has the session."""
+        """Return a handler that answers only the browser that has the session cookie."""
 
         async def checked(request: Request) -> Response:
             given = request.cookies.get(self.cookie, "")
@@ -81,7 +81,7 @@ class _Endpoints:
         return checked
 
     async def start(self, _: Request, body: dict[str, Any]) -> Response:
-        """Give the session to whoever knows the token."""
+        """Set the session cookie if the request has the right token."""
         if not hmac.compare_digest(_text(body, "token").encode(), self.token.encode()):
             raise RefusedError(401, "the token is wrong: open the link that `nightschool teach` printed last")
         response = JSONResponse({"ok": True})
@@ -89,18 +89,18 @@ class _Endpoints:
         return response
 
     async def ask(self, _: Request, body: dict[str, Any]) -> Response:
-        """Stream five answers."""
+        """Stream five answers to a question."""
         events = self.classroom.ask(_text(body, "text"), body.get("follow_up") is True, _text(body, "again", ""))
-        first = await anext(events)  # what is refused is refused before the answer begins
+        first = await anext(events)  # a refusal is raised here, before the response begins
         return _stream(_after(first, events))
 
     async def stop(self, _: Request, body: dict[str, Any]) -> Response:
-        """End the answers."""
+        """Stop the answers that are being written."""
         await self.classroom.stop()
         return JSONResponse({"ok": True})
 
     async def lesson(self, _: Request, body: dict[str, Any]) -> Response:
-        """Teach."""
+        """Teach a lesson, and return its outcome."""
         kind: Any = body.get("kind")
         if kind not in KINDS:
             raise RefusedError(400, f"kind: {str(kind)[:40]!r} is not one of {', '.join(KINDS)}")
@@ -115,21 +115,21 @@ class _Endpoints:
         return JSONResponse(await self.classroom.undo(request.path_params["lesson"]))
 
     async def live(self, _: Request, body: dict[str, Any]) -> Response:
-        """Switch learning at once on or off."""
+        """Turn immediate learning on or off."""
         self.classroom.set_live(body.get("on") is True)
         return JSONResponse({"live": self.classroom.live})
 
     async def state(self, _: Request, body: dict[str, Any]) -> Response:
-        """Return the state."""
+        """Return the classroom's state."""
         return JSONResponse(self.classroom.state())
 
     async def events(self, _: Request, body: dict[str, Any]) -> Response:
-        """Stream the state whenever it changes."""
+        """Stream the classroom's state, now and whenever it changes."""
         return _stream(("state", state) async for state in self.classroom.watch())
 
 
 class _Guard:
-    """Refuses what another page may have sent, and adds the headers that keep other pages out."""
+    """Middleware that refuses requests from other pages, and adds the headers that keep other pages out."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -145,7 +145,7 @@ class _Guard:
 
 
 def _foreign(request: Request) -> Response | None:
-    """Return the refusal of a request that changes something and does not come from this very page."""
+    """Return a refusal if a request changes something and does not come from this page, or else None."""
     if request.method in ("GET", "HEAD"):
         return None
     if request.headers.get("origin") != f"http://{request.headers.get('host')}":
@@ -158,7 +158,7 @@ def _foreign(request: Request) -> Response | None:
 
 
 async def _answer(action: Action, request: Request) -> Response:
-    """Read a request's JSON, and answer it, or say in one line why not."""
+    """Run an action on a request's JSON body. If the action is refused, return an error with a one-line reason."""
     try:
         return await action(request, await _body(request))
     except RefusedError as error:
@@ -201,7 +201,7 @@ async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Ev
 
 
 def _stream(events: AsyncIterator[Event]) -> Response:
-    """Return server-sent events."""
+    """Return a response that streams server-sent events."""
 
     async def lines() -> AsyncIterator[str]:
         async for name, data in events:

@@ -1,4 +1,4 @@
-"""The day's lessons and what became of them: what page, terminal and records show."""
+"""The day's lessons and their outcomes, as the page, the terminal and MLflow show them."""
 
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
@@ -9,19 +9,19 @@ from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
 
-LAST = 10  # picks that "it would have guessed" counts
+LAST = 10  # the latest picks, which "it would have guessed" counts
 
 
 @dataclass
 class Book:
-    """The lessons in their order, with their outcomes, by name; `undone` counts those that were removed."""
+    """The lessons in order and their outcomes, both by the lesson's name. `undone`: the number of removed lessons."""
 
     lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
     outcomes: dict[str, LessonOutcome] = field(default_factory=dict)
     undone: int = 0
 
     def remove(self, name: str) -> None:
-        """Remove a lesson."""
+        """Remove a lesson and its outcome."""
         del self.lessons[name]
         self.outcomes.pop(name, None)
         self.undone += 1
@@ -32,7 +32,7 @@ class Book:
         return any(outcome.learned for outcome in self.outcomes.values())
 
     def shown(self) -> list[dict[str, Any]]:
-        """Return the lessons as the page lists them, the latest first."""
+        """Return the lessons as the page lists them, latest first."""
         return [
             {"id": lesson.name, "at": lesson.entries[0].at, "live": lesson.live}
             | {"what": summary_of(lesson), **asdict(self.outcomes.get(lesson.name, LessonOutcome()))}
@@ -40,7 +40,7 @@ class Book:
         ]
 
     def guessed(self) -> dict[str, Any]:
-        """Return how many of the last picks the day copy preferred itself, before it learned them."""
+        """Return how many of the latest picks the day copy guessed right before learning them, and the chance level."""
         guesses = [
             (outcome.guessed, 1 / len(set(entry.responses)))
             for name, lesson in self.lessons.items()
@@ -51,14 +51,14 @@ class Book:
         return {"right": right, "of": len(guesses), "chance": round(chance, 1)}
 
     def day_kl(self) -> float:
-        """Return how far the day copy is from the champion, nats a token of everyday answers, after the last lesson."""
+        """Return KL(champion ‖ day copy) after the last lesson, in nats per token of the anchors' answers."""
         known = [self.outcomes[name].day_kl for name in self.lessons if name in self.outcomes]
         return next((found for found in reversed(known) if found is not None), 0.0)
 
     def blind(self) -> dict[str, float]:
-        """Return in how many picks the day copy wrote the answer chosen, and in how many it would by chance.
+        """Return the number of picks in which the day copy wrote the chosen answer, and the number expected by chance.
 
-        Counts picks between answers of both; one that both wrote counts for each by its share of the samples.
+        Only picks between answers by both models count. An answer that both wrote is split by share of samples.
         """
         picks, won, chance = 0, 0.0, 0.0
         for lesson in self.lessons.values():
@@ -73,7 +73,7 @@ class Book:
         return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}
 
     def figures(self, name: str) -> dict[str, float | None]:
-        """Return a lesson's figures and those of the day so far."""
+        """Return a lesson's metrics, and the day's metrics so far."""
         outcome, guessed, blind = self.outcomes[name], self.guessed(), self.blind()
         return {
             "change_nats": outcome.change_nats,
@@ -91,7 +91,7 @@ class Book:
 
 
 def summary_of(lesson: Lesson) -> dict[str, str]:
-    """Return a lesson's kind, the question that it was about, and the text that it is about or teaches."""
+    """Return a lesson's kind, its question, and the text that it teaches or judges."""
     entry: Any = lesson.entries[0]
     if entry.kind == "words":
         return {"kind": "words", "question": "", "text": entry.text}

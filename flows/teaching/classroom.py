@@ -1,7 +1,7 @@
-"""The classroom: questions, five answers to each, and lessons, which the day copy learns at once.
+"""The classroom: questions, five answers to each, and lessons that the day copy learns at once.
 
-The journal is the truth. A lesson is on the disk before anything is said of it, and the day copy is made from the
-journal's lines alone: after a crash they are learned again, in their order.
+The journal is the source of truth. A lesson is on disk before its outcome is reported, and the day copy is built from
+the journal's entries alone: after a crash, they are learned again in order.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 
 class RefusedError(Exception):
-    """A request that cannot be done; one line with the reason. `status`: HTTP's."""
+    """A refused request, with a one-line reason. `status`: the HTTP status code."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -36,14 +36,14 @@ class RefusedError(Exception):
 
 
 class Classroom:
-    """The state behind the page. `open` and `close` may be called from any thread, everything else from one loop."""
+    """The state behind the page. Call `open` and `close` from any thread, everything else from one event loop."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
         self.on_first_open: Callable[[], object] = lambda: None
         self.on_lesson: Callable[[str, dict[str, float | None]], object] = lambda champion, figures: None
         self.why = "the model is being loaded"
-        self.live = True  # lessons are learned at once, and not by night only
+        self.live = True  # whether lessons are learned at once, or only at night
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
@@ -52,18 +52,18 @@ class Classroom:
         self._answering = asyncio.Lock()
         self._machine = asyncio.Lock()  # sampling and learning take turns
         self._order = asyncio.Lock()  # lessons are learned in the journal's order
-        self._changed = asyncio.Event()  # set when the state changes, and then another one
+        self._changed = asyncio.Event()  # set when the state changes, and then replaced by a new event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self, engine: Engine) -> bool:
-        """Make the day copy of the champion that the engine holds, and open. Return False if a night has begun."""
+        """Build the day copy of the engine's champion, and open the classroom. Return False if a night has begun."""
         day = Day(self.home, self.config, engine)
         count = len(day.book.lessons)
 
         def goes_on(number: int) -> bool:
             self._say(f"learning again what you taught: {number} of {count}")
-            return running_night(self.home.root) is None  # else the supervisor closes at once
+            return running_night(self.home.root) is None  # at night, the supervisor would close it at once
 
         if not day.make(goes_on):
             day.end()
@@ -75,7 +75,7 @@ class Classroom:
         return True
 
     def close(self, why: str, retry_after: int) -> None:
-        """End the day copy, for this reason. Its lessons stay in the journal."""
+        """Close the classroom for the reason `why`, and end the day copy. Its lessons stay in the journal."""
         day, self._day, self.why = self._day, None, why
         if day is not None:
             day.end()
@@ -83,15 +83,15 @@ class Classroom:
 
     @property
     def under_way(self) -> int:
-        """The number of questions that are being answered."""
+        """The number of questions that are being answered: 0 or 1."""
         return int(self._answering.locked())
 
     async def ask(self, text: str, follow_up: bool = False, again: str = "") -> AsyncIterator[Event]:
-        """Yield the pieces of five answers, then `done` with those that are shown (see `answers.sample`).
+        """Yield five answers in pieces, then a `done` event with the answers shown (see `answers.sample`).
 
-        Clients never learn which model wrote an answer. `follow_up`: the question goes on after the last answer
-        that was picked, praised or corrected. `again`: the name of a question that is asked once more. Raises
-        RefusedError.
+        Clients never learn which model wrote an answer. `follow_up`: whether the question continues from the last
+        answer that was picked, praised or corrected. `again`: the name of an earlier question to ask again. Raises
+        RefusedError if the question cannot be answered.
         """
         if self.under_way:
             raise RefusedError(429, "another question is being answered: stop it first")
@@ -122,22 +122,22 @@ class Classroom:
             self._in_background(self._prepare(day, question, pick))
 
     async def stop(self) -> None:
-        """End the answers that are being written; what there is of them can be taught from then."""
+        """Stop the answers that are being written. What was written can then be taught from."""
         self._stop.set()
         async with self._answering:
             pass
 
     async def teach(self, kind: Kind, answer: str | None = None, text: str = "", from_char: int = -1) -> dict[str, Any]:
-        """Write a lesson into the journal, let the day copy learn it, and return what became of it.
+        """Write a lesson to the journal, have the day copy learn it, and return the outcome.
 
-        Raises RefusedError; nothing was written then.
+        Raises RefusedError if the lesson is refused. In that case, nothing was written.
         """
         self._opened()
         await self.stop()
         return await self._teach(lambda champion, keys: self._entries(kind, answer, text, from_char, champion, keys))
 
     async def _teach(self, lines: Callable[[str, dict[str, Any]], list[Entry]]) -> dict[str, Any]:
-        """Teach what `lines` returns, given the champion's digest and the keys of a new lesson."""
+        """Teach the entries that `lines` returns, given the champion's digest and the new lesson's keys."""
         began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
@@ -151,7 +151,7 @@ class Classroom:
             lesson = Lesson(name, tuple(entries), written, self.live)
             day.book.lessons[name] = lesson
             self._publish()
-            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the next day copy has the lesson
+            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the next day copy learns it
                 async with self._machine:
                     await asyncio.to_thread(day.learn, lesson)
         self._publish()
@@ -163,9 +163,9 @@ class Classroom:
         return {"lesson": name, **asdict(outcome), "saved_seconds": saved, "journal": where, "day": day.digest}
 
     async def undo(self, name: str) -> dict[str, Any]:
-        """Take a lesson back: out of the journal, and out of the day copy, as if it had never been taught.
+        """Undo a lesson: remove it from the journal and the day copy, as if it had never been taught.
 
-        Raises RefusedError for one that there is not.
+        Raises RefusedError if there is no such lesson, or the journal cannot be written.
         """
         began = time.perf_counter()
         async with self._order:
@@ -177,8 +177,8 @@ class Classroom:
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             day.book.remove(name)
-            self._publish()  # to learn the later lessons again takes seconds
-            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the journal is right
+            self._publish()  # learning the later lessons again takes seconds
+            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the journal is already correct
                 async with self._machine:
                     await asyncio.to_thread(day.forget, name)
         self._publish()
@@ -186,7 +186,7 @@ class Classroom:
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
 
     def set_live(self, live: bool) -> None:
-        """Learn lessons at once from now on, or only by night."""
+        """Set whether lessons are learned at once from now on, or only at night."""
         self.live = live
         self._publish()
 
@@ -207,7 +207,7 @@ class Classroom:
         }
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the state, now and whenever it changes."""
+        """Yield the current state, and the new one whenever it changes."""
         self._loop = asyncio.get_running_loop()
         while True:
             changed = self._changed
@@ -240,7 +240,7 @@ class Classroom:
     def _entries(
         self, kind: Kind, answer: str | None, text: str, from_char: int, champion: str, keys: dict[str, Any]
     ) -> list[Entry]:
-        """Return a lesson's lines. Raises RefusedError for one that says nothing."""
+        """Return a lesson's journal entries. Raises RefusedError if the lesson is empty or its answer is gone."""
         try:
             if kind == "words":
                 return [entry_of({"kind": "words", "text": text, **keys})]
@@ -255,26 +255,26 @@ class Classroom:
         return entries
 
     async def _teach_what_is_implied(self, earlier: Question | None, question: Question) -> None:
-        """Teach what the owner says by asking: see `implied`."""
+        """Teach the implicit feedback in the owner's next question (see `implied`)."""
         left = None if earlier is None or earlier.judged else earlier
         size = self.config.teach.implicit_reward
         if implied(left, question, size, {}):
             await self._teach(lambda _, keys: implied(left, question, size, keys))
 
     async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:
-        """Compute what a pick needs while the owner reads the answers, so that it need not wait for it."""
+        """Precompute what learning a pick needs while the owner reads the answers, so that the pick takes less time."""
         more = True
         while more and question is self._questions.latest and not self.under_way:
-            async with self._machine:  # whoever waits for it comes first
+            async with self._machine:  # released between steps, so that others can go first
                 more = await asyncio.to_thread(day.prepare, pick)
 
     async def _renew(self, day: Day) -> None:
-        """Give the engine the new day copy while the owner reads, so that the next answer need not wait for it."""
+        """Load the new day copy into the engine while the owner reads, so that the next answer need not wait for it."""
         async with self._machine:
             await day.offer()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what may fail: the next question or lesson tries again, and says what is wrong."""
+        """Run work in the background and ignore errors: the next question or lesson retries it and reports them."""
 
         async def guarded() -> None:
             with contextlib.suppress(Exception):

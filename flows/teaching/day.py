@@ -1,4 +1,4 @@
-"""The day copy while the classroom is open: its learner's process, and the engine that answers with its adapter."""
+"""The day copy while the classroom is open: the process that learns it, and the engine that answers with it."""
 
 import asyncio
 import shutil
@@ -26,28 +26,28 @@ from tasks.workers.worker import Worker, WorkerDiedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LOG = "teach.log"  # of engine and learner, under the home
+LOG = "teach.log"  # the log of the engine and the learner, under the home
 
 
 class Day:
-    """A day copy, made of the journal's lessons that the champion has not learned.
+    """A day copy, built from the journal's lessons that the champion has not learned.
 
-    Its methods block, except `offer`: the learner has one process. `digest`: the day copy's.
+    All methods but `offer` block while the learner's process works. `digest`: the digest of the day copy's adapter.
     """
 
     def __init__(self, home: Home, config: NightConfig, engine: Engine) -> None:
-        """`engine`: one that holds the champion."""
+        """`engine`: an engine that holds the champion."""
         self.home, self.config, self.engine, self.champion = home, config, engine, engine.champion
         lessons = lessons_without(self.champion, home.journal)
         self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
         self.digest = ""
         self._made = False  # whether the learner's process has learned all lessons
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
-        self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # of the adapters
-        self._offered = ""  # the digest of the adapter that the engine has
+        self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # for the saved adapters
+        self._offered = ""  # the digest of the adapter that the engine uses
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
-        """Learn all lessons anew; return whether all were. `goes_on`: of a lesson's number, whether to learn it too."""
+        """Learn all lessons from scratch. Stop and return False if `goes_on(n)` is false before lesson n (from 1)."""
         known, self._made = anchors(self.home, self.engine), False
         self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):
@@ -58,19 +58,19 @@ class Day:
         return True
 
     def is_held_out(self, messages: Sequence[dict[str, str]]) -> bool:
-        """Return whether a conversation is kept to judge."""
+        """Return whether a conversation is held out for evaluation."""
         return bool(messages) and is_held_out(messages, self.config.unseen_share)
 
     def marked(self, entry: Entry) -> Entry:
-        """Return a line that says whether its conversation is kept to judge, so that every night agrees."""
+        """Return an entry that records whether its conversation is held out, so that every night treats it the same."""
         messages = [message.model_dump() for message in getattr(entry, "messages", ())]
         return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
 
     def learn(self, lesson: Lesson) -> None:
-        """Learn a lesson, which is the book's last, and write its outcome there.
+        """Learn the book's last lesson, and record its outcome in the book.
 
-        A learner that dies is started again. Raises WorkerEndedError if the day has ended meanwhile, WorkerDiedError
-        if the learner dies again.
+        If the learner dies, it is restarted. Raises WorkerEndedError if the day ends in the meantime, and
+        WorkerDiedError if the learner dies again.
         """
         if self._made:
             with suppress(WorkerDiedError):
@@ -87,7 +87,7 @@ class Day:
         self.book.outcomes[lesson.name] = replace(outcome, seconds=seconds)
 
     def forget(self, name: str) -> None:
-        """Undo a lesson, which the book does not have any more. Raises as `learn` does."""
+        """Undo a lesson that was removed from the book. Raises the same errors as `learn`."""
         if self._made:
             with suppress(WorkerDiedError):
                 again, self.digest = self._call(learner_process.forget, name)
@@ -96,12 +96,12 @@ class Day:
         self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
-        """Compute a part of what a pick needs before it is made, as `DayCopy.prepare`. Raises as `learn` does."""
+        """Precompute part of what a pick needs, and return whether more is left. Raises the same errors as `learn`."""
         self._make_if_lost()
         return self._call(learner_process.prepare, pick)
 
     def save(self) -> Path | None:
-        """Write the adapter, and return its folder; None if nothing was learned, so that there is none."""
+        """Write the adapter and return its folder, or None if nothing has been learned."""
         if not self.book.has_learned:
             return None
         self._make_if_lost()
@@ -113,7 +113,7 @@ class Day:
         return folder
 
     async def offer(self) -> None:
-        """Let the engine answer with the day copy as it is now."""
+        """Have the engine answer with the current day copy."""
         if self._offered != self.digest:
             digest, adapter = self.digest, await asyncio.to_thread(self.save)
             await self.engine.use_adapter(adapter)
@@ -131,6 +131,6 @@ class Day:
             raise
 
     def end(self) -> None:
-        """End the learner. Lessons stay in the journal."""
+        """End the learner, and delete the saved adapters. Lessons stay in the journal."""
         self._learner.end()
         shutil.rmtree(self._folder, ignore_errors=True)

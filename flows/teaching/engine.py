@@ -1,4 +1,4 @@
-"""The classroom's engine: the process that writes answers, and its line to the page."""
+"""The classroom's engine: the process that writes answers, and the socket that streams them to the page."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ R = TypeVar("R")
 
 
 class EngineEndedError(Exception):
-    """The engine ended before its answers did."""
+    """The engine ended before its answers were complete."""
 
 
 class Engine:
-    """A process with the champion, and the day copy as an adapter beside it."""
+    """A process that holds the champion, and the day copy as an adapter on top of it."""
 
     def __init__(self, champion: Path, config: NightConfig, folder: Path, log: Path) -> None:
-        """Start it. `folder`: for its socket, of this classroom alone."""
+        """Start the engine. `folder`: a folder for its socket, used by this classroom only."""
         self.champion, self.has_adapter, self.running = champion, False, True
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
@@ -38,7 +38,7 @@ class Engine:
         self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True when it answers, False as soon as it is no longer `wanted`. Raises what its start raises."""
+        """Return True once the engine is loaded, or False if it is no longer `wanted`. Raises what loading raises."""
         while wanted():
             if wait([self._start], POLL).done:
                 self._worker.result(self._start)
@@ -46,26 +46,26 @@ class Engine:
         return False
 
     def end(self) -> None:
-        """End it; answers under way are lost."""
+        """End the engine. Unfinished answers are lost."""
         self.running = False
         self._worker.end()
 
     def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
-        """Return the champion's likeliest answers."""
+        """Return the champion's greedy answer to each question."""
         return self._worker.call(writing.greedy_answers, self._model, questions, max_tokens)
 
     async def use_adapter(self, adapter: Path | None) -> None:
-        """Let the day copy answer with an adapter, or with none, as the champion does."""
+        """Set the adapter with which the day copy answers. With None, it answers as the champion does."""
         await asyncio.to_thread(self._call, writing.use_adapter, self._model, adapter)
         self.has_adapter = adapter is not None
 
     async def write(
         self, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int, stop: asyncio.Event
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
-        """Yield the pieces of answers, each with its number, as they are written; at last all of them.
+        """Yield pieces of the answers as they are written, as (answer number, text), then a list of whole answers.
 
-        `by_day_copy`: for each, whether the day copy writes it, or the champion. They end early when `stop` is set.
-        Raises ValueError for a conversation that cannot be answered, and EngineEndedError.
+        `by_day_copy`: for each answer, whether the day copy writes it, or else the champion. Setting `stop` ends the
+        answers early. Raises ValueError if the conversation cannot be answered, EngineEndedError if the engine ends.
         """
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         writers: list[asyncio.StreamWriter] = []
@@ -99,7 +99,7 @@ class Engine:
             server.close()
             for writer in writers:
                 writer.close()
-            await asyncio.wait({call})  # the engine is free again
+            await asyncio.wait({call})  # until the engine is free again
 
     def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if not self.running:

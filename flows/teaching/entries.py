@@ -1,4 +1,4 @@
-"""What a click says, as lines of the journal."""
+"""Turn a click in the classroom into journal entries."""
 
 from typing import Any, Literal, get_args
 
@@ -13,10 +13,10 @@ KINDS = get_args(Kind)
 def entries_of(
     kind: Kind, question: Question, shown: Shown, champion: str, text: str, from_char: int, keys: dict[str, Any]
 ) -> list[Entry]:
-    """Return the lines of a lesson about an answer that was shown.
+    """Return the journal entries of a lesson about an answer that was shown.
 
-    `champion`: its digest. `text`: of a correction. `from_char`: where an answer goes wrong. `keys`: of the classroom,
-    for each line. Raises ValueError, with a sentence, for a lesson that says nothing.
+    `champion`: the champion's digest. `text`: the correction. `from_char`: where the answer goes wrong. `keys`: the
+    classroom's extra keys for each entry. Raises ValueError, with a reason for the owner, if the lesson is empty.
     """
     choices = question.choices
     keys = keys | {"messages": question.messages}
@@ -54,9 +54,9 @@ def entries_of(
 
 
 def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
-    """Return what an owner says by asking, as lines of feedback of this size: none if nothing.
+    """Return the implicit feedback in asking a question, as feedback entries with a value of ±`size`, if any.
 
-    The answer that the question follows was good. Otherwise, answers that were `left` without a word were bad.
+    If the question follows up on an answer, that answer was good. If not, all answers to the question `left` were bad.
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages
@@ -71,7 +71,7 @@ def implied(left: Question | None, question: Question, size: float, keys: dict[s
 
 
 def any_pick(question: Question) -> Preference | None:
-    """Return a pick among a question's answers, whichever; None where there is nothing to choose from."""
+    """Return an arbitrary pick among a question's answers, or None if there is nothing to choose from."""
     try:
         (entry,) = entries_of("pick", question, question.choices[0], "none", "", 0, {})
     except (ValueError, IndexError):
@@ -81,9 +81,9 @@ def any_pick(question: Question) -> Preference | None:
 
 
 def conversation(lessons: list[Lesson]) -> tuple[list[dict[str, str]], tuple[str, ...]]:
-    """Return the conversation up to the last answer that was found good, and those of its answers that were cut off.
+    """Return the conversation up to the last answer judged good, and the answers in it that were cut off.
 
-    Empty if no answer was.
+    Both are empty if no answer was judged good.
     """
     for lesson in reversed(lessons):
         entry: Any = lesson.entries[0]

@@ -1,4 +1,4 @@
-"""What MLflow keeps of a day: a run with the figures of every lesson, written from a thread of its own."""
+"""A day's MLflow run: the metrics of every lesson, logged from a background thread."""
 
 import logging
 import time
@@ -14,25 +14,25 @@ from conf.storage.home import Home
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
-LIMIT = 10.0  # seconds that the end of a session waits for MLflow
+LIMIT = 10.0  # seconds to wait for MLflow at the end of a session
 NOTE = "Lessons of the day, as they were learned at once; its steps are lessons. The night studies them properly."
 log = logging.getLogger("nightschool")
 
 
 class DayRecord:
-    """MLflow's run of a day."""
+    """The MLflow run of a day."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
         self._thread = ThreadPoolExecutor(1)
-        self._last: list[Future[None]] = []  # what was submitted last: it is done after all others
+        self._last: list[Future[None]] = []  # the latest submission, which finishes after all others
 
     def lesson(self, champion: str, figures: Mapping[str, float | None]) -> None:
-        """Keep a lesson's figures; those that are None are left out. Returns at once."""
+        """Log a lesson's metrics without waiting. Metrics that are None are left out."""
         self._last = [self._thread.submit(self._log, champion, figures)]
 
     def close(self) -> None:
-        """Wait until all is written, or MLflow has taken too long."""
+        """Wait until all metrics are written, but no longer than LIMIT seconds."""
         wait(self._last, LIMIT)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -49,7 +49,7 @@ class DayRecord:
             log.warning("MLflow does not keep this lesson's figures: %s", error)
 
     def _run(self, tracking: Tracking, champion: str) -> str:
-        """Return today's run; make it with the first lesson."""
+        """Return today's run, and create it for the first lesson."""
         day = date.today().isoformat()
         wanted = {"mlflow.source.name": SOURCE, "day": day, "champion": champion, HOME_TAG: home_mark(self.home)}
         query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in wanted.items())
@@ -58,5 +58,5 @@ class DayRecord:
             return found[0].info.run_id
         name = f"{self.config.name} day {day}"
         run = tracking.client.create_run(tracking.experiment_id, tags=wanted | {MLFLOW_RUN_NOTE: NOTE}, run_name=name)
-        tracking.client.set_terminated(run.info.run_id, "FINISHED")  # so that nobody has to after a crash
+        tracking.client.set_terminated(run.info.run_id, "FINISHED")  # now, so that a crash leaves no active run
         return run.info.run_id

@@ -1,4 +1,4 @@
-"""The classroom in a terminal, for example over ssh: the same questions and lessons, by lines of text."""
+"""The classroom in a terminal, for example over ssh: the same questions and lessons, as lines of text."""
 
 import asyncio
 import threading
@@ -25,16 +25,16 @@ def run(classroom: Classroom) -> None:
 
 
 class Terminal:
-    """A session. `run` returns when the owner quits."""
+    """A classroom session in a terminal."""
 
     def __init__(self, classroom: Classroom, console: Console, read: Callable[[str], str] = input) -> None:
-        """`read`: asks for a line, with a prompt; raises EOFError at the end."""
+        """`read`: shows a prompt and returns a line, or raises EOFError at the end of the input."""
         self.classroom, self.console, self.read = classroom, console, read
-        self.asked, self.question = "", ""  # the text, and the name by which it is asked again
-        self.shown: list[tuple[str, str]] = []  # id and text of the answers
+        self.asked, self.question = "", ""  # the last question's text, and its name, to ask it again
+        self.shown: list[tuple[str, str]] = []  # the id and text of each answer
 
     async def run(self) -> None:
-        """Read lines until `q` or the end."""
+        """Read and run commands until `q` or the end of the input."""
         self.console.print(HELP)
         while True:
             try:
@@ -49,7 +49,7 @@ class Terminal:
                 self.console.print(f"[red]{escape(str(error))}[/red]")
 
     async def _line(self) -> str:
-        """Return the next line. The thread that waits for it does not hold up the end of the command."""
+        """Return the next line. The waiting thread is a daemon, so it does not keep the command from ending."""
         loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def wait() -> None:

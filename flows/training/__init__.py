@@ -1,1 +1,1 @@
-"""The night's learning: lessons, rounds, and what watches over them."""
+"""The night's learning: lessons, rounds, and their monitoring."""

@@ -1,4 +1,4 @@
-"""The owner's day among the night's models: the picks, and the day copy, which may be the student."""
+"""What the owner's day adds to a night's models: the reward model, and the day copy, which may become the student."""
 
 import time
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from tasks.stage import Artifact, committed
 from tasks.teaching.replay_day import lessons_of_day, replay_day
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
-LESSON, MERGING = 2.0, 30.0  # seconds that a lesson of the day takes, and a merge
-SHARE = 0.2  # of the night's time left that the day copy may take
+LESSON, MERGING = 2.0, 30.0  # seconds per lesson of the day, and per merge
+SHARE = 0.2  # maximum share of the night's remaining time for the day copy
 
 
 @dataclass
 class OwnersDay:
-    """What the owner's day brings into a night."""
+    """What the owner's day contributes to a night: the reward model fitted to their picks, and the day copy."""
 
     night: Night
     champion: Path
@@ -33,7 +33,7 @@ class OwnersDay:
 
     @cached_property
     def reward_model(self) -> Artifact:
-        """The reward model, fitted to the picks, or the refusal to serve one."""
+        """The reward model fitted to the owner's picks, or the recorded refusal to serve one."""
         questions = self.quizzes.exam_questions
         return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
@@ -43,9 +43,9 @@ class OwnersDay:
         return rank_held_out(self.night, self.reward_model, "champion", self.champion)
 
     def student(self) -> Path:
-        """Return what `start_from: day` begins with.
+        """Return the checkpoint that a night with `start_from: day` begins with: the day copy or the champion.
 
-        Once chosen, it stays when the night resumes. Raises DamagedCheckpointError where the day copy changed.
+        The choice stays the same when the night resumes. Raises DamagedCheckpointError if the day copy has changed.
         """
         night = self.night
         if (chosen := committed(night.folder / "choose_start")) is None:
@@ -72,9 +72,9 @@ class OwnersDay:
         return day
 
     def _make(self) -> str:
-        """Make the day copy and let it rank the held-out picks. Return why there is none; empty if there is.
+        """Make the day copy and have it rank the held-out picks. Returns why there is no copy; empty if there is one.
 
-        No night fails for it: it is left out where time or memory is short, or a child process dies.
+        This never fails the night: the copy is skipped if time or memory is short, or if a child process dies.
         """
         night, config, home = self.night, self.night.config, self.night.home
         if committed(night.folder / "replay_day") is None:

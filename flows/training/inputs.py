@@ -28,7 +28,7 @@ from tasks.rollouts.teacher_advantages import find_teacher
 from tasks.stage import Artifact, committed
 from tasks.workers.worker import WorkerDiedError
 
-START = "start.json"  # in the night's folder: what it begins with
+START = "start.json"  # in the night's folder: the checkpoint it begins with
 DAMAGED_CHAMPION = (
     "restore the folder from a backup, or go back to the previous champion with "
     "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
@@ -45,9 +45,9 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
 
 
 def frozen_day(night: Night, start: Path) -> Artifact:
-    """Freeze the journal as tables of lessons. `start`: what the night begins with.
+    """Freeze the journal into tables of lessons. `start`: the checkpoint that the night begins with.
 
-    A generated day has the levels that the night practises; once the student is trained, only those new tonight.
+    A generated day covers the levels that the night practises, or only tonight's new ones if the student is trained.
     """
     config = night.config
     return night.run(
@@ -67,15 +67,15 @@ def frozen_day(night: Night, start: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """Return the fitted reward model, or the refusal to serve one.
+    """Return the fitted reward model, or the recorded refusal to serve one.
 
-    MLflow keeps its figures and, as the tag `reward_model`, the digest of one that serves. No night fails for it: where
-    weights cannot be loaded, memory is short or the trainer keeps dying, none serves, also when the night resumes.
+    Logs its metrics to MLflow and, if it serves, its digest as the tag `reward_model`. This never fails the night: if
+    weights cannot be loaded, memory is short or the trainer keeps dying, none serves, even after a resume.
 
-    `exam_questions`: picks that ask one are left out. Raises DamagedCheckpointError where its files changed.
+    `exam_questions`: picks that ask one of these are left out. Raises DamagedCheckpointError if its files have changed.
     """
     config, path = night.config, "fit_reward_model"
-    known = committed(night.folder / path)  # how it failed before in this night: a refusal stays one
+    known = committed(night.folder / path)  # how it failed earlier tonight, because a refusal is final
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -93,7 +93,7 @@ def reward_model_of(
     try:
         fitted = night.run(fit_reward_model, path, **arguments)
     except (WorkerDiedError, RuntimeError, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the disk: the next stage would fail too
+        if isinstance(error, OSError) and error.errno is not None:  # a disk error would fail the next stage too
             raise
         log.warning("no reward model could be fitted", exc_info=error)
         arguments["broke"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -108,7 +108,7 @@ def reward_model_of(
 
 
 def _earlier_reward_model(night: Night) -> Path | None:
-    """Return the reward model that served in the last finished night, where that had the same student."""
+    """Return the last finished night's reward model, if it served, had the same student and is intact."""
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
@@ -123,7 +123,7 @@ def _earlier_reward_model(night: Night) -> Path | None:
 def champion_of(night: Night, tracking: Tracking) -> Path:
     """Return tonight's champion: the checkpoint that serves by day, or, on the first night, the configured student.
 
-    It is noted once, and stays the champion when the night resumes. Raises DamagedCheckpointError where it changed.
+    It is recorded once and stays the champion when the night resumes. Raises DamagedCheckpointError if it has changed.
     """
     note = night.folder / "champion.txt"
     if not note.exists():
@@ -143,11 +143,11 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
 
 
 def start_of(night: Night, champion: Path) -> tuple[Path, int]:
-    """Return what `start_from: latest` or `champion` begins with, and how many unpromoted nights in a row made it.
+    """Return the checkpoint for `start_from: latest` or `champion`, and how many unpromoted nights in a row made it.
 
-    That is the candidate of the last finished night of this name, where its decision says so, the same champion still
-    serves, it is whole, and it has learned nothing that you have taken out of the journal since. Once chosen, it stays
-    when the night resumes. Raises DamagedCheckpointError where it changed.
+    With `latest`, it is the candidate of the last finished night of this name, if its decision says so, the champion is
+    the same, and the candidate is intact and has learned nothing since removed from the journal. Else it is the
+    champion. The choice is kept when the night resumes. Raises DamagedCheckpointError if the checkpoint has changed.
     """
     note = night.folder / START
     if not note.exists():
@@ -161,7 +161,7 @@ def start_of(night: Night, champion: Path) -> tuple[Path, int]:
 
 
 def _chosen_start(night: Night, champion: Path) -> tuple[str, int] | None:
-    """Return the digest of the last night's candidate and its unpromoted nights; None: begin with the champion."""
+    """Return the last candidate's digest and its number of unpromoted nights, or None to begin with the champion."""
     last = last_finished(night.home.nights, night.config.name, night.date)
     if night.config.start_from != "latest" or last is None:
         return None
@@ -170,14 +170,14 @@ def _chosen_start(night: Night, champion: Path) -> tuple[str, int] | None:
     candidate = night.home.checkpoints / digests["candidate"]
     if not unpromoted or digests["champion"] != champion.name or not is_intact(candidate):
         return None
-    if is_adapter(candidate) and night.config.merges:  # rounds begin with a whole model
+    if is_adapter(candidate) and night.config.merges:  # rounds must begin with a full model
         return None
     own = {name for name in learned(candidate) - learned(champion) if not name.startswith(GENERATED)}
     return None if own - lessons_in(night.home.journal, night.date) else (candidate.name, unpromoted)
 
 
 def teacher_of(night: Night, student: Path) -> Path | None:
-    """Return the folder of the teacher of on-policy distillation; None where the night has none."""
+    """Return the folder of the teacher for on-policy distillation, or None if the night has none."""
     config = night.config
     if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
         return None

@@ -1,4 +1,4 @@
-"""The learned reward of a night's rounds: a judge's where one serves, else the reward model's."""
+"""The learned reward of a night's rounds: from the judge if one serves, else from the reward model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from tasks.stage import Artifact, committed
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
-    """Return the learned reward's part in the rounds; None where nothing serves or it is not used.
+    """Return the learned reward for the rounds, or None if nothing serves or the configuration does not use it.
 
     `day`: the frozen journal. `base`: the checkpoint before the first round.
     """
@@ -37,13 +37,13 @@ def learned_reward(
 
 
 def judge_arguments(night: Night) -> dict[str, Any]:
-    """Return the judge's part of a stage's arguments."""
+    """Return the stage arguments that belong to the judge."""
     assert night.config.judge is not None
     until = end_of_asking(night.hours)
     return {"endpoint": night.config.judge.endpoint, "date": night.date, "cache": night.home.teacher, "until": until}
 
 
 def log_judge(tracking: Tracking, night: Path) -> None:
-    """Log how the judge did on the held-out picks, where there is one."""
+    """Log how the judge did on the held-out picks, if it was tested on them."""
     if examined := committed(night / "examine_judge"):
         tracking.log(figures(examined.read_json("outcome.json")), 0)

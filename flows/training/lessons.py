@@ -28,16 +28,16 @@ from tasks.tables import read_table
 from tasks.training.feedback import corrections, feedback, picks, words
 
 TABLE = "traces.parquet"
-LESSONS = "lessons"  # the folder of the stages of the owner's feedback
-OWN_ANSWERS_RATE = 5e-6  # much more ruins a student
+LESSONS = "lessons"  # folder of the stages that learn the owner's feedback
+OWN_ANSWERS_RATE = 5e-6  # a learning rate; a much higher one ruins the student
 
 
 @dataclass(frozen=True)
 class Lessons:
     """The night's lessons.
 
-    `journal`: the frozen day. `exam_questions`: those that no lesson may learn. `trained`: whether an earlier night has
-    trained the student; then it learns only those worked solutions that it fails, at a gentler rate.
+    `journal`: the frozen day. `exam_questions`: questions that no lesson may teach. `trained`: whether an earlier night
+    has trained the student. If so, it only learns worked solutions of problems that it fails, at a lower learning rate.
     """
 
     night: Night
@@ -46,9 +46,9 @@ class Lessons:
     trained: bool = False
 
     def teach(self, step: Step, checkpoint: Path, pace: Pace | None = None) -> Path:
-        """Teach a step's lesson. Returns its checkpoint, or the same one where there was nothing to learn.
+        """Teach a step's lesson. Returns the new checkpoint, or the same one if there was nothing to learn.
 
-        `pace`: the lesson's share of the night's hours; None: it takes all steps.
+        `pace`: the lesson's share of the night's hours, or None to take all optimizer steps.
         """
         if step.kind == "lessons":
             teach = partial(self._feedback, checkpoint, pace)
@@ -58,7 +58,7 @@ class Lessons:
         return self._own_answers(step, checkpoint, pace)
 
     def _worked_solutions(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        """Distil all worked solutions of the night. The scores of the rounds before choose what a teacher is asked."""
+        """Distil all worked solutions of the night. Scores from earlier rounds decide what a teacher is asked."""
         night, config, traces, started = self.night, self.night.config, [self.journal], time.perf_counter()
         lesson, answering, rehearsed = config.distill, None, None
         if lesson.steps:
@@ -81,11 +81,11 @@ class Lessons:
             benchmarks=config.benchmarks,
             rehearsed=rehearsed,
             answering=answering,
-            pace=pace and pace.left(started),  # without what teacher and rehearsal took
+            pace=pace and pace.left(started),  # minus the time for teacher and rehearsal
         )
 
     def _rehearsed(self, step: Step, traces: Sequence[Artifact], checkpoint: Path) -> Artifact | None:
-        """Return the student's own answers to everyday prompts, where there is something to learn beside them."""
+        """Return the student's answers to everyday prompts; None if rehearsal is off or there is nothing to learn."""
         config = self.night.config
         if not config.distill.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
             return None
@@ -102,7 +102,7 @@ class Lessons:
         )
 
     def _further_traces(self, step: Step) -> Iterator[Artifact]:
-        """Yield the traces of the configured files, of the benchmarks themselves, and of a teacher."""
+        """Yield traces from the configured files, the benchmarks' reference solutions, and a teacher."""
         night, config = self.night, self.night.config.distill
         if config.files:
             yield night.run(import_traces, "import_traces", files=config.files)
@@ -127,7 +127,7 @@ class Lessons:
             )
 
     def _own_answers(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        """Distil the student's correct answers to hard problems, from the rounds before and earlier nights."""
+        """Distil the student's correct answers to hard problems, from tonight's earlier rounds and earlier nights."""
         config = self.night.config
         answers = self.night.run(
             own_answers,
@@ -140,7 +140,7 @@ class Lessons:
             step.path,
             checkpoint,
             traces=(answers,),
-            unseen=(),  # a benchmark's problem may be learned even where the owner asked it too
+            unseen=(),  # a benchmark's problem may be learned even if the owner asked it too
             drawn_by=self._seed(step.path),
             config=config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
             sandbox=config.sandbox,
@@ -149,9 +149,9 @@ class Lessons:
         )
 
     def _feedback(self, checkpoint: Path, pace: Pace | None) -> Path:
-        """Learn from every channel that is switched on, in order. Returns the last checkpoint.
+        """Learn from each enabled feedback channel, in order. Returns the last checkpoint.
 
-        `pace`: the seconds that all channels together may take; each one gets an even share of what is left.
+        `pace`: the time for all channels together. Each channel gets an even share of the time left.
         """
         started, on = time.perf_counter(), channels(self.night.config)
         for number, (channel, lesson) in enumerate(on):
@@ -162,7 +162,7 @@ class Lessons:
         return checkpoint
 
     def _learn(self, lesson: Stage, path: str, checkpoint: Path, **inputs: Any) -> Path:
-        """Run a lesson on a checkpoint. Returns the new one, or the same where there was nothing to learn."""
+        """Run a lesson on a checkpoint. Returns the new checkpoint, or the same one if there was nothing to learn."""
         night, pace = self.night, inputs.get("pace")
         learned = night.make_checkpoint(
             lesson,
@@ -181,7 +181,7 @@ class Lessons:
         return learned
 
     def _attempts(self, step: Step) -> dict[str, Any]:
-        """Return what stages take that look for attempts in rounds: tonight's before a step, and earlier nights'."""
+        """Return arguments for stages that search for attempts in tonight's rounds before a step and in past nights."""
         night, before = self.night, step.rounds.start - 1
         scored = (committed(folder / "score") for folder in rounds_of(night.folder, before))
         return {
@@ -194,11 +194,11 @@ class Lessons:
         }
 
     def _seed(self, path: str) -> str:
-        """Return the seed of a draw of examples; it differs from lesson to lesson."""
+        """Return the seed for drawing a lesson's examples, which differs from lesson to lesson."""
         return f"{self.night.config.seed} {self.night.date} {path}"
 
 
 def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
-    """Return the channels that are switched on, each with its configuration, in the order in which they are learned."""
+    """Return the enabled feedback channels, each with its configuration, in the order in which they are learned."""
     known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
     return [(known[name], getattr(config.lessons, name)) for name in config.channels]

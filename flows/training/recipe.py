@@ -1,4 +1,4 @@
-"""The night's recipe: the steps of `stages`, one after the other, from the first student to the candidate."""
+"""The night's recipe: the steps of `stages`, in order, from the starting checkpoint to the candidate."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from tasks.workers.worker import HoursOverError
 
 @dataclass(frozen=True)
 class Recipe:
-    """Lessons and blocks of rounds, each of which hands a checkpoint to the next, beginning with the `student`."""
+    """Lessons and blocks of rounds. Each passes its checkpoint to the next, starting with `student`."""
 
     night: Night
     student: Path
@@ -26,9 +26,9 @@ class Recipe:
     division: Division
 
     def before_rounds(self) -> Path:
-        """Run the lessons before the first block of rounds, or as many as the night's hours leave time for.
+        """Run the lessons before the first block of rounds, or as many of them as the night's hours allow.
 
-        Returns the checkpoint that the report knows as `distilled`.
+        Returns the checkpoint that the report calls `distilled`.
         """
         early, checkpoint = ended_early(self.night.folder), self.student
         steps = self._steps[: self._first_block]
@@ -43,7 +43,7 @@ class Recipe:
 
     def run(self, rounds: Rounds, checkpoint: Path) -> Path:
         """Run the blocks of rounds, and the lessons between and after them. Returns the candidate."""
-        rounds.monitor.alarms.publish()  # those from before an interruption
+        rounds.monitor.alarms.publish()  # alarms from before an interruption
         if early := ended_early(self.night.folder):
             log.warning(early.why)
         for step in self._steps[self._first_block : early.steps if early else None]:
@@ -64,20 +64,20 @@ class Recipe:
         return checkpoint
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
-        """Run a lesson. Returns its checkpoint; the same one where there was nothing to learn, or it did harm."""
+        """Run a lesson. Returns its checkpoint, or the previous one if there was nothing to learn or it did harm."""
         pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
         learned = self.lessons.teach(step, checkpoint, pace)
         return learned if learned == checkpoint else self.quizzes.accept(step, checkpoint, learned)
 
     def _teaches(self, step: Step) -> bool:
-        """Whether a step may have something to learn: `lessons` has not on a day without the owner's feedback."""
+        """Return whether a step may have something to learn. A `lessons` step needs feedback from the owner."""
         if step.kind != "lessons":
             return True
         counts = read_counts(self.lessons.journal)
         return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
     def _require_time(self, step: Step, allowance: Allowance) -> None:
-        """Raise HoursOverError where a lesson that is not committed takes too long, by earlier ones of its kind."""
+        """Raise HoursOverError if an uncommitted lesson would not fit, going by tonight's earlier ones of its kind."""
         if self._is_committed(step):
             return
         earlier = [each for each in self._steps[: step.number - 1] if each.kind == step.kind]
@@ -97,5 +97,5 @@ class Recipe:
 
     @property
     def _first_block(self) -> int:
-        """The index of the first block of rounds among the steps."""
+        """The index of the first step that is a block of rounds, or the number of steps if there is none."""
         return next((index for index, step in enumerate(self._steps) if step.is_block), len(self._steps))

@@ -1,4 +1,4 @@
-"""The learned reward's part in a night's rounds."""
+"""How a night's rounds use the learned reward."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -23,16 +23,16 @@ from tasks.tables import read_table
 from tasks.training.trainer_process import Predecessor
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
-KL_COEFFICIENT = 0.02  # the least of the KL term while a learned reward is used
-RANKED_EVERY = 5  # rounds, where the night has no quizzes
+KL_COEFFICIENT = 0.02  # minimum coefficient of the KL term while a learned reward is used
+RANKED_EVERY = 5  # rounds, if the night has no quizzes between rounds
 
 
 class LearnedReward:
-    """A reward model that serves, or a judge in its place: its arguments of the rounds' stages.
+    """A reward model that serves, or a judge in its place, as the source of arguments for the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
-    `judge`: gives the arguments of its stages. `failed`: the model could not score a round's completions, and is not
-    used in later rounds.
+    `judge`: returns the arguments of the judge's stages. `failed`: whether the reward model failed to score a round's
+    completions; if so, later rounds do not use it.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LearnedReward:
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
-        """The trainer's configuration in the rounds: with a KL term to the checkpoint that the block began with."""
+        """The trainer's configuration in the rounds, with a KL term relative to the block's starting checkpoint."""
         config = self.night.config
         coefficient = max(config.grpo.kl_coefficient, KL_COEFFICIENT)
         grpo = config.grpo.model_copy(update={"kl_coefficient": coefficient})
@@ -58,7 +58,7 @@ class LearnedReward:
 
     @cached_property
     def owner_prompts(self) -> Artifact:
-        """The owner's prompts, collected once a night."""
+        """The owner's prompts, collected once per night."""
         config = self.night.config
         return self.night.run(
             owner_prompts,
@@ -71,16 +71,16 @@ class LearnedReward:
         )
 
     def select_arguments(self) -> dict[str, Any]:
-        """Return the further arguments of `select_prompts`."""
+        """Return the extra arguments for `select_prompts`."""
         if self.failed:
             return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
 
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
-        """Score the completions of `path`, a round or refill. Returns the further arguments of `score`.
+        """Score the completions of a round or refill with the learned reward. Returns the extra arguments for `score`.
 
-        No night fails for it: what a judge does not rank has no learned reward, and where memory is short, no
-        completion is scored, also when the night resumes.
+        `path`: of the round or refill. This never fails the night: completions that a judge does not rank get no
+        learned reward, and if memory is short, no completion is scored, even after a resume.
         """
         if self.failed:
             return {}
@@ -116,9 +116,9 @@ class LearnedReward:
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
     def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
-        """Rank the held-out picks by the policy after a round, or, as the block begins, after the round before.
+        """Rank the held-out picks with the policy after a round or, at the start of a block, after the round before.
 
-        None where the night's learning has ended and this ranking was not made before.
+        Returns None if the night's learning has ended and this ranking was not made before.
         """
         night, path = self.night, ranking_path(block.rounds.start, number)
         inputs: dict[str, Any] = {
@@ -135,7 +135,7 @@ class LearnedReward:
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
-    """Whether the held-out picks are ranked after a round: where the quizzes are, and as a block begins and ends."""
+    """Return whether the held-out picks are ranked after a round: with each quiz, and when a block begins or ends."""
     edge = not block.rounds.start <= number < block.rounds.stop - 1
     return edge or number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0
 
@@ -144,15 +144,15 @@ PICKS = "picks"  # the folder of the rankings before and after the rounds
 
 
 def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> Artifact | None:
-    """Test whether a checkpoint finds the picked answers the likeliest; return the ranking, if there is one.
+    """Test whether a checkpoint finds the picked answers most likely. Returns the ranking, or None if there is none.
 
-    `name`: champion, candidate or day. No night fails for it: the ranking is left out where the trainer dies, or
+    `name`: champion, candidate or day. This never fails the night: the ranking is skipped if the trainer dies, or if
     memory or time is short.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return None
     night.rest_engine()
-    # the trainer reads a whole checkpoint: without adapters and KL term
+    # the trainer reads a full checkpoint, without adapters or a KL term
     grpo = night.config.trainer.grpo.model_copy(update={"kl_coefficient": 0.0})
     reading = night.config.trainer.model_copy(update={"lora": None, "grpo": grpo})
     try:
@@ -167,19 +167,19 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
             predecessor=None,
             trainer=night.trainer,
         )
-    except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # memory is short on a GPU, perhaps
+    except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # e.g. out of GPU memory
         log.warning("the %s does not rank the held-out picks: %s", name, error)
         return None
 
 
 def slowest_ranking(night: Path) -> float:
-    """Return the seconds of a night's slowest ranking so far; 0 where there is none."""
+    """Return the seconds of a night's slowest ranking so far, or 0 if there is none."""
     manifests = (json.loads(file.read_text()) for file in night.glob(f"{PICKS}/*/{MANIFEST}"))
     return max((manifest["seconds"] for manifest in manifests), default=0.0)
 
 
 def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
-    """Log the share of picks that each model ranks first, at the steps of the exam's figures."""
+    """Log the share of picks that each model ranks first, at the same MLflow steps as the exam's metrics."""
     for step, model in enumerate(models):
         if ranking := committed_json(night / PICKS / model, "ranking.json"):
             tracking.log({"exam/picks/accuracy": ranking["accuracy"]}, step)

@@ -1,4 +1,4 @@
-"""A round's groups of answers: select_prompts → sample → score → credit, and refills of the same."""
+"""A round's groups of answers: select_prompts → sample → score → credit, repeated for each refill."""
 
 import random
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ from tasks.training.metrics import Pass
 
 
 class GroupSampler:
-    """Samples, scores and credits the rounds of a night; the solve rates go from one to the next, and over nights.
+    """Samples, scores and credits a night's rounds. Solve rates carry over from round to round and night to night.
 
-    `exam`: problems that are never drawn. `teacher`: the folder of the model that credits on-policy distillation; None
-    where no round is of that kind.
+    `exam`: the exam's problems, which are never drawn. `teacher`: the folder of the teacher model that credits rounds
+    of on-policy distillation, or None if there are no such rounds.
     """
 
     def __init__(self, night: Night, exam: Sequence[Problem], teacher: Path | None) -> None:
@@ -38,22 +38,22 @@ class GroupSampler:
         self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
         self.solve_rates = _last_solve_rates(night)
         self.plays = any(configured(entry).environment for entry in night.config.benchmarks)
-        self.own_problems: list[Artifact] = []  # of tonight's rounds of self-play
-        self.block: Step  # that of the current round,
-        self.base: Path  # the checkpoint that it began with,
-        self.policy: Path  # the one that samples,
-        self.learned: LearnedReward | None  # and the learned reward's part
+        self.own_problems: list[Artifact] = []  # from tonight's self-play rounds
+        self.block: Step  # the current round's block
+        self.base: Path  # the checkpoint that the block began with
+        self.policy: Path  # the checkpoint that samples
+        self.learned: LearnedReward | None  # the learned reward in use, if any
 
     def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
-        """Sample the round's groups, and, as often as `refills` allows, others in place of those without signal.
+        """Sample the round's groups, then replace those without signal in up to `refills` more passes.
 
-        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit: each refill draws as many problems as the
-        pass before had groups without signal, by solve rates that know of that pass. `base`: the checkpoint that
-        the block began with, whose tokenizer renders the prompts. `learned`: the reward model's part in the round, if
-        it has one.
+        This is dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit. Each refill draws one problem for
+        every group without signal in the previous pass, using solve rates that include that pass. `base`: the
+        checkpoint that the block began with, whose tokenizer renders the prompts. `learned`: the round's learned
+        reward, if it has one.
         """
         self.block, self.base, self.policy = block, base, policy
-        self.learned = None if self.plays else learned  # it judges single answers
+        self.learned = None if self.plays else learned  # it only judges single answers
         if block.kind == "self_play":
             return self._self_play(number)
         config = self.night.config
@@ -65,7 +65,7 @@ class GroupSampler:
             drawn = tuple(one.prompts for one in passes)
             prompts = self._select(path, seed, missing, drawn)
             if not prompts.read_json("selection.json")["drawn"]:
-                break  # the benchmarks have no other problems
+                break  # the benchmarks have no problems left to draw
             passes.append(self._pass(path, seed, prompts, is_first=not passes))
             signal = passes[-1].advantages.read_json("signal.json")
             missing = signal["groups"] - signal["with_signal"]
@@ -74,7 +74,7 @@ class GroupSampler:
         return passes
 
     def _self_play(self, number: int) -> list[Pass]:
-        """Let the student write the round's problems; others are drawn where too few of them are admitted."""
+        """Have the student write the round's problems. If too few are admitted, draw the rest from the benchmarks."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
         common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": self.base}
@@ -116,7 +116,7 @@ class GroupSampler:
         return passes
 
     def _pass(self, path: str, seed: str, prompts: Artifact, *, is_first: bool) -> Pass:
-        """Sample, score and credit answers to the prompts; the solve rates go on from these."""
+        """Sample, score and credit answers to the prompts, and update the solve rates with their scores."""
         night, config = self.night, self.night.config
         if self.plays:
             rollouts = self._play(path, seed, prompts)
@@ -132,7 +132,7 @@ class GroupSampler:
             reward=config.reward,
             sandbox=config.sandbox,
             solve_rates=self.solve_rates,
-            decay=SOLVE_RATE_DECAY if is_first else 1.0,  # within a round nothing is old
+            decay=SOLVE_RATE_DECAY if is_first else 1.0,  # no decay within a round
             night=night.date,
             engine=night.engine,
             **(self.learned.score_arguments(path, prompts, rollouts) if self.learned else {}),
@@ -177,7 +177,7 @@ class GroupSampler:
         }
 
     def _play(self, path: str, seed: str, prompts: Artifact) -> Artifact:
-        """Play the round's episodes, a few turns a stage."""
+        """Play the round's episodes, a few turns per stage."""
         night, config, parts = self.night, self.night.config, list[Artifact]()
         while not parts or parts[-1].figure("live"):
             part = night.run(
@@ -206,7 +206,7 @@ class GroupSampler:
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:
-    """Return the scores with which the newest finished night that had rounds ended; they carry its solve rates."""
+    """Return the last scores of the newest finished night that had rounds. They carry its solve rates."""
     earlier = finished(night.home.nights, night.config.name, night.date)
     rounds = next(filter(None, map(committed_rounds, earlier)), [])
     return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None

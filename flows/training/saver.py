@@ -1,4 +1,4 @@
-"""The rounds' checkpoints: written while the next round samples, and removed when nothing goes on from them."""
+"""The rounds' checkpoints: saved while the next round samples, and deleted once no later round needs them."""
 
 import shutil
 from collections.abc import Callable, Set
@@ -10,28 +10,28 @@ from conf.storage.layout import round_path
 
 
 class Saver:
-    """Saves one round at a time, on a thread of its own."""
+    """Saves one round at a time on a background thread."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._saving: Future[None] | None = None
 
     def start(self, save: Callable[[], None]) -> None:
-        """Begin to save a round, in the Prefect run of the caller."""
+        """Start saving a round in the background, within the caller's Prefect run."""
         self._saving = self._thread.submit(copy_context().run, save)
 
     def finish(self) -> None:
-        """Wait until the last round is saved. Raises what its saving raised."""
+        """Wait until the last round is saved. Raises any error that saving it raised."""
         saving, self._saving = self._saving, None
         if saving is not None:
             saving.result()
 
 
 class Retention:
-    """Which of the rounds' checkpoints and trainer states are kept.
+    """Decides which of the rounds' checkpoints and trainer states are kept.
 
-    `policies`: the checkpoint of each round so far. `registered`: digests that the registry knows. `states`: the folder
-    of the trainer states.
+    `policies`: the checkpoint of each round so far. `registered`: digests of the registered checkpoints. `states`: the
+    folder of the trainer states.
     """
 
     def __init__(self, states: Path, registered: Set[str]) -> None:
@@ -43,11 +43,11 @@ class Retention:
         return self.states / round_path(number)
 
     def superseded(self, keep: Set[Path]) -> list[Path]:
-        """Return the rounds' checkpoints but those to keep and those that the registry knows, the newest last."""
+        """Return the rounds' checkpoints, newest last, except those in `keep` and those that are registered."""
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
     def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
-        """Return the checkpoints and states that may be deleted once a round is saved: its predecessor's are durable.
+        """Return the checkpoints and states that round `number` may delete, because its predecessor's are durable.
 
         `base`: the checkpoint that the block began with, which its rounds still read.
         """
@@ -55,6 +55,6 @@ class Retention:
         return self.superseded({base, *self.policies[-1:]}), states
 
     def remove(self, keep: Set[Path]) -> None:
-        """Remove the rounds' checkpoints but those to keep and those that the registry knows."""
+        """Delete the rounds' checkpoints, except those in `keep` and those that are registered."""
         for policy in self.superseded(keep):
             shutil.rmtree(policy, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Quizzes: training problems that show the trend of a night and judge its lessons; they never promote."""
+"""Quizzes on training problems, which show a night's trend and judge its lessons, but never decide promotion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from tasks.stage import Artifact
 from tasks.training.take_back import OUTCOME, judge_lesson, sentence
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
-BETWEEN_ROUNDS = 100  # problems of a quiz
+BETWEEN_ROUNDS = 100  # problems in a quiz between rounds
 
 
 @dataclass
 class Quizzes:
-    """The quizzes before and after lessons and rounds. They ask the same problems, none of them `exam_questions`.
+    """The quizzes before and after lessons and rounds. All ask the same problems, and never any of `exam_questions`.
 
-    A checkpoint is asked once: the quiz after a lesson is also the one before the next.
+    Each checkpoint is quizzed only once: the quiz after a lesson is also the quiz before the next lesson.
     """
 
     night: Night
@@ -30,7 +30,7 @@ class Quizzes:
     taken: dict[Path, Artifact] = field(default_factory=dict)
 
     def ask(self, name: str, checkpoint: Path) -> Artifact | None:
-        """Return a checkpoint's quiz, `quiz/<name>`; None where the night has no quizzes."""
+        """Return a checkpoint's quiz, running it as `quiz/<name>` if needed, or None if the night has no quizzes."""
         config = self.night.config
         if not config.lessons.quiz_problems or not has_quiz(config):
             return None
@@ -40,11 +40,11 @@ class Quizzes:
         return self.taken[checkpoint]
 
     def of(self, students: Mapping[str, Path]) -> dict[str, Artifact]:
-        """Return the quizzes taken so far, by the names of the students."""
+        """Return the quizzes taken so far by these students, keyed by their names."""
         return {name: self.taken[checkpoint] for name, checkpoint in students.items() if checkpoint in self.taken}
 
     def ask_if_possible(self, name: str, checkpoint: Path) -> Artifact | None:
-        """Return a checkpoint's quiz; None, with a log line, where time runs out or the engine dies."""
+        """Return a checkpoint's quiz, or log a warning and return None if time runs out or the engine dies."""
         try:
             return self.ask(name, checkpoint)
         except (HoursOverError, WorkerDiedError) as error:
@@ -52,10 +52,10 @@ class Quizzes:
             return None
 
     def accept(self, step: Step, before: Path, after: Path) -> Path:
-        """Quiz the student before and after a lesson or block. Returns the checkpoint to go on with.
+        """Quiz the student before and after a lesson or block. Returns the checkpoint to continue with.
 
-        It is the new one, unless the student got worse: that is noted. Without quizzes it always stays; a block also
-        does where time runs out or the engine dies.
+        This is the new one unless the student got worse, which is noted for the report. The new one is always kept if
+        there are no quizzes, and after a block also if time runs out or the engine dies.
         """
         night, name = self.night, quiz_of_block(step.path)
         ask = self.ask_if_possible if step.is_block else self.ask
@@ -76,7 +76,7 @@ class Quizzes:
 
 
 def is_quizzed(config: NightConfig, number: int) -> bool:
-    """Return whether a quiz follows the round; a target without training problems has none."""
+    """Return whether a quiz follows this round. A target without training problems has no quizzes."""
     every = config.grpo.quiz_every_rounds
     return every > 0 and number % every == 0 and has_quiz(config)
 
@@ -87,7 +87,7 @@ def has_quiz(config: NightConfig) -> bool:
 
 
 def quiz_part(config: NightConfig, problems: int) -> ExamPart:
-    """Return the exam's target as a quiz asks it: its training problems, or those of the whole benchmark."""
+    """Return the part that a quiz asks: the exam's target, or its whole benchmark if it has no training problems."""
     part = config.exam.target.model_copy(update={"problems": problems})
     return part if "train" in configured(part).splits else part.model_copy(update={"subset": None})
 
@@ -100,7 +100,7 @@ def run_quiz(
     problems: int = BETWEEN_ROUNDS,
     seed: str = "quiz",
 ) -> Artifact:
-    """Run a quiz of so many problems on a checkpoint. The same `seed` asks the same ones; never `exam_questions`."""
+    """Quiz a checkpoint on `problems` problems, never on `exam_questions`. The same `seed` asks the same problems."""
     config = night.config
     return night.run(
         quiz,

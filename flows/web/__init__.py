@@ -1,1 +1,1 @@
-"""The pages of Prefect and MLflow: where they listen, and who may look."""
+"""Prefect's and MLflow's web pages: where they listen, and who may see them."""

@@ -1,4 +1,4 @@
-"""Addresses and ports that servers listen on: loopback, or an address that the owner names, behind a password."""
+"""Addresses and ports that servers listen on: loopback, or an address that the owner names, with a password."""
 
 import ipaddress
 import os
@@ -9,25 +9,25 @@ from conf.storage.home import InputError
 
 LOOPBACK = "127.0.0.1"
 USER = "nightschool"
-PASSWORD = "NIGHTSCHOOL_UI_PASSWORD"  # the environment variable of the owner; MLflow's pages read it, too
+PASSWORD = "NIGHTSCHOOL_UI_PASSWORD"  # the environment variable that the owner sets; MLflow's pages read it too
 HOSTS = "NIGHTSCHOOL_PAGES_HOSTS"  # the environment variable that gives a server its host names
-PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the defaults of the pages
+PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the pages' default ports
 
 
 @dataclass(frozen=True)
 class Address:
-    """A host, and the password that its servers ask for; none on loopback."""
+    """A host and the password that its servers require (None on loopback)."""
 
     host: str = LOOPBACK
     password: str | None = None
 
     def url(self, port: int) -> str:
-        """Return the URL of a port of this host."""
+        """Return the URL of a port on this host."""
         return f"http://{self.host}:{port}"
 
     @property
     def key(self) -> str | None:
-        """Return what Prefect's server asks for, as user:password; None without a password."""
+        """Return the credentials for Prefect's server as user:password, or None if there is no password."""
         return f"{USER}:{self.password}" if self.password else None
 
     @property
@@ -40,7 +40,7 @@ HERE = Address()
 
 
 def named_address(host: str, variable: str = PASSWORD) -> Address:
-    """Return the address to serve on, with the password from an environment variable unless it is loopback."""
+    """Return the address to serve on, with a password from an environment variable unless it is loopback."""
     try:
         with socket.create_server((host, 0)) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])
@@ -53,7 +53,7 @@ def named_address(host: str, variable: str = PASSWORD) -> Address:
     if address.is_unspecified:
         raise InputError(f"--host: {host} means every address; name the one by which others reach this machine")
     password = os.environ.get(variable)
-    if not password or not password.isascii():  # Prefect cannot compare others
+    if not password or not password.isascii():  # Prefect can compare only ASCII
         raise InputError(
             f"--host: others can reach {host}: first set a password (in ASCII) in {variable}, or leave --host out"
         )
@@ -61,7 +61,7 @@ def named_address(host: str, variable: str = PASSWORD) -> Address:
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Return whether a port of an address of this machine is free."""
+    """Return whether a port is free on an address of this machine."""
     with socket.socket() as probe:
         # like uvicorn: connections in TIME_WAIT do not block the next server
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,7 +80,7 @@ def free_port() -> int:
 
 
 def require_free(port: int, host: str, option: str) -> None:
-    """Raise InputError, naming the option, for a port that another program has."""
+    """Raise InputError, naming the command-line option, if another program has the port."""
     if not is_free(port, host):
         raise InputError(
             f"{option}: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "

@@ -1,4 +1,4 @@
-"""Check MLflow's and Prefect's servers and databases before a night relies on them: they answer, and versions match."""
+"""Check, before a night, that MLflow's and Prefect's servers and databases answer and have matching versions."""
 
 import shlex
 import sqlite3
@@ -28,7 +28,7 @@ INSTEAD = "or unset PREFECT_API_URL: then the night starts a server of its own"
 
 
 def open_registry(home: Home, config: NightConfig) -> Registry | None:
-    """Return a configuration's registry; None where no night has begun one, so that reading makes no database."""
+    """Return a configuration's registry, or None if no night has created it: reading must not create a database."""
     uri = tracking_uri(home, config)
     if uri == home.database and not home.database_file.exists():
         return None
@@ -37,7 +37,7 @@ def open_registry(home: Home, config: NightConfig) -> Registry | None:
 
 
 def check_mlflow(uri: str) -> None:
-    """Raise InputError if an MLflow server does not answer or a database does not open, or for another version."""
+    """Raise InputError if an MLflow server does not answer, a database does not open, or the version does not match."""
     if uri.startswith(SQLITE):
         _check_database(uri, Path(uri.removeprefix(SQLITE)))
     elif uri.startswith("http"):
@@ -46,7 +46,7 @@ def check_mlflow(uri: str) -> None:
 
 def _check_mlflow_server(uri: str) -> None:
     shown, wanted = f"{redact(uri).rstrip('/')}/version", installed("mlflow")
-    try:  # with the user, password or token in MLflow's variables
+    try:  # with the user, password or token in MLflow's environment variables
         answer: Any = http_request(
             get_default_host_creds(uri), "/version", "GET", max_retries=0, raise_on_status=False, timeout=TIMEOUT
         )
@@ -67,7 +67,7 @@ def _check_mlflow_server(uri: str) -> None:
 def _check_database(uri: str, file: Path) -> None:
     if not file.exists():
         return
-    try:  # MLflow alone would retry for minutes
+    try:  # MLflow itself would retry for minutes
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
             (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
@@ -80,7 +80,7 @@ def _check_database(uri: str, file: Path) -> None:
         )
     try:
         MlflowClient(tracking_uri=uri, registry_uri=uri).search_registered_models(max_results=1)
-    except Exception as error:  # of MLflow, SQLAlchemy or Alembic
+    except Exception as error:  # from MLflow, SQLAlchemy or Alembic
         why = str(error).partition("\n")[0].partition(". ")[0]
         raise InputError(
             f"{file}: MLflow {installed('mlflow')} does not work with this database ({why}); if an older version made "
@@ -89,9 +89,9 @@ def _check_database(uri: str, file: Path) -> None:
 
 
 def check_prefect(url: str) -> None:
-    """Raise InputError if no Prefect server answers at `url`, which Prefect's settings name, or one of another version.
+    """Raise InputError unless a Prefect server of a compatible version answers at `url`, which Prefect's settings name.
 
-    Prefect's servers serve older clients of the same major version, not newer ones; Prefect Cloud serves all.
+    A Prefect server supports older clients of the same major version, but not newer ones. Prefect Cloud supports all.
     """
     if "api.prefect.cloud" in url:
         return

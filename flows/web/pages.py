@@ -1,4 +1,4 @@
-"""Serve Prefect's and MLflow's pages of a home."""
+"""Serve a home's Prefect and MLflow web pages."""
 
 import os
 import sys
@@ -14,16 +14,16 @@ from flows.orchestration.server import IDLE_SERVICES, ServerError, start_server,
 from flows.run.child import Child, end_child, start_child
 from flows.web.address import PASSWORD, USER, Address, require_free
 
-Servers = dict[str, tuple[Child, Path]]  # each process with its log, by name
+Servers = dict[str, tuple[Child, Path]]  # each server's process and log, by name
 
 
 @contextmanager
 def pages(
     home: Home, prefect_port: int, mlflow_port: int, address: Address, idle: Sequence[str] = IDLE_SERVICES
 ) -> Iterator[tuple[str, Servers]]:
-    """Run both servers until the block ends, and print where they are. Yields Prefect's API, and the servers.
+    """Run both servers until the block ends, and print their URLs. Yields Prefect's API URL and the servers.
 
-    `idle`: the services of Prefect's server that do not run. Raises InputError for a port that is taken, ServerError if
+    `idle`: the services of Prefect's server to turn off. Raises InputError if a port is taken, and ServerError if
     Prefect's server does not start.
     """
     require_free(prefect_port, address.host, "--prefect-port")
@@ -49,7 +49,7 @@ def pages(
 
 
 def wait_for_end(servers: Servers) -> NoReturn:
-    """Wait for ever. Raises ServerError if one of the processes ends."""
+    """Wait forever. Raises ServerError if one of the server processes ends."""
     while True:
         for name, (process, log) in servers.items():
             if process.poll() is not None:
@@ -58,7 +58,7 @@ def wait_for_end(servers: Servers) -> NoReturn:
 
 
 def experiment_page(home: Home) -> str:
-    """Return the path of MLflow's page of the nights' experiment, as a training; of all, if there are several."""
+    """Return the path of MLflow's page for the nights' experiment, or for all experiments unless there is just one."""
     from mlflow import MlflowClient
 
     from tasks.monitoring.tracking import KIND, TRAINING_VIEW
@@ -72,7 +72,7 @@ def experiment_page(home: Home) -> str:
 def _start_mlflow(home: Home, port: int, address: Address) -> Child:
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
     command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri(), "--app-name", "nightschool"]
-    # MLflow's default list takes the name 10.evil.example for an address of a private network
+    # MLflow's default list mistakes the name 10.evil.example for a private network address
     hosts = [f"{name}:{port}" for name in address.names]
     command += ["--allowed-hosts", ",".join(hosts)]
     command += ["--cors-allowed-origins", ",".join(f"http://{host}" for host in hosts)]

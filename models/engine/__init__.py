@@ -1,1 +1,1 @@
-"""vLLM: environment, weight sync and its proof."""
+"""vLLM: environment, weight sync and its checks."""

@@ -1,4 +1,4 @@
-"""How vLLM is told to serve adapters beside a base's weights."""
+"""vLLM's settings for serving adapters on top of a base's weights."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -10,7 +10,7 @@ from conf.schema import LoraConfig
 
 
 def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
-    """Return vLLM's arguments to serve one adapter at a time, of the configured rank, beside a base's weights."""
+    """Return vLLM's arguments for serving one adapter at a time, of the configured rank, on top of a base."""
     return {
         "enable_lora": True,
         "max_loras": 1,
@@ -20,9 +20,9 @@ def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
 
 
 def _linear_layers(checkpoint: Path) -> list[str]:
-    """Return the names of the linear layers in a checkpoint's blocks: matrices below a number.
+    """Return the names of the linear layers in a checkpoint's blocks: matrices with a number in their path.
 
-    By default vLLM would also reserve memory for an adapter of the head, more than for all the others.
+    By default, vLLM would also reserve memory for an adapter of the head, more than for all other layers together.
     """
     modules = set()
     for file in checkpoint.glob("*.safetensors"):

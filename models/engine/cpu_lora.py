@@ -1,8 +1,8 @@
 """Faster and safer LoRA products for vLLM on a CPU.
 
-vLLM's own copy the adapter's matrices for every token, and give tokens without an adapter the last one's. These compute
-one matrix product for each run of tokens that have the same adapter, and none for tokens without: four times the tokens
-a second with the starter model and rank 16 on two cores.
+vLLM's versions copy the adapter's matrices for every token, and apply the last adapter to tokens that have none. These
+compute one matrix product per run of consecutive tokens with the same adapter, and none for tokens without one. With
+the starter model and rank 16 on two cores, that gives four times the tokens per second.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def install() -> None:
-    """Replace vLLM's products by these."""
+    """Replace vLLM's LoRA products with the ones in this module."""
     from vllm.lora.punica_wrapper import punica_cpu
 
     punica_cpu.sgmv_shrink = shrink
@@ -24,8 +24,8 @@ def shrink(
 ) -> None:
     """Compute output = scale · inputs · downᵀ: [tokens, width] to [tokens, rank]; `down` is [adapters, 1, rank, width].
 
-    `starts`, `lengths`, `adapters`: of the runs; adapter −1 is none. `rest`: the number of runs, the longest run, the
-    number of tokens, and the scale.
+    `starts`, `lengths`, `adapters`: one entry per run of tokens; adapter −1 means none. `rest`: the number of runs, the
+    longest run, the number of tokens, and the scale.
     """
     *_, scale = rest
     for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
@@ -47,7 +47,7 @@ def expand_slice(
 
 
 def _runs(starts: Tensor, lengths: Tensor, adapters: Tensor, tokens: int) -> Iterator[tuple[slice, int]]:
-    """Yield the runs of tokens with the adapter of each."""
+    """Yield each run of tokens as a slice, with its adapter."""
     if len(adapters) == 1:
         yield slice(0, tokens), int(adapters[0])
         return

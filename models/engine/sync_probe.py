@@ -12,17 +12,17 @@ from conf.storage.home import NightError
 from models.rollout import Rollout
 
 PROBE_FILE = "probe.json"
-LENGTH = 40  # tokens: enough to show a fault, few enough for some hundredths of a second
+LENGTH = 40  # tokens: enough to show a fault, few enough to take only hundredths of a second
 TEXT = (
     "A farmer has 17 sheep and buys 25 more at the market. How many sheep does she have now? She has 17 + 25 = 42 "
     "sheep. In Python: def sheep(had, bought): return had + bought"
 )
-# Nats, mean over the probe's tokens. Healthy bf16 implementations differ by 0.02 to 0.05, single tokens by up to 0.5:
-# measured with the starter model between the trainer, vLLM (with and without adapters) and transformers.
+# Nats, mean over the probe's tokens. Healthy bf16 implementations differ by 0.02 to 0.05 in the mean, and by up to 0.5
+# on single tokens (measured with the starter model: trainer, vLLM with and without adapters, and transformers).
 TOLERANCE = 0.1
 VISIBLE = 1e-3  # nats, mean: an update that moves the trainer's values by more must move the engine's too
 
-LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # of every rollout's tokens, in nats: Trainer.logprobs
+LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # per token of each rollout, in nats: Trainer.logprobs
 
 
 class SyncError(NightError):
@@ -31,19 +31,19 @@ class SyncError(NightError):
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe's token ids, and the log-probability (nats) of each but the first, given those before it."""
+    """The probe's token ids, and the log-probability (nats) of each token after the first, given those before it."""
 
     token_ids: list[int]
     logprobs: list[float]
 
     def difference(self, logprobs: Sequence[float]) -> float:
-        """Return the mean absolute difference from other log-probabilities of the same tokens, or of the first ones."""
+        """Return the mean absolute difference from log-probabilities of the same tokens, or of only the first few."""
         pairs = list(zip(self.logprobs, logprobs, strict=False))
         return sum(abs(a - b) for a, b in pairs) / len(pairs)
 
 
 def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
-    """Return the probe in a model's own tokens, with the log-probabilities that its trainer gives them."""
+    """Tokenize the probe's text for a model, and return it with the log-probabilities from the model's trainer."""
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
     completion = token_ids[1:]
     rollout = Rollout("probe", 0, 0, token_ids[:1], completion, [], [True] * len(completion), "length", "", "")
@@ -51,11 +51,11 @@ def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
 
 
 def write_probe(checkpoint: Path, probe: Probe) -> None:
-    """Write the probe into a checkpoint's folder; it is part of the digest."""
+    """Write the probe into a checkpoint's folder, as part of the checkpoint's digest."""
     (checkpoint / PROBE_FILE).write_text(json.dumps({"version": 1, **asdict(probe)}) + "\n")
 
 
 def read_probe(checkpoint: Path) -> Probe | None:
-    """Return a checkpoint's probe, None if it has none (another program wrote the checkpoint)."""
+    """Return a checkpoint's probe, or None if it has none (because another program wrote the checkpoint)."""
     content = read_json(checkpoint / PROBE_FILE)
     return content and Probe(content["token_ids"], content["logprobs"])

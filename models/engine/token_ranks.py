@@ -1,7 +1,7 @@
-"""vLLM without the rank of each token among all, which nobody here reads.
+"""Stop vLLM from computing each token's rank among all tokens, which nothing here uses.
 
-To count it, vLLM has torch compile a kernel when the engine answers for the first time: 12 s of processor time with
-g++ on a machine that was just started, 3 s on any other. Then it reads all log-probabilities of every step once more.
+To count ranks, vLLM has torch compile a kernel when the engine first answers: 12 s of processor time with g++ on a
+freshly started machine, 3 s on any other. It then reads all log-probabilities of every step a second time.
 """
 
 import torch
@@ -10,10 +10,10 @@ from vllm.v1.sample import sampler
 
 
 def leave_out() -> None:
-    """Replace the count by zeros."""
+    """Replace vLLM's rank count with zeros."""
     sampler.batched_count_greater_than = _zeros
 
 
 def _zeros(logprobs: Tensor, chosen: Tensor) -> Tensor:
-    """Return a rank for each row of log-probabilities [rows, vocabulary]; `chosen` [rows, 1] are the tokens' own."""
+    """Return rank 0 for each row of log-probabilities [rows, vocabulary]; `chosen` [rows, 1]: the sampled tokens'."""
     return torch.zeros(len(logprobs), dtype=torch.int64, device=logprobs.device)

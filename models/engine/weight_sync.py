@@ -12,15 +12,15 @@ from torch.nn.functional import one_hot
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, UnquantizedEmbeddingMethod
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 
-ADAPTER_PREFIX = "base_model.model."  # peft's, of a module's name
-COLUMNS = 8  # of each packed matrix that are read back: an update changes nearly every one
+ADAPTER_PREFIX = "base_model.model."  # peft's, on module names
+COLUMNS = 8  # read back from each packed matrix: an update changes nearly every column
 
 
 def reload(worker: Any, folder: str) -> list[str]:
-    """Load a folder's weights in place. Returns the parameters that were not filled.
+    """Load a folder's weights in place. Return the parameters that were not filled.
 
-    A parameter is filled if vLLM's loader reports its name and the files contain every tensor that it is made of: the
-    loader reports fused projections (such as queries, keys and values) after the first of their tensors.
+    A parameter counts as filled if vLLM's loader reports its name and the files contain every tensor that it is made
+    of. Both are needed: fused projections (e.g. queries, keys, values) are reported after their first tensor.
     """
     model = worker.get_model()
     parameters = [_plain(name) for name, _ in model.named_parameters()]
@@ -42,7 +42,7 @@ def reload(worker: Any, folder: str) -> list[str]:
     try:
         worker.reload_weights(weights_path=folder)
     except Exception:
-        finalize_layerwise_reload(model, worker.model_config)  # vLLM leaves the layers disassembled
+        finalize_layerwise_reload(model, worker.model_config)  # vLLM has left the layers disassembled
         raise
     finally:
         del model.load_weights
@@ -55,9 +55,9 @@ def reload(worker: Any, folder: str) -> list[str]:
 def _pack_tied_heads(model: Any) -> None:
     """Repack the weights of a head that shares the embeddings' tensor.
 
-    On a CPU a layer computes with a packed copy of its weights. A reload packs again what is in the files, but a tied
-    head is not, so vLLM leaves it at the weights that the engine was started with (limitation 2 of its
-    `model_loader/reload`). On a GPU there is no copy, and this does nothing.
+    On a CPU, a layer computes with a packed copy of its weights. A reload repacks only what is in the files. A tied
+    head is not, so vLLM would keep the weights that the engine started with (limitation 2 in its
+    `model_loader/reload`). On a GPU there is no packed copy, and this does nothing.
     """
     for module in model.modules():
         if isinstance(module, ParallelLMHead) and isinstance(module.quant_method, UnquantizedEmbeddingMethod):
@@ -65,10 +65,10 @@ def _pack_tied_heads(model: Any) -> None:
 
 
 def differing(worker: Any, folder: str) -> tuple[list[str], int]:
-    """Return the parameters whose values in memory are not those of the files, and how many were compared.
+    """Return the parameters whose values in memory differ from the files, and how many were compared.
 
-    Fused ones are split into their parts. On a CPU vLLM packs matrices and may free the originals (their shape is then
-    (0,)): of these, some columns are compared through the layer's own product.
+    A fused parameter is compared with its concatenated parts. On a CPU, vLLM packs matrices and may free the originals
+    (leaving shape (0,)); for these, some columns are compared through the layer's product.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)
@@ -90,23 +90,22 @@ def differing(worker: Any, folder: str) -> tuple[list[str], int]:
 
 
 def _holds(tensor: Tensor, expected: Tensor) -> bool:
-    """Return whether a tensor has the expected values; vLLM pads the vocabulary."""
+    """Return whether a tensor has the expected values, ignoring the rows by which vLLM pads the vocabulary."""
     return tensor[: len(expected)].equal(expected.to(device=tensor.device, dtype=tensor.dtype))
 
 
 def _packed(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the layers that compute with weights packed by vLLM on a CPU, each with the name of its parameter."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}  # a tied one has its first name
+    """Yield (parameter name, layer) for each layer that computes with weights packed by vLLM on a CPU."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}  # tied: the first name counts
     for module in model.modules():
         if hasattr(module, "cpu_linear") and id(module.weight) in names:
             yield _plain(names[id(module.weight)]), module
 
 
 def _computes(module: Any, expected: Tensor) -> bool:
-    """Return whether a layer maps unit vectors to the matrix's columns.
+    """Return whether a layer maps unit vectors to the expected matrix's columns.
 
-    The products are exact, being sums of one weight and zeros, except for subnormal numbers, which some processors
-    flush to 0.
+    Products are sums of one weight and zeros, so they are exact, except for subnormals, which some CPUs flush to 0.
     """
     dtype = module.weight.dtype
     columns = torch.linspace(0, expected.shape[1] - 1, COLUMNS).long()
@@ -116,9 +115,9 @@ def _computes(module: Any, expected: Tensor) -> bool:
 
 
 def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:
-    """Return the same as `differing` for the adapter that the engine serves.
+    """Do the same as `differing` for the adapter that the engine serves.
 
-    vLLM stores the second matrix times `scaling`. A matrix of the file that the engine has no layer for is wrong too.
+    vLLM stores the second matrix times `scaling`. A matrix in the file for which the engine has no layer is wrong too.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)
@@ -138,25 +137,25 @@ def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[st
 
 
 def _plain(name: str) -> str:
-    """Return a parameter's name without the layer that vLLM wraps around it to serve adapters."""
+    """Return a parameter's name without the wrapper layer that vLLM adds to serve adapters."""
     return name.replace(".base_layer.", ".")
 
 
 def _parts(model: Any, name: str) -> list[str]:
-    """Return a parameter's parts by their names in the files: `….qkv_proj.weight` is `….q_proj.weight` and two more."""
+    """Return the in-file names of a parameter's parts: `….qkv_proj.weight` is `….q_proj.weight` and two more."""
     *prefix, module, leaf = name.split(".")
     fused = getattr(model, "packed_modules_mapping", {})
     return [".".join([*prefix, part, leaf]) for part in fused.get(module, [module])]
 
 
 def _renamed(model: Any, names: Iterable[str]) -> list[str]:
-    """Return the names in the files as vLLM's model calls them; fused parameters are still in parts."""
+    """Translate names in the files to the names in vLLM's model; fused parameters are still in parts."""
     mapper = getattr(model, "hf_to_vllm_mapper", None)
     return list(names) if mapper is None else mapper.get_rename_mapper().apply_list(list(names))
 
 
 def _tensors(model: Any, folder: str) -> dict[str, Callable[[], Tensor]]:
-    """Return a reader for each tensor of a folder's files, by vLLM's name for it."""
+    """Return a reader for each tensor in a folder's files, keyed by vLLM's name for it."""
     readers: dict[str, Callable[[], Tensor]] = {}
     for file in sorted(Path(folder).glob("*.safetensors")):
         tensors = safe_open(file, framework="pt")

@@ -1,4 +1,4 @@
-"""The tokens between two answers of one conversation, so that what was sampled is never tokenized again."""
+"""The tokens between two answers of a conversation, so that sampled tokens are never tokenized again."""
 
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ QUESTION, ANSWER, NEXT = "question-1", "<think>\nthought-1\n</think>\n\nanswer-1
 
 
 class Bridge:
-    """Makes a user's turn into the tokens that follow an answer, up to where the next answer begins.
+    """Turns a user message into the tokens that follow an answer, up to the start of the next answer.
 
-    They are taken from the chat template once, by rendering a conversation. Raises InputError where the template does
-    not only append: one that changes earlier answers (as Qwen3's removes their thoughts) gives a model another past
-    than the one it was trained on.
+    The text around the message is taken from the chat template once, by rendering a conversation. Raises InputError if
+    the template does more than append: one that changes earlier answers (as Qwen3's does, by removing their thoughts)
+    shows the model a different past from the one it was trained on.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
@@ -39,6 +39,6 @@ class Bridge:
             )
 
     def __call__(self, text: str, *, ended: bool = True) -> list[int]:
-        """Return the token ids that follow an answer. `ended`: whether it has its end token already."""
+        """Return the token ids that follow an answer. `ended`: whether the answer already has its end token."""
         following = encode(self.tokenizer, f"{self.before}{text}{self.after}")
         return following if ended else [*answer_tokens(self.tokenizer, ""), *following]

@@ -13,17 +13,17 @@ from conf.storage.home import NightError, inside
 if TYPE_CHECKING:
     from torch import Tensor
 
-CARD = "README.md"  # people may edit it, so it is outside the digest, as are drafts and editors' copies of it
+CARD = "README.md"  # users may edit it, so the digest leaves it out, with its drafts and editors' copies
 LINEAGE = "nightschool.json"
 LEARNED = "learned.json"  # outside the digest: it says what was learned, not what the weights are
 TOKENIZER = "tokenizer.json"
 ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # of config.json
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
-DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # safetensors' names, and those of config.json
+DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # from safetensors' names to those in config.json
 
 
 class DamagedCheckpointError(NightError):
-    """A checkpoint is missing, or its content does not have the digest of its name."""
+    """A checkpoint is missing, or its content does not match the digest in its name."""
 
 
 class MergeError(NightError):
@@ -37,9 +37,9 @@ def digest_file(file: Path) -> str:
 
 
 def digest_folder(folder: Path) -> str:
-    """Return a digest over the names and contents of a folder's files: 20 hex digits.
+    """Return a digest of the names and contents of a folder's files, as 20 hex digits.
 
-    Neither the card nor the list of learned lessons is part of it.
+    The card and the list of learned lessons are left out.
     """
     digest = hashlib.sha256()
     files = (file for file in folder.rglob("*") if file.is_file() and not _is_card(file) and file.name != LEARNED)
@@ -51,37 +51,37 @@ def digest_folder(folder: Path) -> str:
 def _is_card(file: Path) -> bool:
     """Return whether a file is the card, a draft of it, or an editor's copy (`.README.md.swp`).
 
-    Never weights, whatever their name: they would be loaded.
+    A weights file never counts as a card, whatever its name, because it would be loaded.
     """
     return CARD in file.name and file.suffix not in WEIGHTS
 
 
 def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
-    """Write the digest of a checkpoint's parent and, for an adapter, of its base; both are part of its own digest."""
+    """Write the digests of a checkpoint's parent and, for an adapter, of its base. Its digest covers both."""
     lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
     (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
 
 
 def learned(checkpoint: Path) -> frozenset[str]:
-    """Return the lessons of the journal (`tasks/journal/read.py`) that a checkpoint has learned."""
+    """Return the journal's lessons (`tasks/journal/read.py`) that a checkpoint has learned."""
     return frozenset(read_json(checkpoint / LEARNED, ()))
 
 
 def write_learned(folder: Path, lessons: Iterable[str]) -> None:
-    """Write which lessons a checkpoint has learned, its parent's included."""
+    """Record which lessons a checkpoint has learned, including those of its parent."""
     if lessons := sorted(set(lessons)):
         write_atomically(folder / LEARNED, json.dumps(lessons))
 
 
 def parent_of(checkpoint: Path) -> str | None:
-    """Return the digest of the checkpoint that this one was made from; None for a first one."""
+    """Return the digest of the checkpoint that this one was made from, or None if it has no parent."""
     return read_json(checkpoint / LINEAGE, {}).get("parent")
 
 
 def base_of(checkpoint: Path) -> Path:
     """Return the full checkpoint that an adapter belongs to; a full checkpoint is its own base.
 
-    Raises DamagedCheckpointError if the base is missing, NightError if its name is not that of a checkpoint.
+    Raises DamagedCheckpointError if the base is missing, NightError if its name is not valid for a checkpoint.
     """
     name = read_json(checkpoint / LINEAGE, {}).get("base")
     base = checkpoint if name is None else inside(checkpoint.parent, name)
@@ -91,14 +91,14 @@ def base_of(checkpoint: Path) -> Path:
 
 
 def is_adapter(checkpoint: Path) -> bool:
-    """Return whether a checkpoint is an adapter of another one."""
+    """Return whether a checkpoint is an adapter rather than a full model."""
     return base_of(checkpoint) != checkpoint
 
 
 def copy_companions(checkpoint: Path, target: Path) -> None:
-    """Copy what lies beside a checkpoint's weights (configuration, tokenizer, template) into a folder.
+    """Copy the files beside a checkpoint's weights (configuration, tokenizer, template) into a folder.
 
-    Those of an adapter are its base's.
+    For an adapter, the files of its base are copied.
     """
     target.mkdir(parents=True, exist_ok=True)
     for file in base_of(checkpoint).iterdir():
@@ -108,7 +108,7 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
 
 
 def wrong_precisions(checkpoint: Path) -> list[str]:
-    """Return the tensors whose precision is not the one in config.json, as `name (precision)`."""
+    """Return the tensors whose precision differs from config.json, as `name (precision, not the stated one)`."""
     from safetensors import safe_open
 
     config = read_json(checkpoint / "config.json", {})
@@ -125,7 +125,7 @@ def wrong_precisions(checkpoint: Path) -> list[str]:
 
 
 def incompatibility(first: Path, second: Path) -> str | None:
-    """Return why two checkpoints cannot be of one student (another architecture or tokenizer), None if they can."""
+    """Return why two checkpoints cannot belong to the same student (architecture or tokenizer), or None if they can."""
     first, second = base_of(first), base_of(second)
     configs = [read_json(folder / "config.json", {}) for folder in (first, second)]
     for key in ARCHITECTURE:
@@ -137,29 +137,29 @@ def incompatibility(first: Path, second: Path) -> str | None:
 
 
 def same_weights(first: Path, second: Path) -> bool:
-    """Return whether two checkpoints hold the same tensors, whatever else they hold."""
+    """Return whether two checkpoints hold the same tensors, whatever other files they have."""
     ours, theirs = _tensors(first), _tensors(second)
     return ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
 
 
 def _tensors(checkpoint: Path) -> dict[str, "Tensor"]:
-    from safetensors.torch import load_file  # imports torch, which most who name checkpoints do without
+    from safetensors.torch import load_file  # imports torch, which most callers of this module do not need
 
     return {name: tensor for file in checkpoint.glob("*.safetensors") for name, tensor in load_file(file).items()}
 
 
 def new_draft(checkpoints: Path) -> Path:
-    """Return the folder to write a checkpoint in, before it has its digest's name; what was there is removed."""
+    """Return the folder for writing a checkpoint until its digest is known; any earlier draft is removed."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     return draft
 
 
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
-    """Move a finished folder to its digest's name in one rename. Returns the checkpoint.
+    """Rename a finished folder to its digest, in one step, and return the resulting checkpoint.
 
-    An intact checkpoint of the same content stays, with the lessons of both, and the draft is removed; a damaged one
-    is replaced. Unless `durable`, a power cut may damage it until `make_durable`.
+    If an intact checkpoint with the same content exists, it stays, with the lessons of both, and the draft is removed;
+    a damaged one is replaced. Unless `durable`, a power cut may damage it until `make_durable` is called.
     """
     target = checkpoints / digest_folder(draft)
     if is_intact(target):
@@ -181,12 +181,12 @@ def make_durable(checkpoint: Path) -> None:
 
 
 def is_intact(checkpoint: Path) -> bool:
-    """Return whether a checkpoint exists and its content has the digest of its name."""
+    """Return whether a checkpoint exists and its content matches the digest in its name."""
     return checkpoint.is_dir() and digest_folder(checkpoint) == checkpoint.name
 
 
 def verify(checkpoint: Path, remedy: str = "run the same command again") -> None:
-    """Raise DamagedCheckpointError, which names the `remedy`, unless the checkpoint is intact."""
+    """Raise DamagedCheckpointError, whose message names the `remedy`, unless the checkpoint is intact."""
     if not checkpoint.is_dir():
         raise DamagedCheckpointError(f"{checkpoint}: this checkpoint is gone; {remedy}")
     if (digest := digest_folder(checkpoint)) != checkpoint.name:

@@ -1,6 +1,6 @@
-"""The hardware this process may use: device and precision, cores and memory within its control groups' limits.
+"""The hardware this process may use: device and precision, and cores and memory within its control groups' limits.
 
-torch is imported at its first use: it takes a second or two, and many who ask for the cores do without it.
+torch is imported on first use: importing it takes a second or two, and many callers only need the cores.
 """
 
 import math
@@ -22,7 +22,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Memory:
-    """Main memory in GiB; `limit` is a container's share of it, infinite without a limit."""
+    """Main memory in GiB. `limit`: the most that a container may use, infinite if there is no limit."""
 
     total: float
     available: float
@@ -30,7 +30,7 @@ class Memory:
 
 
 def memory() -> Memory:
-    """Return the machine's memory, how much is free or can be freed, and the control group's limit."""
+    """Return the machine's total memory, how much is free or can be freed, and the control group's limit."""
     kib = {}
     for line in (PROC / "meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -38,7 +38,7 @@ def memory() -> Memory:
     limits = [int(value) for value in _settings("memory", "memory.max", "memory.limit_in_bytes") if value.isdecimal()]
     total = kib["MemTotal"] / 2**20
     limit = min(limits, default=math.inf) / GIB
-    # version 1 writes "no limit" as a number close to 2**63
+    # cgroup v1 writes "no limit" as a number close to 2**63
     return Memory(total, min(kib["MemAvailable"] / 2**20, limit), limit if limit < total else math.inf)
 
 
@@ -48,12 +48,12 @@ def cores() -> list[int]:
 
 
 def core_quota() -> float:
-    """Return how many cores' worth of time a container may use (`docker run --cpus=1.5`); infinite without a limit."""
+    """Return the CPU time that a container may use, in cores (`docker run --cpus=1.5`); infinite without a limit."""
     quotas = []
     for value in _settings("cpu", "cpu.max", "cpu.cfs_quota_us"):
         quota, _, period = value.partition(" ")
         if quota.isdecimal():
-            quotas.append(int(quota) / int(period or 100_000))  # version 1's period; nobody changes it
+            quotas.append(int(quota) / int(period or 100_000))  # cgroup v1's period; nobody changes it
     return min(quotas, default=math.inf)
 
 
@@ -64,7 +64,7 @@ def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
             continue
         root = CGROUPS / controllers if controllers else CGROUPS
         group = root / path.lstrip("/")
-        # inside a container the mounted root is the container's own group, and `path` may not be there.
+        # in a container, the mounted root is the container's group, and `path` may not exist under it
         for folder in [group, *group.parents]:
             if folder.is_relative_to(root):
                 setting = folder / (version1 if controllers else version2)
@@ -74,9 +74,9 @@ def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
 
 @cache
 def describe_device() -> str:
-    """Return the GPUs or the processor by name, the cores in use and the precision: `Intel Xeon, 2 cores, float32`.
+    """Return the GPUs, or the processor and its cores in use, with the precision: `Intel Xeon, 2 cores, float32`.
 
-    GPUs are named by nvidia-smi, because torch would allocate memory on the GPU for it.
+    GPU names come from nvidia-smi, because torch would allocate GPU memory to get them.
     """
     device = resolve_device("auto")
     name = _gpus() if device.type == "cuda" else f"{_processor()}, {len(cores())} cores"
@@ -84,7 +84,7 @@ def describe_device() -> str:
 
 
 def release_gpu_memory() -> None:
-    """Return GPU memory that no tensor uses any more to other processes, such as the engine."""
+    """Give GPU memory that no tensor uses any more back to other processes, such as the engine."""
     import torch
 
     if torch.cuda.is_initialized():
@@ -101,14 +101,14 @@ def _gpus() -> str:
 
 
 def _processor() -> str:
-    """Return the name in /proc/cpuinfo; of an Arm processor, which has none there, the numbers of maker and part."""
+    """Return the name in /proc/cpuinfo, or for an Arm processor, which has none, its implementer and part numbers."""
     lines = [line.partition(":") for line in (PROC / "cpuinfo").read_text().splitlines()]
     named = {name.strip(): value.strip() for name, _, value in reversed(lines)}
     return named.get("model name") or " ".join(named.get(name, "") for name in ("CPU implementer", "CPU part"))
 
 
 def resolve_device(setting: str) -> "torch.device":
-    """Return the device of the `device` setting: `cpu`, `cuda`, or for `auto` a GPU if there is one."""
+    """Return the device for the `device` setting: `cpu`, `cuda`, or for `auto`, a GPU if there is one."""
     import torch
 
     cuda = torch.cuda.is_available() if setting == "auto" else setting == "cuda"
@@ -116,9 +116,9 @@ def resolve_device(setting: str) -> "torch.device":
 
 
 def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
-    """Return the packed tokens of a forward pass: the `microbatch_tokens` setting, or what suits the device.
+    """Return how many packed tokens a forward pass takes: `microbatch_tokens` if set, or what suits the device.
 
-    On a CPU few enough for its caches; on a GPU many, because starting a kernel takes longer than a small one runs.
+    On a CPU, few enough to fit its caches. On a GPU, many, because small kernels take longer to launch than to run.
     """
     if setting is not None:
         return setting
@@ -132,11 +132,11 @@ def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
 def compute_dtype(device: "torch.device") -> "torch.dtype":
     """Return the precision of trainer, engine and checkpoints: bfloat16 if the device multiplies in it, else float32.
 
-    A CPU without AVX-512, AMX or Arm's equivalent multiplies bfloat16 one number at a time; float32 is many times
-    as fast there and takes twice the memory for weights.
+    A CPU without AVX-512, AMX or Arm's equivalent multiplies bfloat16 numbers one at a time. float32 is many times
+    faster there, but its weights take twice the memory.
     """
     import torch
 
-    # torch has no public name for what its own products check
+    # torch has no public name for the check that its own matrix products make
     slow = device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return torch.float32 if slow else torch.bfloat16

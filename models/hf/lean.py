@@ -1,4 +1,4 @@
-"""Import transformers without scikit-learn and Triton: 0.17 GB and a second less in each process.
+"""Import transformers without scikit-learn and Triton, which saves 0.17 GB and a second in each process.
 
 Only assisted generation and torch's compiler would use them. Import this module before transformers' models.
 """
@@ -10,7 +10,7 @@ import torch
 USED_BY_OTHERS_ONLY = ("sklearn",) if torch.version.cuda else ("sklearn", "triton")
 
 _absent = [package for package in USED_BY_OTHERS_ONLY if package not in sys.modules]
-sys.modules.update(dict.fromkeys(_absent))  # pyright: ignore  # None: not to be found, for now
+sys.modules.update(dict.fromkeys(_absent))  # pyright: ignore  # None: cannot be imported, for now
 try:
     import transformers.models.auto.modeling_auto  # noqa: F401
 finally:

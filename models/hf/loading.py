@@ -1,6 +1,6 @@
-"""Load models and tokenizers as Hugging Face folders, and turn conversations into tokens.
+"""Load models and tokenizers from Hugging Face folders, and turn conversations into tokens.
 
-The night's own process needs tokenizers only. What models need is imported with the first one: it takes 6 s.
+The night's main process needs only tokenizers. What models need takes 6 s to import, so the first model imports it.
 """
 
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-ALIGNMENT = 64  # bytes, torch's own
-# Letters, digits, spaces, line breaks, symbols and scripts, which different tokenizers split differently.
+ALIGNMENT = 64  # bytes, as torch allocates
+# Letters, digits, spaces, line breaks, symbols and scripts that different tokenizers split differently.
 PROBE_TEXT = "The 3 answers:  1,234.5 − 67 = “1167.5”\n\n\tdef f(x):\n\t\treturn x**2  # größer, 学校, школа, 🌒 <b>"
 # For base models without a chat template: one turn per line, each after its speaker's name.
 PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] | capitalize }}: {{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}Assistant:{% endif %}"
 )
-GENERIC = "TokenizersBackend"  # a tokenizer that is what its tokenizer.json says
+GENERIC = "TokenizersBackend"  # a tokenizer that its tokenizer.json defines completely
 
 
 def load_model(
     checkpoint: Path, dtype: "torch.dtype", device: "torch.device", trust_remote_code: bool = False
 ) -> "PreTrainedModel":
-    """Load the causal language model of a local folder, with lean layers (see `models/packing/fused_layers.py`).
+    """Load a local folder's causal language model, with lean layers (see `models/packing/fused_layers.py`).
 
-    An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other files
-    can run code.
+    An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other
+    formats can run code.
     """
     from models.hf.lean import AutoModelForCausalLM
     from models.packing.fused_layers import make_lean
@@ -46,7 +46,7 @@ def load_model(
         use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
-    for parameter in model.parameters():  # mapped from the file, at any address, and the address decides the rounding
+    for parameter in model.parameters():  # mapped from the file at any address, and alignment affects rounding
         if parameter.data_ptr() % ALIGNMENT:
             parameter.data = parameter.data.clone()
     if is_adapter(checkpoint):
@@ -58,9 +58,9 @@ def load_model(
 
 
 def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
-    """Raise ValueError unless a local folder's configuration is of a causal language model that can be loaded.
+    """Raise ValueError unless a local folder's configuration describes a causal language model that can be loaded.
 
-    And whatever transformers raises where it cannot read it, or does not know the architecture.
+    Passes on transformers' error if it cannot read the configuration or does not know the architecture.
     """
     from models.hf.lean import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -72,7 +72,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 @cache
 def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
-    """Load the tokenizer of a local folder (of an adapter: its base's), with its chat template or the plain one."""
+    """Load a local folder's tokenizer (for an adapter, its base's), with its chat template or else the plain one."""
     folder = base_of(checkpoint)
     options: dict[str, Any] = {"local_files_only": True}
     loader: Any
@@ -89,23 +89,23 @@ def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTra
 
 
 def _is_generic(folder: Path) -> bool:
-    """Return whether a folder's tokenizer is certainly a generic one, as of a Llama that transformers 5 has written.
+    """Return whether a folder's tokenizer is certainly a generic one, like that of a Llama saved by transformers 5.
 
-    Then transformers need not look for its class, for which it would import all that models need.
+    If it is, transformers need not look up its class, for which it would import everything that models need.
     """
     try:
         config, tokenizer = (read_json(folder / f"{name}.json", {}) for name in ("config", "tokenizer_config"))
-    except ValueError:  # whoever loads it will say what is wrong
+    except ValueError:  # loading it will report what is wrong
         return False
     named = config.get("model_type"), tokenizer.get("tokenizer_class")
     return named == ("llama", GENERIC) and "auto_map" not in tokenizer
 
 
 def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bool = False) -> None:
-    """Raise InputError, naming the configuration `key`, unless the other model reads the student's tokens alike.
+    """Raise InputError, naming the configuration `key`, unless the other model's tokenizer works like the student's.
 
-    Vocabulary, ids, end token and splitting must agree. Equal vocabularies are not enough: the same pieces can be put
-    together differently.
+    Vocabulary, ids, end token and splitting must agree. Equal vocabularies are not enough: the same text can still be
+    split into different tokens.
     """
     first, second = (load_tokenizer(folder, trust_remote_code) for folder in (student, other))
     difference = None
@@ -129,7 +129,7 @@ def prompt_tokens(
     *,
     answering: bool = True,
 ) -> list[int]:
-    """Return the token ids of a conversation up to where the assistant's answer begins; or, if not, up to its end."""
+    """Return a conversation's token ids, ending with the header of the assistant's answer if `answering`."""
     return encode(tokenizer, rendered_prompt(tokenizer, messages, student, answering=answering))
 
 
@@ -140,7 +140,7 @@ def rendered_prompt(
     *,
     answering: bool = True,
 ) -> str:
-    """Return the text of a conversation by the chat template, up to where `prompt_tokens` says."""
+    """Return a conversation's text as the chat template renders it. `answering`: as in `prompt_tokens`."""
     system = [{"role": "system", "content": student.system}] if student.system is not None else []
     arguments: dict[str, Any] = dict(student.template_arguments)
     rendered: Any = tokenizer.apply_chat_template(
@@ -156,5 +156,5 @@ def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str) -> list[int
 
 
 def encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:
-    """Return the token ids of a text as it stands."""
+    """Return the token ids of a text, without adding special tokens."""
     return tokenizer.encode(text, add_special_tokens=False)

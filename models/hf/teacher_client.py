@@ -1,7 +1,7 @@
-"""Ask a teacher behind an OpenAI-compatible endpoint, within a budget, and nothing twice.
+"""Ask a teacher behind an OpenAI-compatible endpoint, within a budget, and never the same question twice.
 
-A server that is down, slow, refuses or talks HTML costs answers and never raises. Its error messages are not repeated
-anywhere: such messages may quote the key.
+If the server is down, slow, refuses or returns HTML, answers are missing, but nothing is raised. Its error messages are
+not repeated anywhere, because they may quote the API key.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from conf.storage.durable import make_folder, read_json, write_atomically
 TEACHER_KEY, JUDGE_KEY = "NIGHTSCHOOL_TEACHER_KEY", "NIGHTSCHOOL_JUDGE_KEY"  # environment variables
 CONCURRENT_REQUESTS = 4
 TIMEOUT = 60.0  # seconds for one attempt at one answer
-RETRIES = 2  # further attempts at an answer
-MAX_FAILURES = 3  # in a row, after which the teacher is left alone
-TEMPERATURE = 0.7  # of all answers to a question but the first, which is greedy
-FATAL = (401, 403, 404)  # one such HTTP status is enough to stop
+RETRIES = 2  # further attempts per answer
+MAX_FAILURES = 3  # in a row, after which no more questions are asked
+TEMPERATURE = 0.7  # of each answer to a question except the first, which is greedy
+FATAL = (401, 403, 404)  # HTTP statuses, any one of which is enough to stop
 
 
 class NoAnswerError(Exception):
-    """The teacher gave no answer; says why, without the server's own words. Where `fatal`, it is asked no more."""
+    """The teacher gave no answer. The message does not quote the server. If `fatal`, no more questions are asked."""
 
     def __init__(self, reason: str, *, fatal: bool = False) -> None:
         super().__init__(reason)
@@ -38,20 +38,20 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A conversation, by role and content of its turns, to answer for the `number`th time (from 0)."""
+    """A conversation, as role and content of each turn, to be answered for the `number`th time (from 0)."""
 
     messages: Sequence[dict[str, str]]
     number: int = 0
 
     @property
     def temperature(self) -> float:
-        """0 for the first answer, the teacher's best; the others are sampled."""
+        """0 for the first answer, the teacher's best; later answers are sampled."""
         return TEMPERATURE if self.number else 0.0
 
 
 @dataclass
 class Replies:
-    """An answer, or None, for each question; why some have none; the tokens spent on these questions."""
+    """An answer or None for each question, why answers are missing, and the tokens spent on these questions."""
 
     answers: list[str | None]
     asked: int = 0
@@ -69,18 +69,18 @@ def ask(
     night: str = "",
     key: str = TEACHER_KEY,
 ) -> Replies:
-    """Ask the questions in order, a few at once, until the budget is spent, the time is over or the teacher fails.
+    """Ask the questions in order, a few at a time, until the budget is spent, time is up or the teacher fails.
 
-    `until`: the latest end, in seconds since the epoch. `cache`: a folder with earlier answers, named by the SHA-256 of
-    everything that makes the question, and with the tokens that each `night` has spent: its limits hold for all its
-    calls together, also after a kill. Requests under way when a limit is reached are still answered and counted.
-    `key`: the environment variable of its key.
+    `until`: the deadline, in seconds since the epoch. `cache`: a folder with earlier answers, each named by the SHA-256
+    of everything that defines its question. It also records the tokens that each `night` has spent, so the token budget
+    covers all of a night's calls, even after a kill. Requests in flight when the token budget runs out are still
+    answered and counted. `key`: the environment variable that holds the API key.
     """
     return asyncio.run(_Client(config, cache, night).ask(questions, until, os.environ.get(key) or "none"))
 
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
-    """Return whether another night has an answer to this question in the cache."""
+    """Return whether the cache holds another night's answer to this question."""
     answer = read_json(_answer_file(question, config, cache))
     return answer is not None and answer["night"] != night
 
@@ -89,13 +89,13 @@ class _Client:
     def __init__(self, config: EndpointConfig, cache: Path, night: str) -> None:
         self.config, self.cache, self.night = config, cache, night
         self.spent_file = cache / f"{night}.spent"
-        self.spent: list[int] = read_json(self.spent_file, [0, 0])  # tokens of prompts and of answers, by all calls
+        self.spent: list[int] = read_json(self.spent_file, [0, 0])  # prompt and answer tokens, over all calls
         self.replies = Replies([])
         self.failures = 0  # in a row
 
     async def ask(self, questions: Sequence[Question], until: float, key: str) -> Replies:
-        """Ask. The library wants a `key`, also for a server that needs none."""
-        from openai import AsyncOpenAI  # takes a second to import, and most nights ask nobody
+        """Ask the questions. The openai library requires a `key`, even for a server that needs none."""
+        from openai import AsyncOpenAI  # takes a second to import, and most nights ask no teacher
 
         self.replies = replies = Replies([None] * len(questions))
         config, before, slots = self.config, sum(self.spent), asyncio.Semaphore(CONCURRENT_REQUESTS)
@@ -137,10 +137,10 @@ class _Client:
             write_atomically(file, json.dumps(kept))
 
     async def _request(self, question: Question, client: Any) -> str:
-        """Return the server's answer. Raises NoAnswerError, whatever happened."""
+        """Return the server's answer. Raises NoAnswerError for any failure."""
         import openai
 
-        # the library's timeout is for each read: a server that sends a byte now and then would never reach it
+        # the library's timeout applies to each read: a server that sends a byte now and then would never reach it
         try:
             async with asyncio.timeout(TIMEOUT * (1 + RETRIES)):
                 reply = await client.chat.completions.create(
@@ -155,7 +155,7 @@ class _Client:
             raise NoAnswerError("no connection", fatal=True) from None
         except openai.APIStatusError as error:
             raise NoAnswerError(f"HTTP {error.status_code}", fatal=error.status_code in FATAL) from None
-        except Exception as error:  # whatever a server that does not speak the protocol makes the library raise
+        except Exception as error:  # the library may raise anything if the server does not speak the protocol
             raise NoAnswerError(f"no chat completion ({type(error).__name__})") from None
         self._count(reply, question)
         try:
@@ -167,7 +167,7 @@ class _Client:
         return text.encode("utf-8", "replace").decode()
 
     def _count(self, reply: Any, question: Question) -> None:
-        """Add what the reply says it used to the night's tokens; where it does not say, as many as it can be."""
+        """Add the tokens that the reply reports to the night's total, or an upper bound if it reports none."""
         usage = getattr(reply, "usage", None)
         used: list[Any] = [getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion")]
         if not all(isinstance(tokens, int) and tokens >= 0 for tokens in used):

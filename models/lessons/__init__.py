@@ -1,1 +1,1 @@
-"""The losses and data of supervised lessons and preferences."""
+"""Losses and data for supervised and preference lessons."""

@@ -1,4 +1,4 @@
-"""The day copy: the champion with an adapter that each lesson moves by a chosen effect, within limits."""
+"""The day copy: the champion plus an adapter that each lesson moves by a chosen amount, within limits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ from models.hf.loading import load_model
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
 
-SEED = 0  # of the adapter's initial values
-HALVINGS = 3  # before a lesson is refused
-ALIKE = 0.1  # a measured change so near the intended one, relative to it, is taken
-CORRECTIONS = 2  # of the length of a step, so that the measured change is the intended one
-FARTHEST = 4.0  # times that a correction lengthens or shortens a step at most
+SEED = 0  # for the adapter's initial values
+HALVINGS = 3  # of a step before its lesson is refused
+ALIKE = 0.1  # largest accepted relative error of the measured change against the intended one
+CORRECTIONS = 2  # at most, of a step's length, to bring the measured change to the intended one
+FARTHEST = 4.0  # largest factor by which a correction lengthens or shortens a step
 TOO_MUCH = "it would have changed the model too much by day; the night may learn it"
-NOTHING = 1e-12  # a gradient's squared norm below which nothing can be learned
+NOTHING = 1e-12  # squared gradient norm below which nothing can be learned
 
 Adapter = dict[str, Tensor]
-Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor an answer
+Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor per answer
 
-# From an answer's log-probabilities by the day copy and by the champion, nats, one tensor [T] an answer each: what each
-# token's log-probability counts in the change that is wanted, and which share of a whole step is wanted, 0 to 1.
+# Maps the answers' log-probabilities by the day copy and by the champion (nats, one tensor [T] per answer) to each
+# token's weight in the intended change of log-probability, and to the share of a full step to take, from 0 to 1.
 Credit = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Tensor], float]]
 
 
 @dataclass
 class _View:
-    """What a prompt's answers are before a lesson: `now` by the copy, `champion` [T] by the champion, each token's.
+    """A prompt's answers before a lesson: `now` by the copy, and token log-probabilities [T] by the `champion`.
 
-    `gradients`: of each answer's log-probability with respect to the adapter, as far as they were computed.
+    `gradients`: of each answer's log-probability with respect to the adapter, for the answers computed so far.
     """
 
     prompt: list[int]
@@ -46,15 +46,15 @@ class _View:
 
 
 class DayCopy:
-    """A champion and an adapter, both in fp32. On a CPU the same lessons in the same order give the same bits.
+    """The champion plus an adapter, both in fp32. On a CPU, the same lessons in the same order give the same bits.
 
-    In bf16 a lesson's effect would be lost in rounding: a whole answer's log-probability is off by some 0.3 nats.
+    In bf16, a lesson's effect would be lost in rounding: the log-probability of a whole answer is off by some 0.3 nats.
     """
 
     def __init__(
         self, champion: Path, config: TeachConfig, anchors: Sequence[Example] = (), trust_remote_code: bool = False
     ) -> None:
-        """`anchors`: prompts and answers, as token ids, on which the distance from the champion is measured."""
+        """Load the champion. `anchors`: (prompt, answer) token ids on which the distance from it is measured."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
         with torch.random.fork_rng():
@@ -73,7 +73,7 @@ class DayCopy:
 
     @torch.no_grad()
     def restore(self, snapshot: Adapter) -> None:
-        """Go back to a copy of the adapter."""
+        """Restore the adapter from a snapshot."""
         self._view = None
         for name, parameter in self.adapter.items():
             parameter.copy_(snapshot[name])
@@ -85,15 +85,15 @@ class DayCopy:
 
     @torch.no_grad()
     def day_kl(self) -> float:
-        """Return the mean KL(champion ‖ copy) over the anchors' tokens, nats; 0 without anchors."""
+        """Return the mean KL(champion ‖ copy) over the anchors' tokens, in nats; 0 without anchors."""
         if not self._anchors:
             return 0.0
         return _kl(self._at_anchors, self._forward(self._anchors))
 
     def prepare(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
-        """Compute a part of what a lesson about these answers needs, before it is known. Return whether more is left.
+        """Compute part of what a lesson on these answers will need, before it is known. Return whether more is left.
 
-        It takes a second or so, for which a lesson need not wait then. What a lesson does is the same without it.
+        Each call takes a second or so off the lesson, and does not change its result.
         """
         known, view = self._view, self._viewed(prompt, answers)
         missing = next((number for number in range(len(answers)) if number not in view.gradients), None)
@@ -104,9 +104,9 @@ class DayCopy:
     def step(self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit) -> LessonOutcome:
         """Move the adapter along the gradient of Σ credit × log-probability until the change is the intended one.
 
-        The first length of the step is the intended change over the gradient's squared norm, which is right to first
-        order; what is measured after it corrects the length. A step that exceeds one of the KL limits is halved up to
-        three times, and then taken back.
+        The first step length is the intended change divided by the squared gradient norm, which is right to first
+        order. The length is then corrected by the measured change. A step that exceeds a KL limit is halved up to three
+        times; if it still exceeds one, it is undone.
         """
         before, view = self.snapshot(), self._viewed(prompt, answers)
         weights, share, gradient = self._credited(view, credit)
@@ -137,7 +137,7 @@ class DayCopy:
     def literal_step(
         self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit, rate: float
     ) -> LessonOutcome:
-        """Move the adapter by rate × the gradient of Σ credit × log-probability, whatever comes of it."""
+        """Move the adapter by rate × the gradient of Σ credit × log-probability, with no limits or corrections."""
         before, view = self.snapshot(), self._viewed(prompt, answers)
         weights, _, gradient = self._credited(view, credit)
         change, new = self._try(before, gradient, rate, view, weights)
@@ -146,7 +146,7 @@ class DayCopy:
 
     @torch.no_grad()
     def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
-        """Return what these answers are before a lesson, as it was prepared, or compute it."""
+        """Return the state of these answers before a lesson, computing it unless it was prepared."""
         wanted = [*prompt], [[*answer] for answer in answers]
         if self._view is None or (self._view.prompt, self._view.answers) != wanted:
             with lora.disabled(self.model):
@@ -171,7 +171,7 @@ class DayCopy:
         return weights, share, total
 
     def _gradient(self, view: _View, number: int, weight: Tensor | None) -> Adapter:
-        """Return the gradient of an answer's log-probability, or of Σ weight × that of its tokens."""
+        """Return the gradient of an answer's log-probability, or of Σ weight × log-probability over its tokens."""
         answer = view.answers[number]
         (distributions,) = self._forward([(view.prompt, answer)])
         (logprobs,) = _tokens([distributions], [answer])
@@ -182,7 +182,7 @@ class DayCopy:
     def _try(
         self, before: Adapter, gradient: Adapter, length: float, view: _View, weights: Sequence[Tensor]
     ) -> tuple[float, Distributions]:
-        """Set the adapter to `before` + length × gradient. Return the change, and the distributions after it."""
+        """Set the adapter to `before` + length × gradient. Return the measured change and the new distributions."""
         self._view = None
         for name, parameter in self.adapter.items():
             parameter.copy_(before[name] + length * gradient[name])
@@ -192,7 +192,7 @@ class DayCopy:
 
     @torch.no_grad()
     def _distributions(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> Distributions:
-        """Return all log-probabilities at the tokens of each answer to a prompt, which is computed once."""
+        """Return all log-probabilities at the tokens of each answer. The prompt is computed only once."""
         asked = self.model(input_ids=torch.tensor([[*prompt]], device=self.device), use_cache=True, logits_to_keep=1)
         if (longest := max(map(len, answers))) == 1:
             logits = asked.logits.expand(len(answers), 1, -1)
@@ -208,7 +208,7 @@ class DayCopy:
     def _forward(self, examples: Sequence[Example]) -> Distributions:
         """Return all log-probabilities at the answers' tokens.
 
-        Shorter examples are padded at their ends, which no earlier token sees.
+        Shorter examples are padded at the end, which no earlier token sees.
         """
         if not examples:
             return []

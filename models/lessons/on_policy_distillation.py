@@ -1,7 +1,7 @@
 """On-policy distillation: the student samples, and a teacher scores each token's log-probability.
 
-Agarwal et al. 2023, "On-policy distillation of language models" (arXiv 2306.13649); Thinking Machines Lab 2025,
-"On-Policy Distillation", whose recipe this is: the negative reverse KL as each token's advantage, with discount 0.
+Agarwal et al. 2023, "On-policy distillation of language models" (arXiv 2306.13649). The recipe is that of Thinking
+Machines Lab 2025, "On-Policy Distillation": each token's advantage is the negative reverse KL, with discount 0.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from models.rollout import Rollout
 def token_advantages(policy: Sequence[float], teacher: Sequence[float]) -> list[float]:
     """Return log p(x) − log π(x) for each token x of a completion: π the student, p the teacher, clamped to ±20 nats.
 
-    Its mean over tokens that π sampled is −KL(π‖p), and its policy gradient is −∇KL(π‖p) at each position:
-    E[A ∇log π] = −Σ π (log π − log p) ∇log π, and the missing term Σ π ∇log π is 0. NaN stays NaN.
+    The mean over tokens sampled from π is −KL(π‖p), and the policy gradient is −∇KL(π‖p) at each position: E[A ∇log π]
+    = −Σ π (log π − log p) ∇log π, and the missing term Σ π ∇log π is 0. NaN stays NaN.
     """
     difference = torch.tensor(teacher, dtype=torch.float64) - torch.tensor(policy, dtype=torch.float64)
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).tolist()
@@ -28,9 +28,9 @@ def token_advantages(policy: Sequence[float], teacher: Sequence[float]) -> list[
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
     """Return the teacher's log-probability of every token of every rollout, in nats; packed if possible.
 
-    `teacher`: the folder of a model with the rollouts' tokenizer (see `check_tokenizers`).
+    `teacher`: the folder of a model that has the same tokenizer as the rollouts (see `check_tokenizers`).
     """
-    from models.hf.loading import load_model  # with transformers' models, which the night's own process does not need
+    from models.hf.loading import load_model  # imports transformers' models, not needed by the night's main process
     from models.packing.batches import rollout_logprobs
     from models.packing.self_check import choose_packing
 

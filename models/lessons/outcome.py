@@ -1,17 +1,17 @@
-"""What became of a lesson by day: for the learner, the page, MLflow and the terminal alike."""
+"""The outcome of a daytime lesson, in one form for the learner, the page, MLflow and the terminal."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class LessonOutcome:
-    """What became of a lesson. One that is not `learned` left the day copy as it was; `why`, in a sentence.
+    """The outcome of a lesson. If it was not `learned`, the day copy is unchanged, and `why` gives the reason.
 
-    `intended_nats`, `change_nats`: Σ over the answers' tokens of credit × change of log-probability. `kl`: KL
-    divergence of the copy before from the copy after, mean over the tokens of the answers shown, nats. `day_kl`: of the
-    champion from the copy, over the tokens of everyday answers. `halvings`: of the step. `guessed`, of a pick: whether
-    the copy before it preferred the chosen answer; None if it preferred none. `seconds` that it took, where they were
-    measured. Figures are None where the lesson was not tried.
+    `intended_nats`, `change_nats`: Σ over the answers' tokens of credit × change in log-probability, as intended and as
+    measured. `kl`: KL(copy before ‖ copy after), mean over the tokens of the answers shown, in nats. `day_kl`:
+    KL(champion ‖ copy), mean over the tokens of everyday answers. `halvings`: of the step. `guessed`, for a pick:
+    whether the copy already preferred the chosen answer; None if it had no preference. `seconds`: the duration, if
+    measured. Metrics are None if the lesson was not tried.
     """
 
     learned: bool = False

@@ -1,4 +1,4 @@
-"""The steps of a lesson: which examples each takes, and how many fit into the lesson's share of the night's hours."""
+"""The steps of a lesson: which examples each step takes, and how many fit into the lesson's share of the night."""
 
 import json
 import math
@@ -13,33 +13,33 @@ from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.storage.durable import read_json, write_atomically
 
 T = TypeVar("T")
-TIMED = 2  # steps before the number is fixed; a lesson has at least so many
-MOST_STEPS = 48  # a night, of one of the owner's channels: what has no room tonight is taught tomorrow
+TIMED = 2  # steps taken before the number is fixed; also the minimum
+MOST_STEPS = 48  # per night and feedback channel: what does not fit tonight is taught tomorrow
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A lesson's share of the night's hours, and the file that keeps its number of steps.
+    """A lesson's share of the night's time, and the file that records its number of steps.
 
-    `seconds`: of all steps together, without the loading of the weights and the writing of the checkpoint. `file`:
-    outside of the stage's folder, which an attempt after an interruption empties.
+    `seconds`: for all steps together, excluding loading the weights and writing the checkpoint. `file`: lies outside
+    the stage's folder, which is emptied when an interrupted stage is retried.
     """
 
     seconds: float
     file: Path
 
     def left(self, started: float) -> "Pace":
-        """Return the share that is left for the steps of a lesson that `started` then (`time.perf_counter`)."""
+        """Return what is left of the share for a lesson that began at `started` (`time.perf_counter`)."""
         return replace(self, seconds=max(0.0, self.seconds - (time.perf_counter() - started)))
 
     def share(self, of: int, name: str) -> "Pace":
-        """Return an even share for one of so many lessons that take turns, with a file of its own."""
+        """Return an equal share, with a separate file, for one of the `of` lessons that take turns."""
         return replace(self, seconds=self.seconds / of, file=self.file.with_suffix("") / f"{name}.json")
 
 
 @dataclass(frozen=True)
 class FixedSteps:
-    """The number of steps that a lesson takes, of how many that were planned, and the seconds of one."""
+    """The number of steps that a lesson takes, the number planned, and the seconds per step."""
 
     planned: int
     steps: int
@@ -47,16 +47,16 @@ class FixedSteps:
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """The numbers as a sentence for the report."""
         return f"{self.steps} of {self.planned} steps: this machine needs {self.seconds_a_step:.1f} s a step"
 
 
 def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
-    """Fix a lesson's number of steps and write it down, unless its file has it already.
+    """Fix a lesson's number of steps and record it in the pace's file, unless the file already has it for this plan.
 
-    The number is that of the planned steps that fit into the lesson's share of the hours, and at least the two that
-    are taken by then. `seconds_a_step`: of the second step alone, because the first one also allocates memory and
-    prepares the products of each shape.
+    The number is how many of the planned steps fit into the lesson's share of time, and at least the two already taken.
+    `seconds_a_step`: measured on the second step alone, because the first also allocates memory and prepares the matrix
+    products for each shape.
     """
     if (known := read_steps(pace.file)) is not None and known.planned == planned:
         return known
@@ -68,15 +68,15 @@ def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
 
 
 def read_steps(file: Path) -> FixedSteps | None:
-    """Return what `fix_steps` wrote; None where there is nothing yet."""
+    """Return what `fix_steps` wrote, or None if it has not written anything yet."""
     noted = read_json(file)
     return noted and FixedSteps(**noted)
 
 
 def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]:
-    """Yield as many of the planned `steps` as the pace allows: the number (from 0), how many there will be, the step.
+    """Yield as many of the planned `steps` as the pace allows, each as (number from 0, total number of steps, step).
 
-    How many is known from the third one on; until then it is the planned number.
+    The total is final from the third step on; until then it is the planned number.
     """
     most, began = len(steps), time.perf_counter()
     for number, step in enumerate(steps):
@@ -89,10 +89,10 @@ def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]
 
 
 def plan_steps(examples: int, config: DistillConfig | LessonConfig, seed: int) -> list[list[int]]:
-    """Return the examples of each planned step, by their numbers: shuffled, all before any comes again.
+    """Return the example indices of each planned step, shuffled so that all examples come before any repeats.
 
-    Feedback comes once an epoch. Worked solutions come at most `max_epochs` times, so few of them give fewer steps.
-    Steps differ by at most one example in size.
+    Feedback examples come once per epoch. Worked solutions come at most `max_epochs` times, so few of them give fewer
+    steps. Step sizes differ by at most one example.
     """
     if not examples:
         return []
@@ -111,5 +111,5 @@ def _plan_epochs(examples: int, config: LessonConfig, seed: int) -> list[list[in
 
 
 def came(examples: int, config: DistillConfig | LessonConfig, seed: int, steps: int) -> set[int]:
-    """Return the numbers of the examples that come in a lesson's first `steps` steps."""
+    """Return the indices of the examples that a lesson's first `steps` steps use."""
     return {number for batch in plan_steps(examples, config, seed)[:steps] for number in batch}

@@ -1,4 +1,4 @@
-"""Feedback as token ids: picks, rated answers and examples; how much a pick counts, and what is held out."""
+"""Feedback as token ids: picks, rated answers and examples; also a pick's weight, and what is held out."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Example = tuple[list[int], list[int]]  # a prompt and the answer to learn
-EpisodeExample = tuple[list[int], list[int], list[bool]]  # also which of an episode's tokens the teacher wrote
+EpisodeExample = tuple[list[int], list[int], list[bool]]  # plus a mask of the tokens that the teacher wrote
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class RatedAnswer:
 class Pick:
     """A prompt, the answers that were shown (end tokens included), and the index of the chosen one.
 
-    `weight`: how much it counts in a fit, relative to the others.
+    `weight`: how much the pick counts in a fit, relative to other picks.
     """
 
     prompt: tuple[int, ...]
@@ -38,24 +38,24 @@ class Pick:
 
 
 def age_weight(nights: float, half_life: float) -> float:
-    """Return ½^(nights ÷ half_life): 1 for tonight's picks, half of it every `half_life` nights."""
+    """Return ½^(nights ÷ half_life): 1 for tonight's picks, halved every `half_life` nights."""
     return 0.5 ** (max(0.0, nights) / half_life)
 
 
 def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
     """Return whether a conversation is held out for evaluation; true for about a `share` of all conversations.
 
-    A hash of its opening decides, so a whole conversation is on the same side, every night.
+    A hash of its opening decides, so that a whole conversation stays on the same side every night.
     """
     digest = hashlib.sha256(opening(messages).encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64 < share
 
 
 def opening(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the owner's first turn as text: what all prompts of a conversation have in common.
+    """Return the owner's first turn as text, which all prompts of a conversation have in common.
 
-    Later prompts contain earlier answers, also the chosen one, so they must be on the same side. The system text is
-    left out: it may contain the date, and the same question would be on both sides.
+    Later prompts contain earlier answers, including the chosen one, so they must be on the same side. The system text
+    is left out: it may contain the date, which would put the same question on both sides.
     """
     turns = [[str(message["role"]), str(message["content"])] for message in messages]
     return json.dumps([turn for turn in turns if turn[0] == "user"][:1] or turns)

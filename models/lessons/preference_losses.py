@@ -15,8 +15,8 @@ def dpo_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the mean over pairs of −log σ(β(log π/π_ref(chosen) − log π/π_ref(rejected))), and metrics.
 
-    DPO, arXiv 2305.18290, equation 7. All four are sums over an answer's tokens, in nats. The metrics: `margin`, the
-    mean of what is inside the σ, and `accuracy`, the share of pairs in which it is above 0.
+    DPO, arXiv 2305.18290, equation 7. All four inputs are log-probabilities summed over an answer's tokens, in nats.
+    Metrics: `margin`, the mean of the σ's argument, and `accuracy`, the share of pairs in which it is above 0.
     """
     margin = beta * ((chosen - reference_chosen) - (rejected - reference_rejected))
     values = margin.detach()
@@ -33,9 +33,9 @@ def kto_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the mean over answers of 1 − v, and metrics (KTO, arXiv 2402.01306, equations 7 and 8, with λ = 1).
 
-    v = σ(β(r − z)) for a desirable answer, σ(β(z − r)) for another, with r = log π/π_ref of the whole answer, and
-    z = `kl`, which has no gradient (see `kto_kl`). The metrics: `kl`, and the mean of β r over the `desirable` and
-    over the `undesirable` answers, if there are any.
+    v = σ(β(r − z)) for a desirable answer and σ(β(z − r)) for an undesirable one, with r = log π/π_ref of the whole
+    answer, and z = `kl`, which has no gradient (see `kto_kl`). Metrics: `kl`, and the mean of β r over the `desirable`
+    and over the `undesirable` answers, if there are any.
     """
     ratio, kl = policy - reference, kl.detach()
     side = torch.where(desirable, 1.0, -1.0)
@@ -47,6 +47,6 @@ def kto_loss(
 def kto_kl(policy: Float[Tensor, "pairs"], reference: Float[Tensor, "pairs"]) -> Tensor:
     """Return KTO's reference point: the mean of log π/π_ref over prompts with other prompts' answers, at least 0.
 
-    A biased but cheap estimate of KL(π‖π_ref) (arXiv 2402.01306, section 4.1). 0 if there is no pair.
+    A biased but cheap estimate of KL(π‖π_ref) (arXiv 2402.01306, section 4.1). 0 if there are no pairs.
     """
     return (policy - reference).mean().clamp(min=0.0) if len(policy) else policy.new_zeros(())

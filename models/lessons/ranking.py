@@ -1,4 +1,4 @@
-"""How well rewards rank the answers that the owner was shown: accuracy, and bias towards length."""
+"""How well rewards rank the answers that the owner was shown: accuracy, and length bias."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Rewards = Sequence[Sequence[float]]  # for each pick, one per answer
 
 @dataclass(frozen=True)
 class Interval:
-    """A share of `n` picks, with its 95 % interval."""
+    """A share of `n` picks, with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -24,10 +24,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ranking:
-    """How well rewards predict picks: how often the chosen answer has the highest reward, and whether by its length.
+    """How well rewards predict picks: how often the chosen answer has the highest reward, and the role of length.
 
-    The accuracy's interval is the exact one, because it decides whether the rewards may serve. `length`: see
-    `by_length`.
+    The accuracy's interval is exact, because it decides whether the rewards may be used. `chance`: the accuracy of
+    random guessing. `length`: see `by_length`.
     """
 
     accuracy: Interval
@@ -36,9 +36,9 @@ class Ranking:
 
     @property
     def refusal(self) -> str | None:
-        """Why such rewards may not serve, as half a sentence; None if they may.
+        """Why these rewards may not be used, as half a sentence; None if they may.
 
-        Uninformative rewards pass with a probability of at most 2.5 %, however few the picks are.
+        Uninformative rewards pass with a probability of at most 2.5 %, however few picks there are.
         """
         accuracy = self.accuracy
         if accuracy.low > self.chance:
@@ -50,9 +50,9 @@ class Ranking:
 
 
 def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
-    """Evaluate rewards on picks; without picks the accuracy is 0, with the interval [0, 1].
+    """Evaluate rewards on picks. Without picks, the accuracy is 0, with the interval [0, 1].
 
-    A pick with a reward that is not finite counts as one with equal rewards.
+    A pick with any non-finite reward counts as if its rewards were all equal.
     """
     rewards = [row if all(map(math.isfinite, row)) else [0.0] * len(row) for row in rewards]
     right = [hit(row, pick.chosen) for row, pick in zip(rewards, picks, strict=True)]
@@ -61,15 +61,15 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
-    """Return 1 if the chosen value is the highest, 1/k if k values share that, else 0."""
+    """Return 1 if the chosen value is the only highest one, 1/k if it is one of k that tie, else 0."""
     top = max(values)
     return (values[chosen] == top) / sum(value == top for value in values)
 
 
 def exact_interval(successes: float, n: int) -> Interval:
-    """Return the exact 95 % interval of a proportion (Clopper and Pearson 1934).
+    """Return the exact 95 % confidence interval of a proportion (Clopper and Pearson 1934).
 
-    It misses the proportion in at most 2.5 % of all cases on either side, at every n. Ties make `successes` fractional.
+    On each side, it misses the true value in at most 2.5 % of cases, at every n. Ties make `successes` fractional.
     """
     if n == 0:
         return Interval(0.0, 0.0, 1.0, 0)
@@ -79,10 +79,10 @@ def exact_interval(successes: float, n: int) -> Interval:
 
 
 def by_length(rewards: Rewards, picks: Sequence[Pick]) -> dict[str, float]:
-    """Return whether the rewards follow length; without picks all shares are 0.
+    """Return metrics of how far the rewards follow length; without picks, they are all 0.
 
-    `longest_alone`, `shortest_alone`: how often the longest (shortest) answer, or a random one of several as long, is
-    the chosen one. `longest_top`: how often the longest has the highest reward.
+    `longest_alone`, `shortest_alone`: how often the longest (shortest) answer is the chosen one; a tie counts as a
+    random pick among the tied. `longest_top`: how often the longest answer has the highest reward.
     """
     longest = [hit(pick.lengths, pick.chosen) for pick in picks]
     shortest = [hit([-length for length in pick.lengths], pick.chosen) for pick in picks]

@@ -35,16 +35,15 @@ def fit(
     *,
     continues: bool = False,
 ) -> tuple[RewardModel, list[dict[str, float]]]:
-    """Fit a reward model to picks, from a checkpoint's backbone. Returns it with the metrics of every step.
+    """Fit a reward model to picks, from a checkpoint's backbone. Return it with the metrics of every step.
 
-    Takes `config.epochs` passes over the picks. `continues`: `start` is a reward model, which knows most of the picks
-    already, so one pass is enough. The word embeddings are frozen: a few hundred picks have nothing to
-    teach most of them. With `trainer.lora`, only adapters (without dropout, at ten times the rate) and the head are
-    trained.
+    Makes `config.epochs` passes over the picks. `continues`: `start` is a reward model that already knows most of the
+    picks, so one pass is enough. The word embeddings are frozen, because a few hundred picks have nothing to teach most
+    of them. With `trainer.lora`, only the head and adapters (no dropout, ten times the learning rate) are trained.
     """
     model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):
-        torch.manual_seed(seed)  # the adapters' first weights
+        torch.manual_seed(seed)  # for the adapters' initial weights
         if trainer.lora is not None:
             lora.attach(model.model, trainer.lora.model_copy(update={"dropout": 0.0}))
     transformer: Any = model.model
@@ -66,10 +65,10 @@ def fit(
 def _step(
     model: RewardModel, optimizers: Sequence[MasterWeights], picks: Sequence[Pick], batch: Sequence[int]
 ) -> dict[str, float]:
-    mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all may be too old to count
+    mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all picks may be too old to count
     groups = [answer_group(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
     tokens = tokens_per_pass(model.config.microbatch_tokens, model.device)
-    budget = max(tokens, *(group.tokens for group in groups))  # no pick may be cut
+    budget = max(tokens, *(group.tokens for group in groups))  # so that no pick is split
     total = 0.0
     for microbatch in split(groups, budget):
         packed = pack(microbatch, model.device)

@@ -1,6 +1,6 @@
-"""The steps of a lesson: supervised (distillation, imitation) and from preferences (KTO, DPO).
+"""The training steps of lessons: supervised (distillation, imitation) and preference-based (KTO, DPO).
 
-Each function yields a step's metrics as soon as the step is taken.
+Each lesson's function yields a step's metrics as soon as the step is taken.
 """
 
 from collections import defaultdict
@@ -20,10 +20,10 @@ from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
 from models.packing.packing import Group, Pack
 from models.trainer import Trainer
 
-BETA = 0.1  # of KTO and DPO; smaller: the policy may move further from the reference
+BETA = 0.1  # of KTO and DPO; a smaller value lets the policy move further from the reference
 T = TypeVar("T")
 Metrics = dict[str, float]
-# A step's loss: whole answers' log-probabilities, in nats, in the order of their rows → (loss, metrics)
+# A step's loss: log-probabilities of whole answers (nats, in row order) → (loss, metrics)
 AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
 
 
@@ -36,10 +36,10 @@ def distill(
 ) -> Iterator[Metrics]:
     """Take up to `config.steps` supervised steps on the shuffled examples (see `plan_steps`).
 
-    Up to four repetitions of a text teach about as much as new text, further ones less and less (Muennighoff et al.
-    2023, arXiv:2305.16264). `pace`: fixes the number of steps after the second one; until then the rate falls as if all
-    were taken, so that a lesson that begins again with the number known comes to the same bits. Raises ValueError if
-    there are steps but no examples.
+    Up to four repetitions of a text teach about as much as new text; further ones teach less and less (Muennighoff et
+    al. 2023, arXiv:2305.16264). `pace` fixes the number of steps after the second one. Until then, the rate decays as
+    if all were taken, so that a restarted lesson, which knows the number, gives the same bits. Raises ValueError if
+    `config.steps` is not 0 but there are no examples.
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
@@ -52,7 +52,7 @@ def distill(
 def imitation(
     trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
-    """Take supervised steps: cross-entropy in the mean over a step's answer tokens."""
+    """Take supervised steps: mean cross-entropy over a step's answer tokens."""
     for step, _, batch in paced(batches(examples, config, seed), pace):
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
@@ -62,8 +62,8 @@ def kto(
 ) -> Iterator[Metrics]:
     """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
-    The KL term is estimated within the step, from each prompt with the answer of the example before it. A step of one
-    example has no such pair, and its KL term is 0.
+    The KL term is estimated within the step, by pairing each prompt with the answer of the example before it. A step
+    with one example has no such pair, so its KL term is 0.
     """
     steps = []
     for batch in batches(examples, config, seed):
@@ -86,7 +86,7 @@ def kto(
 def dpo(
     trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
-    """Take DPO steps (see `dpo_loss`): the chosen answer against each of the others."""
+    """Take DPO steps (see `dpo_loss`), pairing the chosen answer with each of the others."""
     steps = []
     for batch in batches(picks, config, seed):
         groups = answer_groups([(pick.prompt, pick.answers) for pick in batch])
@@ -105,18 +105,18 @@ def dpo(
 def _dpo_of_pairs(
     policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], beta: float
 ) -> tuple[Tensor, Metrics]:
-    """Return `dpo_loss` of log-probabilities [answers]; `pairs`: the rows of the chosen and of a rejected answer."""
+    """Return `dpo_loss` of log-probabilities [answers]. `pairs`: the rows of the chosen and a rejected answer."""
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     return dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
 
 
 def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss) -> Metrics:
-    """Take one optimizer step on a loss that joins whole answers, however these are cut into microbatches.
+    """Take one optimizer step on a loss that couples whole answers, however they are split into microbatches.
 
-    Two passes, as in GradCache (arXiv 2101.06983, section 3.2): first the answers' log-probabilities without a
-    gradient, the loss, and its derivative by each of them; then the microbatches with the sum of derivative times
-    log-probability, whose gradient is the loss's by the chain rule. Neither pass has dropout, as in TRL: the
-    derivatives would be those of another policy.
+    There are two passes, as in GradCache (arXiv 2101.06983, section 3.2). The first computes the answers'
+    log-probabilities without gradients, the loss, and its derivative with respect to each. The second runs the
+    microbatches on the sum of derivative × log-probability, whose gradient is the loss's by the chain rule. Neither
+    uses dropout, as in TRL: with it, the derivatives would be those of a different policy.
     """
     policy = answer_logprobs(trainer, groups).requires_grad_()
     total, metrics = loss(policy)
@@ -132,17 +132,17 @@ def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss
 
 
 def answer_logprobs(trainer: Trainer, groups: Sequence[Group]) -> Float[Tensor, "answers"]:
-    """Return log π of every whole answer, in nats, in the order of the rows; no training."""
+    """Return log π of each whole answer, in nats, in the order of the rows, without gradients."""
     logprobs = trainer.completion_logprobs(groups)
     return torch.tensor([float(logprobs[row].sum()) for row in sorted(logprobs)], device=trainer.device)
 
 
 def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[Group]:
-    """Return prompts with their answers, as token ids, as groups; the answers' rows are numbered from 0."""
+    """Return prompts and their answers (token ids) as groups, with the answers' rows numbered from 0."""
     rows = count()
     return [Group(prompt, shown, [next(rows) for _ in shown]) for prompt, shown in answers]
 
 
 def batches(lines: Sequence[T], config: DistillConfig | LessonConfig, seed: int) -> list[list[T]]:
-    """Return the lines of each step (see `plan_steps`)."""
+    """Return the examples of each step (see `plan_steps`)."""
     return [[lines[number] for number in step] for step in plan_steps(len(lines), config, seed)]

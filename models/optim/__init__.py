@@ -1,1 +1,1 @@
-"""Master weights, optimizer state, random state."""
+"""Master weights, optimizer state and random state."""

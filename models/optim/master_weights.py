@@ -1,4 +1,4 @@
-"""fp32 master weights and AdamW behind a model that computes in bf16."""
+"""fp32 master weights and AdamW for a model that computes in bf16."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -11,18 +11,18 @@ from torch.optim.adamw import adamw
 from conf.schema import OptimizerConfig
 from models.optim.trainer_state import StateError
 
-BETAS, EPSILON = (0.9, 0.95), 1e-8  # AdamW's
+BETAS, EPSILON = (0.9, 0.95), 1e-8  # of AdamW
 MAX_GRAD_NORM = 1.0
-PART = {"cpu": 2**18, "cuda": 2**24}  # elements updated at a time; on a CPU few enough for its cache
-HALF = 2**15  # half of a bf16's last place, in the bits of an fp32
+PART = {"cpu": 2**18, "cuda": 2**24}  # elements updated at a time; on a CPU, few enough to fit in cache
+HALF = 2**15  # half a unit in a bf16's last place, as an offset to an fp32's bits
 
 
 class MasterWeights:
-    """Accumulates the gradients of a step's microbatches and takes the optimizer step, both in fp32.
+    """Accumulates gradients over a step's microbatches and takes the optimizer step, both in fp32.
 
-    The master weight of a bf16 parameter is the parameter and a remainder of 16 bits, which together are the fp32
-    number: half the memory of a separate copy. An fp32 parameter is its own master. After each backward pass a
-    parameter's gradient is added to the fp32 sum and freed, so the model never holds more than one at a time.
+    A bf16 parameter plus a 16-bit remainder encodes its fp32 master weight, which takes half the memory of a separate
+    fp32 copy. An fp32 parameter is its own master weight. As soon as the backward pass has computed a parameter's
+    gradient, it is added to an fp32 sum and freed, so the model never holds more than one gradient at a time.
     """
 
     def __init__(self, model: torch.nn.Module, config: OptimizerConfig) -> None:
@@ -43,14 +43,14 @@ class MasterWeights:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next step: linear warm-up, then constant; times `rate_factor`, which a schedule sets."""
+        """The next step's learning rate: linear warm-up, then constant, times `rate_factor` (set by a schedule)."""
         warmup = min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
         return self.config.learning_rate * self.rate_factor * warmup
 
     def step(self) -> float:
         """Take one AdamW step on the accumulated gradients, reset them to zero, and return their norm.
 
-        If the norm is not finite, no step is taken: weights, moments and step count stay as they were.
+        If the norm is not finite, no step is taken: weights, moments and step count stay unchanged.
         """
         norm = float(torch.nn.utils.get_total_norm(self.gradients.values()))
         if math.isfinite(norm):
@@ -87,9 +87,9 @@ class MasterWeights:
     def round_stochastically(self, generator: torch.Generator) -> None:
         """Round the master weights to bf16 stochastically (Gupta et al. 2015, arXiv:1502.02551); drop the remainders.
 
-        A step at a low rate moves most weights by less than half of their last place, and rounding to nearest would
-        undo it; stochastic rounding keeps it in expectation. A weight that no step has moved stays as it is. Each call
-        needs a differently seeded `generator` (on the weights' device): otherwise a weight always rounds the same way.
+        At a low rate, a step moves most weights by less than half a unit in the last place. Rounding to nearest would
+        undo it; stochastic rounding preserves it in expectation. Weights that no step has moved stay unchanged. Seed
+        `generator` (on the weights' device) differently for each call, or a weight will always round the same way.
         """
         for name, remainder in self.remainders.items():
             parameter = self.trained[name].detach()
@@ -100,7 +100,7 @@ class MasterWeights:
 
     @torch.no_grad()
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep a share of what was learned since the weights were those `before`: θ ← θ₀ + share · (θ − θ₀)."""
+        """Keep only a share of the change since the weights were `before`: θ ← θ₀ + share · (θ − θ₀)."""
         for name, trained in self.trained.items():
             parameter, remainder = trained.detach(), self.remainders.get(name)
             master = parameter if remainder is None else join_bits(parameter, remainder)
@@ -109,7 +109,7 @@ class MasterWeights:
                 split_bits(master, parameter, remainder)
 
     def _parts(self, name: str) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]]:
-        """Yield views of equal parts of a parameter, its remainder (None for fp32), gradient and moments."""
+        """Yield matching chunks (flat views) of a parameter, its remainder (None for fp32), gradient and moments."""
         whole = [self.trained[name], self.gradients[name], self.exp_avg[name], self.exp_avg_sq[name]]
         size = PART[self.trained[name].device.type]
         parameters, *others = [tensor.detach().view(-1).split(size) for tensor in whole]
@@ -118,19 +118,19 @@ class MasterWeights:
         yield from zip(parameters, remainders, *others, strict=True)
 
     def discard(self) -> None:
-        """Drop the accumulated gradients of a step that is not taken."""
+        """Reset the accumulated gradients to zero without taking a step."""
         torch._foreach_zero_(list(self.gradients.values()))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the optimizer's state by kind and name: `weight/…`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
+        """Return the optimizer state by kind and name: `weight/…`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
         kinds = {"weight": self.trained, "remainder": self.remainders} | moments
         return {f"{kind}/{name}": tensor.detach() for kind, named in kinds.items() for name, tensor in named.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], step: int) -> None:
-        """Continue, bit for bit, from what `tensors` returned after `step` steps.
+        """Restore, bit for bit, the state that `tensors` returned after `step` steps.
 
-        Raises StateError if those are tensors of other weights.
+        Raises StateError if the names, shapes or dtypes do not match the current weights.
         """
         current = self.tensors()
         if {k: (x.shape, x.dtype) for k, x in tensors.items()} != {k: (x.shape, x.dtype) for k, x in current.items()}:
@@ -147,9 +147,9 @@ def join_bits(rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) ->
 
 
 def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> Float[Tensor, "..."]:
-    """Round each fp32 number up or down to a bf16 at random, so that the expectation is the number itself.
+    """Round each fp32 number up or down to bf16 at random, so that the expected result is the number itself.
 
-    A number that is a bf16 stays what it is. `generator` is on the numbers' device.
+    A number that bf16 represents exactly stays unchanged. `generator` must be on the same device as the numbers.
     """
     bits = exact.view(torch.int32)
     drawn = torch.randint(0, 2 * HALF, bits.shape, generator=generator, dtype=torch.int32, device=bits.device)
@@ -157,10 +157,10 @@ def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> 
 
 
 def split_bits(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> None:
-    """Write the nearest bf16 (halves away from zero) to `rounded` and the rest of the bits to `remainder`.
+    """Write the nearest bf16 (ties away from zero) to `rounded` and the remaining bits to `remainder`.
 
-    As an integer, an fp32's bits are those of the bf16 times 2¹⁶ plus a signed 16-bit remainder: nothing is lost, and
-    `join_bits` is the exact inverse.
+    Read as integers, the fp32's bits equal the bf16's bits times 2¹⁶ plus a signed 16-bit remainder. So nothing is
+    lost, and `join_bits` is the exact inverse.
     """
     bits = master.view(torch.int32)
     upper = bits.add(HALF).bitwise_right_shift_(16)

@@ -1,4 +1,4 @@
-"""A trainer's own random numbers: separate from the rest of the process, and part of its saved state."""
+"""A trainer's random number generators, separate from the rest of the process and part of the trainer's saved state."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class RandomState:
-    """The states of torch's generators for one trainer: the CPU's, and on a GPU that device's too."""
+    """The states of torch's random generators for one trainer: the CPU's and, if it trains on a GPU, that GPU's."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._gpus = [device] if device.type == "cuda" else []
@@ -18,9 +18,9 @@ class RandomState:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Make torch draw this trainer's numbers; afterwards the process's generators are as they were before.
+        """Make torch use this trainer's generators inside the block, then restore the process's generators.
 
-        If the block raises, the trainer's state does not advance: a retry draws the same numbers.
+        If the block raises, the trainer's state does not advance, so a retry draws the same numbers.
         """
         with torch.random.fork_rng(self._gpus, device_type="cuda"):
             torch.set_rng_state(self._states["cpu"])
@@ -30,11 +30,11 @@ class RandomState:
             self._states = self._current()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the generators' states as bytes, by device."""
+        """Return the generators' states as byte tensors, by device."""
         return dict(self._states)
 
     def restore(self, states: Mapping[str, Tensor]) -> None:
-        """Continue from what `tensors` returned. A device without a state there keeps its seed's."""
+        """Restore the states that `tensors` returned. A device that is not among them keeps its current state."""
         self._states |= {device: states[device].clone() for device in self._states if device in states}
 
     def _current(self) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""A trainer's state on disk: its tensors, and a note with their digest, written last."""
+"""A trainer's state on disk: a file of tensors, and a JSON note with that file's digest, which is written last."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TENSORS, NOTE = "optimizer.safetensors", "state.json"
 VERSION = 3
-RANDOM = "random/"  # prefix of a generator's name among the tensors
+RANDOM = "random/"  # prefix of the random generators' names among the tensors
 
 
 class StateError(NightError):
@@ -24,11 +24,11 @@ class StateError(NightError):
 
 @dataclass(frozen=True)
 class TrainerState:
-    """Everything that a trainer continues from.
+    """Everything a trainer needs to resume.
 
-    `weights`: master weights and optimizer state, by kind and name; `random`: the random generators' states, by device;
-    `step`: optimizer steps taken; `non_finite`: how many steps in a row, up to now, had no finite gradient;
-    `checkpoint`: the digest of the checkpoint with the same weights.
+    `weights`: master weights and optimizer state, by kind and name. `random`: the random generators' states, by device.
+    `step`: optimizer steps taken. `non_finite`: number of steps in a row, up to now, without a finite gradient.
+    `checkpoint`: digest of the checkpoint with the same weights.
     """
 
     weights: Mapping[str, "Tensor"]
@@ -39,9 +39,9 @@ class TrainerState:
 
 
 def write_state(folder: Path, state: TrainerState) -> None:
-    """Write a state into a folder, the note last: tensors without a matching note do not count.
+    """Write a trainer state to a folder, the note last: tensors without a matching note do not count.
 
-    Raises DiskFullError if there is no room for it.
+    Raises DiskFullError if the disk has no room for it.
     """
     from safetensors.torch import save_file  # imports torch
 
@@ -62,10 +62,10 @@ def write_state(folder: Path, state: TrainerState) -> None:
 
 
 def read_state(folder: Path, checkpoint: str | None = None) -> TrainerState:
-    """Read what `write_state` wrote.
+    """Read the trainer state that `write_state` wrote.
 
-    Raises StateError, in one line, if the state is missing or damaged, or does not belong to `checkpoint` (a digest;
-    None: any).
+    Raises StateError, with a one-line message, if the state is missing or damaged, or does not belong to `checkpoint`
+    (a digest; None accepts any checkpoint).
     """
     from safetensors.torch import load_file
 

@@ -1,1 +1,1 @@
-"""Batches without padding, and attention over them."""
+"""Padding-free batches, and attention over them."""

@@ -1,8 +1,8 @@
-"""Causal attention over packed groups: a token sees what its sequence follows, and its sequence up to itself.
+"""Causal attention over packed groups: a token sees its sequence's prefix, and its own sequence up to itself.
 
-Registered with transformers under the name `packed_groups`. On the CPU it is matrix products with a custom backward
-pass: torch's fused kernel is several times slower there on short completions, and autograd would keep every score and
-scatter every gradient. The products run over tables of equally long rows (see `models/packing/layout.py`).
+Registered with transformers as `packed_groups`. On a CPU, it uses matrix products with a custom backward pass, because
+torch's fused kernel is several times slower there on short completions, and autograd would keep every score and scatter
+every gradient. The products run over tables whose rows have equal length (see `models/packing/layout.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ from transformers import AttentionInterface
 from models.packing.layout import Layout, Table
 
 ATTENTION = "packed_groups"
-BLOCK = 64  # tokens of a row that attend at once, so that keys after them can be skipped
-KEPT = 512  # rows of up to so many tokens keep their attention weights for the backward pass
+BLOCK = 64  # tokens of a row that attend together, so that later keys can be skipped
+KEPT = 512  # rows of up to this many tokens keep their attention weights for the backward pass
 
 
 def packed_attention(
@@ -36,10 +36,10 @@ def packed_attention(
     s_aux: Tensor | None = None,
     **_: object,
 ) -> tuple[Float[Tensor, "1 tokens heads width"], None]:
-    """Return softmax(query · keyᵀ · scale) · value for each token over what it may see, in `query`'s precision.
+    """Return softmax(query · keyᵀ · scale) · value for each token over the keys it may see, in `query`'s precision.
 
-    Each key/value head serves its share of the query heads. `layout` is a keyword of the model's forward call. Raises
-    ValueError for unsupported kinds of attention.
+    Each key/value head serves an equal share of the query heads. Pass `layout` as a keyword of the model's forward
+    call. Raises ValueError for attention with softcapping or sinks.
     """
     del module, attention_mask
     if softcap is not None or s_aux is not None:
@@ -52,15 +52,15 @@ def packed_attention(
 
 
 class _PackedAttention(torch.autograd.Function):
-    """Keeps queries, keys and values, and the attention weights of rows of up to KEPT tokens; those of longer rows,
-    which would be most of the memory, are computed again in the backward pass.
+    """Packed attention with a custom backward pass. Saves queries, keys, values, and the attention weights of rows of
+    up to KEPT tokens. Weights of longer rows would take most of the memory, so the backward pass recomputes them.
     """
 
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None
     ) -> Tensor:
-        """Return the attention of query, key and value [tokens, heads, width], in the query's shape."""
+        """Return the attention output for query, key and value [tokens, heads, width], in the query's shape."""
         ctx.layout, ctx.scale, ctx.window = layout, scale, window
         out, kept = torch.empty(query.shape, dtype=query.dtype), []
         for number, (table, keys, values) in enumerate(_tables(layout, key, value)):
@@ -76,11 +76,11 @@ class _PackedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of query, key and value, each in its own shape."""
+        """Return the gradients of query, key and value, each in the shape of its input."""
         query, key, value, *kept = ctx.saved_tensors
         layout, scale, window, kv_heads = ctx.layout, ctx.scale, ctx.window, key.shape[1]
         found = [torch.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]
-        from_below: list[Tensor | None] = [None, None]  # what a table's keys and values get from the rows that follow
+        from_below: list[Tensor | None] = [None, None]  # key and value gradients from the tables below
         for number, (table, keys, values) in reversed([*enumerate(_tables(layout, key, value))]):
             own, above = table.rows(query), table.rows(gradients[0])
             if not table.full:
@@ -105,7 +105,7 @@ class _PackedAttention(torch.autograd.Function):
 
 
 def _tables(layout: Layout, key: Tensor, value: Tensor) -> Iterator[tuple[Table, Tensor, Tensor]]:
-    """Yield each table with the keys and values of its rows, after those that they follow, head by head."""
+    """Yield each table with its rows' keys and values, prefixes included; rows and heads share the first dimension."""
     keys = values = None
     for table in layout.tables:
         keys, values = _after(keys, key, table), _after(values, value, table)
@@ -117,7 +117,7 @@ def _after(
     packed: Float[Tensor, "tokens kv_heads width"],
     table: Table,
 ) -> Float[Tensor, "rows kv_heads keys width"]:
-    """Return a table's rows, each after what its owner has."""
+    """Return the keys or values of a table's rows, each preceded by those of its owner."""
     own = table.rows(packed).transpose(1, 2)
     if before is None:
         return own.contiguous()
@@ -126,7 +126,7 @@ def _after(
 
 
 def _blocks(longest: int, keys: int) -> list[tuple[slice, int]]:
-    """Return parts of a table's columns, each with how many of its `keys` its last column may see."""
+    """Return blocks of a table's columns, each with the number of `keys` that the block's last column may see."""
     ends = [min(start + BLOCK, longest) for start in range(0, longest, BLOCK)]
     return [(slice(start, end), keys - longest + end) for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -143,7 +143,7 @@ def _unfold(
     rows: Float[Tensor, "rows columns heads width"],
     kv_heads: int,
 ) -> None:
-    """Write the inverse of `_folded` into `rows`."""
+    """Undo `_folded`, writing the result to `rows`."""
     part = rows.unflatten(2, (kv_heads, -1))
     part.copy_(folded.unflatten(0, (-1, kv_heads)).unflatten(2, (-1, rows.shape[1])).permute(0, 3, 1, 2, 4))
 
@@ -156,9 +156,9 @@ def _shares(
     columns: slice,
     window: int | None,
 ) -> Float[Tensor, "rows_kv_heads share_columns keys"]:
-    """Return each token's attention weights: 0 for keys that it may not see. `number`: of its table."""
+    """Return each token's attention weights, 0 for keys that it may not see. `number` is the table's index."""
     place = (number, columns.start, window, keys.shape, queries.shape, queries.dtype)
-    if place not in layout.biases:  # the same in every layer of a model
+    if place not in layout.biases:  # shared by all layers of a model
         layout.biases[place] = _bias(queries, layout, number, columns, window)
     return torch.baddbmm(layout.biases[place], queries, keys.transpose(1, 2)).softmax(dim=-1)
 
@@ -166,7 +166,7 @@ def _shares(
 def _bias(
     queries: Tensor, layout: Layout, number: int, columns: slice, window: int | None
 ) -> Float[Tensor, "share_columns keys"] | Float[Tensor, "rows_kv_heads share_columns keys"]:
-    """Return 0 where a token may see a key, else −inf; one for all rows if what they follow is equally long."""
+    """Return 0 for keys that a token may see and −inf for others; one bias for all rows if no prefix is padded."""
     seen = _visible(layout, number, columns, window)
     bias = torch.zeros(seen.shape, dtype=queries.dtype).masked_fill_(~seen, float("-inf"))
     share = queries.shape[1] // bias.shape[1]
@@ -178,10 +178,10 @@ def _bias(
 def _visible(
     layout: Layout, number: int, columns: slice, window: int | None
 ) -> Bool[Tensor, "rows columns keys"] | Bool[Tensor, "1 columns keys"]:
-    """Return which keys a token may see: those that its row follows, and its row's up to itself; at most `window`."""
+    """Return which keys a token may see: its row's prefix, and its row up to itself; at most the latest `window`."""
     known = _known(layout.tables[: number + 1])
     own = torch.arange(columns.stop, device=known.device).expand(len(known), -1)
-    # places count from the row's own first token, without what pads the rows before it
+    # positions are relative to the row's first token; padding in earlier tables does not count
     before = known.cumsum(dim=1) - 1 - known.sum(dim=1, keepdim=True)
     distances = own[:, columns, None] - torch.cat([before, own], dim=1)[:, None]
     seen = (distances >= 0) & torch.cat([known, own >= 0], dim=1)[:, None]
@@ -189,7 +189,7 @@ def _visible(
 
 
 def _known(tables: Sequence[Table]) -> Bool[Tensor, "rows earlier"] | Bool[Tensor, "1 earlier"]:
-    """Return which keys before the last table's rows are not padding; one row for all if none is."""
+    """Return which keys before the last table's rows are not padding; a single row for all if there is no padding."""
     known = tables[0].valid[:, :0]
     for above, table in pairwise(tables):
         assert table.owners is not None
@@ -203,7 +203,7 @@ def _collect(
     table: Table,
     before: int,
 ) -> Float[Tensor, "before_kv_heads earlier width"] | None:
-    """Write the gradients of a table's own keys or values. Return the sums of the others' for the `before` owners."""
+    """Write a table's own key or value gradients to `whole`; return its prefixes', summed for `before` owners."""
     rows = d_rows.unflatten(0, (-1, whole.shape[1]))
     earlier = rows.shape[2] - table.places.shape[1]
     whole[table.start : table.start + table.tokens] = table.tokens_of(rows[:, :, earlier:].transpose(1, 2))
@@ -216,16 +216,16 @@ def _collect(
 def _summed(
     rows: Float[Tensor, "rows *shape"], owners: Int[Tensor, "rows"], count: int
 ) -> Float[Tensor, "count *shape"]:
-    """Return the sum of the rows of each of `count` owners, as one product: its order is always the same."""
+    """Sum the rows of each of `count` owners, as one matrix product so that the summation order is always the same."""
     members = one_hot(owners, count).T.to(rows.dtype)
     return (members @ rows.flatten(1)).unflatten(1, rows.shape[1:])
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None) -> Tensor:
-    """Return the same through torch's fused kernels and autograd, for a GPU.
+    """Return the same attention output, computed on a GPU by torch's fused kernels and autograd.
 
-    The first table is plainly causal, which needs no mask: what pads it on the right is seen by padding only. With a
-    mask, torch has no fused kernel for grouped key/value heads, so these are repeated.
+    The first table is plainly causal and needs no mask, because only padding sees the padding on its right. With a
+    mask, torch has no fused kernel for grouped key/value heads, so these heads are repeated.
     """
     share = query.shape[1] // key.shape[1]
     parts: list[Tensor] = []
@@ -249,7 +249,7 @@ def _rows_after(
     packed: Float[Tensor, "tokens kv_heads width"],
     table: Table,
 ) -> Float[Tensor, "rows keys kv_heads width"]:
-    """Return a table's rows, each after what its owner has, differentiable."""
+    """Return the keys or values of a table's rows, each preceded by those of its owner; differentiable."""
     own: Tensor = _Rows.apply(packed, table)  # pyright: ignore[reportAssignmentType]
     if before is None:
         return own
@@ -257,7 +257,7 @@ def _rows_after(
 
 
 class _Rows(torch.autograd.Function):
-    """`Table.rows`, whose gradient is `Table.tokens_of`: autograd's own would be added up atomically, in any order."""
+    """`Table.rows`, with `Table.tokens_of` as its gradient: autograd would sum gradients atomically, in any order."""
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, table: Table) -> Tensor:
@@ -272,7 +272,7 @@ class _Rows(torch.autograd.Function):
 
 
 class _Owned(torch.autograd.Function):
-    """What each row follows, whose gradient is the sum over the rows that follow it."""
+    """Gathers each row's owner; an owner's gradient is the sum over its rows."""
 
     @staticmethod
     def forward(ctx: Any, before: Tensor, owners: Tensor) -> Tensor:

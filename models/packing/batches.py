@@ -15,9 +15,9 @@ from models.rollout import Rollout
 
 
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
-    """Return these rows of the rollouts by problem and group, in the order of each group's first row.
+    """Group these rows of the rollouts by problem and group number, in the order of each group's first row.
 
-    Only the tokens that the policy wrote are predicted: a row's values are of these.
+    Only the tokens that the policy wrote are predicted, so a row has values for these tokens only.
     """
     members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in rows:
@@ -34,16 +34,16 @@ def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
 
 
 def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B T"]:
-    """Return a value for each of the pack's predicted tokens as one row per completion, padded with 0."""
+    """Convert values of the pack's predicted tokens to one row per completion, padded with 0."""
     return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
 
 
 def rollout_logprobs(
     model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int
 ) -> list[list[float]]:
-    """Return the log-probability of every token of every rollout, in nats; `budget`: tokens per microbatch.
+    """Return the log-probabilities of each rollout's tokens, in nats. `budget` is the number of tokens per microbatch.
 
-    Of an episode of several turns, of every token that the policy wrote.
+    For an episode of several turns, these are the tokens that the policy wrote.
     """
     groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if any(rollout.loss_mask)])
     found = logprobs_by_row(model, logprobs, groups, budget)
@@ -54,7 +54,7 @@ def rollout_logprobs(
 def logprobs_by_row(
     model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
 ) -> dict[int, Float[Tensor, "T"]]:
-    """Return the log-probabilities of each row's tokens, in nats, without gradient; `budget`: tokens per microbatch."""
+    """Return each row's log-probabilities of predicted tokens (nats, no gradient); `budget`: tokens per microbatch."""
     found: dict[int, Tensor] = {}
     for batch in split(groups, budget):
         packed = pack(batch, model.device)

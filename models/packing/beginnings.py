@@ -1,15 +1,15 @@
-"""What prompts begin with alike: an instruction before the question, or the header of a chat template."""
+"""Find prefixes that prompts share, such as an instruction before the question or the header of a chat template."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-FEWEST = 8  # tokens of a beginning that is worth a row of its own in the attention
+FEWEST = 8  # tokens in the shortest prefix that is worth a separate row in the attention
 
 
 @dataclass(frozen=True)
 class _Family:
-    """Prompts, by their places in the sorted order, and how many tokens they share."""
+    """Prompts that share a prefix: their indices in sorted order, and the prefix's length in tokens."""
 
     members: list[int]
     tokens: int
@@ -20,10 +20,10 @@ class _Family:
 
 
 def shared_beginnings(prompts: Sequence[Sequence[int]]) -> list[int]:
-    """Return how many of its first tokens each prompt (token ids) shares with others; never all of them.
+    """Return the length of the prefix that each prompt (token ids) shares with others; never the whole prompt.
 
-    A prompt shares one beginning, with all that have it: a long one with few others or a short one with many, so that
-    few tokens would be left if all prompts were in one pack.
+    A prompt belongs to at most one family of prompts with a common prefix: a long prefix shared with few prompts or a
+    short one shared with many. The choice keeps the number of tokens small if all prompts are in one pack.
     """
     order = sorted(range(len(prompts)), key=lambda row: [*prompts[row]])
     common = [_common(prompts[one], prompts[other]) for one, other in pairwise(order)]
@@ -35,16 +35,16 @@ def shared_beginnings(prompts: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two prompts begin with alike, without the last token of either."""
+    """Return the length of two prompts' common prefix in tokens, not counting the last token of either."""
     most = min(len(one), len(other)) - 1
     return next((place for place in range(most) if one[place] != other[place]), most)
 
 
 def _families(common: Sequence[int], first: int, last: int) -> tuple[list[_Family], list[int]]:
-    """Return the families of the sorted prompts from `first` to `last`, and the prompts that are in none.
+    """Return the families among the sorted prompts from `first` to `last`, and the prompts in no family.
 
-    `common[i]`: what prompts i and i + 1 share. What all of them share makes a family of those that have no longer
-    beginning in common with others, or too few others to be worth one.
+    `common[i]` is the number of tokens that prompts i and i + 1 share. The prefix common to all these prompts makes a
+    family of those that share no longer prefix, or share one with too few prompts to be worth a family.
     """
     if first == last:
         return [], [first]

@@ -1,8 +1,8 @@
-"""RMSNorm and gated feed-forward layers with custom backward passes, which keep less memory than autograd.
+"""RMSNorm and gated feed-forward layers with custom backward passes, which use less memory than autograd.
 
 RMSNorm in transformers keeps three copies of its input for the backward pass, two of them in fp32; a gated feed-forward
-layer keeps gate, activated gate, factor and their product. Here the first keeps its input and one number per row, the
-second gate and factor.
+layer keeps the gate, the activated gate, the factor and their product. Here, RMSNorm keeps its input and one number per
+row; a gated feed-forward layer keeps the gate and the factor.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ Forward = Callable[[Tensor], Tensor]
 
 
 def make_lean(model: PreTrainedModel) -> None:
-    """Replace the forward passes of the model's RMSNorms and gated feed-forward layers by those below, in place.
+    """Replace the forward passes of the model's RMSNorms and gated feed-forward layers with those below, in place.
 
-    Only classes that compute the same are changed: their own forward pass is compared on random input first.
+    A class is changed only if the new forward pass gives the same result as the original on random input.
     """
     compared: dict[type, bool] = {}
     for module in model.modules():
@@ -37,7 +37,7 @@ def make_lean(model: PreTrainedModel) -> None:
 class _RmsNorm(torch.autograd.Function):
     """inputs ÷ √(mean square + epsilon) · weight (Zhang and Sennrich 2019, arXiv 1910.07467, equation 4).
 
-    The quotient is computed in fp32 and rounded before it is multiplied with the weight, as in transformers.
+    The quotient is computed in fp32 and rounded before it is multiplied by the weight, as in transformers.
     """
 
     @staticmethod
@@ -74,7 +74,7 @@ class _Gated(torch.autograd.Function):
 
 
 class _GatedDown(torch.autograd.Function):
-    """(silu(gate) · factor) · weightᵀ, the rest of the layer, without keeping the product."""
+    """(silu(gate) · factor) · weightᵀ: gating and down projection together, without keeping the gated product."""
 
     @staticmethod
     def forward(ctx: Any, gate: Tensor, factor: Tensor, weight: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class _GatedDown(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the gradients of gate, factor and weight, each in its own shape; None for a frozen weight."""
+        """Return the gradients of gate, factor and weight, each in its input's shape; None for a frozen weight."""
         gate, factor, weight = ctx.saved_tensors
         gradient, activated = gradients[0], silu(gate)
         d_weight: Tensor | None = None
@@ -95,7 +95,7 @@ class _GatedDown(torch.autograd.Function):
 
 
 def _lean_forward(module: Any) -> Forward | None:
-    """Return the function that may replace a module's forward pass; None for other kinds of modules."""
+    """Return a possible replacement for a module's forward pass; None if the module is of another kind."""
     if type(module).__name__.endswith("RMSNorm"):
         epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
         return None if epsilon is None or module.weight is None else lambda x: _RmsNorm.apply(x, module.weight, epsilon)
@@ -108,7 +108,7 @@ def _feed_forward(module: Any, inputs: Tensor) -> Tensor:
     gate, factor, down = module.gate_proj(inputs), module.up_proj(inputs), module.down_proj
     if type(down) is Linear and down.bias is None:
         return _GatedDown.apply(gate, factor, down.weight)
-    return down(_Gated.apply(gate, factor))  # such as one with an adapter
+    return down(_Gated.apply(gate, factor))  # e.g. a layer with an adapter
 
 
 @torch.no_grad()
@@ -118,5 +118,5 @@ def _agree(module: Any, lean: Forward) -> bool:
     inputs = torch.randn(1, PROBE_TOKENS, weight.shape[-1], generator=chance).to(weight)
     try:
         return torch.allclose(lean(inputs), module(inputs), rtol=1e-2, atol=1e-4)
-    except (RuntimeError, TypeError, AttributeError):  # it computes something else
+    except (RuntimeError, TypeError, AttributeError):  # the module computes something else
         return False

@@ -22,8 +22,8 @@ MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]
 class GrpoRound:
     """The rollouts of a round with their advantages.
 
-    `groups`: those to train on, without completions that were not graded or are masked, and without a KL term only
-    those with a signal.
+    `groups` are the groups to train on, without completions that were not graded or are masked. If the loss has no KL
+    term, groups without a signal (all advantages 0) are left out.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class GrpoRound:
         config: GrpoConfig,
         device: torch.device,
     ) -> None:
-        """`advantages`: one per rollout, or one per token; NaN where it was not graded."""
+        """Prepare the groups. `advantages`: one per rollout or one per token; NaN for a rollout that was not graded."""
         self.rollouts, self.config, self.device = rollouts, config, device
         self.advantages = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
         keep_all = config.kl_coefficient > 0
@@ -50,10 +50,10 @@ class GrpoRound:
         old: dict[int, Float[Tensor, "T"]],
         reference: Callable[[Pack], Float[Tensor, "B T"] | None],
     ) -> MicrobatchLoss:
-        """Return the loss of an optimizer step on these groups.
+        """Return the loss function for an optimizer step on these groups.
 
-        `old`: log-probabilities before the round by row, in nats; empty where they are the policy's. `reference`: of a
-        pack's tokens under the reference; None without a KL term.
+        `old`: each row's log-probabilities before the round, in nats; empty if they equal the current policy's.
+        `reference`: returns a pack's log-probabilities under the reference model, or None without a KL term.
         """
         denominator = self._denominator([group for group in groups if self.has_signal(group)])
         kl_denominator = self._denominator(groups)
@@ -61,7 +61,7 @@ class GrpoRound:
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             policy, rows = padded_rows(logprobs, packed), packed.rows
             before = pad_sequence([old[row] for row in rows], True) if old else policy.detach()
-            given = [self.rollouts[row].finish_reason == "given" for row in rows]  # not sampled: their weight is 1
+            given = [self.rollouts[row].finish_reason == "given" for row in rows]  # not sampled, so weight 1
             sampler = pad_sequence([self._sampler_logprobs(row) for row in rows], True)
             sampler = before.where(torch.tensor(given, device=self.device)[:, None], sampler)
             mask = pad_sequence([torch.ones_like(self.advantages[row]).bool() for row in rows], True)
@@ -81,7 +81,7 @@ class GrpoRound:
         return loss
 
     def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Float[Tensor, "T"]:
-        """Return an advantage for each token that the policy wrote."""
+        """Return one advantage for each token that the policy wrote."""
         written = torch.tensor(rollout.loss_mask, dtype=torch.bool, device=self.device)
         values = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
         return values.expand(len(written))[written]
@@ -96,13 +96,13 @@ class GrpoRound:
         return loss_denominator(lengths, self.config)
 
     def _sampler_logprobs(self, row: int) -> Float[Tensor, "T"]:
-        """Return log μ of each token that the policy wrote, in nats."""
+        """Return the sampler's log-probability log μ of each token that the policy wrote, in nats."""
         rollout = self.rollouts[row]
         return torch.tensor([*compress(rollout.sampler_logprobs, rollout.loss_mask)], device=self.device)
 
 
 def round_means(sums: defaultdict[str, float], steps: int) -> dict[str, float]:
-    """Return means and extremes from the sums of `grpo_loss` over all microbatches and those of the `steps`."""
+    """Return a round's means and extremes, given its sums over microbatches (see `grpo_loss`) and over its `steps`."""
     tokens, sequences = sums["tokens"], sums["sequences"]
     ratio, squared = sums["sampler_ratio"], sums["sampler_ratio_squared"]
     return {

@@ -1,4 +1,4 @@
-"""Where a pack has its sequences: tables of rows that follow one another."""
+"""How a pack stores its sequences: as tables whose rows each continue a row of the previous table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from torch import Tensor
 class Table:
     """Sequences of the pack, one per row, padded on the right.
 
-    `start`, `tokens`: the sequences are contiguous in the pack, from `start` on, `tokens` in all. `places`: the index
-    of a row's token among these (0 for padding); `slots`: the inverse, each token's index in the flattened table.
-    `valid`: which are not padding. A `full` table has no padding. `owners`: the row of the table before that each row
-    follows; None in the first table.
+    The sequences are contiguous in the pack: they begin at index `start` and have `tokens` tokens in total. `places`:
+    each row's token indices, relative to `start` (0 for padding). `slots`: the inverse, each token's index in the
+    flattened table. `valid`: False for padding. `full`: whether the table has no padding. `owners`: for each row, the
+    row of the previous table that it continues; None in the first table.
     """
 
     start: int
@@ -28,23 +28,23 @@ class Table:
     owners: Int[Tensor, "rows"] | None
 
     def rows(self, packed: Float[Tensor, "all heads width"]) -> Float[Tensor, "rows longest heads width"]:
-        """Return the sequences of the pack as rows; values in the padding are meaningless."""
+        """Return this table's sequences as rows, given the packed tensor; values in the padding are meaningless."""
         own = packed[self.start : self.start + self.tokens]
         found = own if self.full else own.index_select(0, self.places.flatten())
         return found.unflatten(0, self.places.shape)
 
     def tokens_of(self, rows: Float[Tensor, "rows longest heads width"]) -> Float[Tensor, "tokens heads width"]:
-        """Return the inverse of `rows`: the tokens in the order of the pack, without padding."""
+        """Invert `rows`: return the table's tokens in pack order, without padding."""
         flat = rows.flatten(0, 1)
         return flat if self.full else flat.index_select(0, self.slots)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of a pack: the beginnings that prompts share, if any, the (rest of the) prompts, and the completions.
+    """A pack's tables: the prefixes that prompts share (if any), the prompts without these prefixes, the completions.
 
-    Each row goes on where its owner ends. No token follows a completion's last one, so its row ends before it, and a
-    completion of one token has no row.
+    Each row continues where its owner ends. A completion's last token predicts nothing, so its row leaves that token
+    out, and a completion of one token has no row.
     """
 
     tables: tuple[Table, ...]
@@ -52,7 +52,7 @@ class Layout:
 
 
 def table_of(start: int, lengths: Sequence[int], owners: Sequence[int] | None, device: torch.device) -> Table:
-    """Return the table of sequences of these lengths, one after the other from `start` on; see `Table`."""
+    """Return the table of consecutive sequences with the given lengths, the first of them at `start`; see `Table`."""
     sizes = torch.tensor(lengths, dtype=torch.long)
     columns = torch.arange(max(lengths))
     valid = columns < sizes[:, None]

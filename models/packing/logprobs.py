@@ -1,4 +1,4 @@
-"""Log-probabilities of given tokens, without ever holding a whole [tokens, vocabulary] tensor."""
+"""Compute log-probabilities of given tokens without ever holding a whole [tokens, vocabulary] tensor."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 ROWS = 256  # positions whose logits are in memory at once in the forward pass, in the model's precision
-COLUMNS = 8192  # tokens of the vocabulary whose logits are in memory, for all positions, in the backward pass
-BLOCK = {"cpu": 2**22, "cuda": 2**26}  # logits in fp32 at a time; on a CPU few enough for its cache
+COLUMNS = 8192  # vocabulary tokens whose logits are in memory at once, for all positions, in the backward pass
+BLOCK = {"cpu": 2**22, "cuda": 2**26}  # logits in fp32 at a time; on a CPU, few enough to fit in cache
 
 
 def token_logprobs(
@@ -17,15 +17,15 @@ def token_logprobs(
 ) -> tuple[Float[Tensor, "N"], Float[Tensor, "N"]]:
     """Return log softmax(hidden · headᵀ)[target] at each position, in fp32, and the distributions' entropy in nats.
 
-    Only the first is differentiable. The logits are computed in `hidden`'s precision, as the sampler does, some
-    positions at a time; in the backward pass again, a part of the vocabulary at a time, so that each part of `head`'s
-    gradient is one product over all positions.
+    Only the log-probabilities are differentiable. Logits are computed in `hidden`'s precision, as the sampler does, a
+    few positions at a time. The backward pass recomputes them for a slice of the vocabulary at a time, so that each
+    slice of `head`'s gradient is one product over all positions.
     """
     return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
 
 
 class _ChunkedLogprobs(torch.autograd.Function):
-    """d log softmax(z)[t] / dz = onehot(t) − softmax(z): the logits are computed again rather than kept."""
+    """d log softmax(z)[t] / dz = onehot(t) − softmax(z). The backward pass recomputes logits instead of saving them."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,7 +51,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        """Return the gradients of hidden and head, each in its own shape; the entropies have none."""
+        """Return the gradients of hidden and head, each in its input's shape; entropies are not differentiable."""
         hidden, head, targets, normalisers = ctx.saved_tensors
         gradient = gradients[0]
         d_hidden = torch.zeros(hidden.shape, device=hidden.device)  # summed in fp32
@@ -71,7 +71,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
 
 def _blocks(start: int, logits: Float[Tensor, "rows V"]) -> Iterator[tuple[slice, Float[Tensor, "block V"]]]:
-    """Yield a few rows at a time with their slice of all positions; `start` is the first row's."""
+    """Yield blocks of a few rows, each with the slice of positions it covers; `start` is the first row's position."""
     size = max(1, BLOCK[logits.device.type] // logits.shape[1])
     for first in range(0, len(logits), size):
         block = logits[first : first + size]

@@ -2,10 +2,10 @@
 
     beginning 0 | … | prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
-What the prompts of several groups begin with is there once, too (`models/packing/beginnings.py`); of a prompt then only
-the rest follows. Every token except a completion's last goes through the model; a completion attends to its prompt and
-to itself (see `models/packing/attention.py`). All other matrix products run over the whole pack without padding. The
-head computes only what is trained on: of an episode of several turns, what the model wrote in each.
+A prefix that the prompts of several groups share also occurs only once (`models/packing/beginnings.py`), and each of
+these prompts continues it. Every token except a completion's last goes through the model; a completion attends to its
+prompt and to itself (see `models/packing/attention.py`). All other matrix products run over the whole pack without
+padding. The head computes only the tokens to train on: in an episode of several turns, those that the model wrote.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +24,10 @@ from models.packing.layout import Layout, Table, table_of
 
 @dataclass(frozen=True)
 class Group:
-    """A prompt with some of its completions, as token ids; `rows` are the completions' places in the batch.
+    """A prompt with some of its completions, as token ids; `rows` are the completions' indices in the batch.
 
-    `masks`: for each completion, which of its tokens are predicted, at least one; None: all. `shared`: how many of the
-    prompt's first tokens, but not all, other groups may begin with: a pack of these has them once.
+    `masks`: for each completion, which tokens are predicted (at least one); None for all. `shared`: length of the
+    prompt prefix, never the whole prompt, that other groups may share; a pack of these groups contains it once.
     """
 
     prompt: Sequence[int]
@@ -43,16 +43,16 @@ class Group:
 
     @property
     def beginning(self) -> tuple[int, ...]:
-        """The tokens that other groups may share."""
+        """The prompt prefix that other groups may share."""
         return tuple(self.prompt[: self.shared])
 
 
 @dataclass(frozen=True)
 class Pack:
-    """A packed sequence: what the model reads, and where the completions' tokens are predicted.
+    """A packed sequence: the model's inputs, and the positions that predict the completions' tokens.
 
-    `spans`: for each completion, where the pack has what its prompt shares, the rest of the prompt, and the completion.
-    `lengths`: how many tokens of each completion are predicted.
+    `spans`: for each completion, the pack indices of the shared prefix, the rest of the prompt, and the completion.
+    `lengths`: the number of predicted tokens in each completion.
     """
 
     input_ids: Int[Tensor, "1 tokens"]
@@ -67,10 +67,10 @@ class Pack:
 
 
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
-    """Return microbatches of at most `budget` tokens; a larger group is cut and its prompt repeated.
+    """Split groups into microbatches of at most `budget` tokens; a larger group is cut and its prompt repeated.
 
-    Groups of similar length come together: the attention pads a microbatch's completions to its longest. What their
-    prompts begin with counts once a microbatch.
+    Groups of similar length go together, because the attention pads a microbatch's completions to the longest one. A
+    prefix that prompts share counts once per microbatch.
     """
     shared = shared_beginnings([group.prompt for group in groups])
     sharing = [replace(group, shared=length) for group, length in zip(groups, shared, strict=True)]
@@ -110,7 +110,7 @@ def _pieces(group: Group, budget: int) -> list[Group]:
 
 
 class _Level(NamedTuple):
-    """Sequences one after the other: which of the level before each follows, and its first token's position."""
+    """Consecutive sequences; for each, the index of its owner in the previous level, and its first token's position."""
 
     sequences: Sequence[Sequence[int]]
     owners: Sequence[int]
@@ -118,7 +118,7 @@ class _Level(NamedTuple):
 
 
 def pack(groups: Sequence[Group], device: torch.device) -> Pack:
-    """Lay out what prompts share, the (rest of the) prompts one after the other, then the completions.
+    """Pack groups: first the prefixes that prompts share, then the rest of each prompt, then the completions.
 
     Neither prompts nor completions may be empty.
     """
@@ -159,7 +159,7 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
 
 
 def _levels(groups: Sequence[Group], beginnings: Mapping[tuple[int, ...], int]) -> list[_Level]:
-    """Return the shared beginnings, if any, the prompts without them, and the completions without their last tokens."""
+    """Return the shared prefixes (if any), the prompts without them, and the completions without their last tokens."""
     follow = [beginnings[group.beginning] for group in groups] if beginnings else []
     prompts = [group.prompt[group.shared :] for group in groups]
     owners = [owner for owner, group in enumerate(groups) for _ in group.completions]
@@ -180,7 +180,7 @@ def _positions(level: _Level) -> Iterator[int]:
 
 
 def _layout(levels: Sequence[_Level], device: torch.device) -> Layout:
-    """Return the tables of the levels; a completion of one token has no row."""
+    """Convert the levels to tables; a completion of one token has no row."""
     tables: list[Table] = []
     start = 0
     for level in levels:
@@ -193,7 +193,7 @@ def _layout(levels: Sequence[_Level], device: torch.device) -> Layout:
 
 
 def hidden_states(model: PreTrainedModel, packed: Pack) -> Float[Tensor, "predicted hidden"]:
-    """Return the last hidden state at every position that predicts a completion's token, in the order of targets."""
+    """Return the last hidden state at each position that predicts a completion's token, in the order of `targets`."""
     output = model.base_model(
         input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False, layout=packed.layout
     )

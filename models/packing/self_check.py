@@ -1,4 +1,4 @@
-"""Decide on loading whether a model can be trained on packed groups, by comparison with the plain computation."""
+"""Decide, when a model is loaded, whether packing works for it, by comparing packing with the plain computation."""
 
 import json
 import logging
@@ -18,21 +18,21 @@ from models.packing.packing import Group, Pack, hidden_states, pack
 
 log = logging.getLogger("nightschool")
 
-# Tokens that the probe's prompts begin with alike, that follow there, and of their completions
+# For each group of the probe: tokens in the shared prompt prefix, in the rest of the prompt, and in each completion
 SHAPES = ((4, 9, (6, 1, 11)), (0, 5, (4, 8)), (4, 3, (5,)))
-NATS, SHARE = 1e-4, 1e-3  # tolerances in fp32: mean difference in nats, and share of the gradient's norm
+NATS, SHARE = 1e-4, 1e-3  # tolerances in fp32: mean difference in nats, and relative gradient difference
 
-_packed: dict[str, bool] = {}  # this process's measurements, by `_kind`
+_packed: dict[str, bool] = {}  # this process's results, by `_kind`
 
-# A pack's completion tokens: their log-probabilities (fp32, nats), and the entropies of their distributions
+# Returns, for a pack's predicted tokens, the log-probabilities and the entropies of their distributions (fp32, nats)
 LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
 
 
 def choose_packing(model: PreTrainedModel) -> LogProbs:
-    """Return `packed_logprobs`, and set the model's attention to it, if that computes what the plain model does.
+    """Return `packed_logprobs`, and set the model's attention to packed, if packing matches the plain computation.
 
-    Otherwise return `plain_logprobs` and log the reason. The weights do not matter: a process measures models of the
-    same configuration once.
+    If it does not match, return `plain_logprobs` and log the reason. The weights do not matter, so a process checks
+    each model configuration once.
     """
     if (kind := _kind(model)) not in _packed:
         _packed[kind] = _is_packed(model)
@@ -43,11 +43,11 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
 
 
 def _is_packed(model: PreTrainedModel) -> bool:
-    """Return whether packing computes what the plain model does; leaves the model's own attention set.
+    """Return whether packing matches the plain computation; leaves the model's own attention set.
 
-    Compares, in fp32 where rounding hides no fault, the log-probabilities of a small probe and the gradient of their
-    weighted sum at every token's embedding. The first layers stand for all: a copy of the whole model in fp32 would
-    take twice its memory.
+    Compares the log-probabilities of a small probe, and the gradient of their weighted sum at every token's embedding.
+    Both are computed in fp32, so that rounding hides no fault. Only the first layers are checked, because an fp32 copy
+    of the whole model would take twice its memory.
     """
     own = str(model.config._attn_implementation)
     packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
@@ -56,7 +56,7 @@ def _is_packed(model: PreTrainedModel) -> bool:
         try:
             model.set_attn_implementation(ATTENTION)
             reason = _difference(_measured(model, packed, packed_logprobs), expected)
-        except Exception as error:  # any failure: the plain computation remains
+        except Exception as error:  # on any failure, fall back to the plain computation
             reason = f"{type(error).__name__}: {error}"
     model.set_attn_implementation(own)
     if reason is not None:
@@ -73,7 +73,7 @@ def _kind(model: PreTrainedModel) -> str:
 def packed_logprobs(
     model: PreTrainedModel, packed: Pack
 ) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
-    """Compute all groups in one pass, each prompt once."""
+    """Compute log-probabilities and entropies of all groups in one forward pass, each prompt once."""
     head: Any = model.get_output_embeddings()
     return token_logprobs(hidden_states(model, packed), head.weight, packed.targets)
 
@@ -81,7 +81,7 @@ def packed_logprobs(
 def plain_logprobs(
     model: PreTrainedModel, packed: Pack
 ) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
-    """Compute one completion after the other, with the model's own attention and head."""
+    """Compute log-probabilities and entropies one completion at a time, with the model's own attention and head."""
     found: list[tuple[Tensor, Tensor]] = []
     for group in packed.groups:
         for index, completion in enumerate(group.completions):
@@ -110,7 +110,7 @@ def _probe(vocabulary: int) -> list[Group]:
 
 
 def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities [predicted] and the gradient of their weighted sum at embeddings [tokens, hidden]."""
+    """Return log-probabilities [predicted], and their weighted sum's gradient at the embeddings [tokens, hidden]."""
     with torch.enable_grad(), _embeddings(model) as seen:
         found, _ = logprobs(model, packed)
         weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
@@ -126,7 +126,7 @@ def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple
 
 @contextmanager
 def _first_layers(model: PreTrainedModel) -> Iterator[None]:
-    """Leave the model its first layers only: two, or as many as it takes to have one of each type."""
+    """Keep only the model's first layers inside the block: two, or as many as it takes to have one of each type."""
     transformer: Any = model.base_model
     layers = getattr(transformer, "layers", None)
     if not isinstance(layers, torch.nn.ModuleList):
@@ -142,7 +142,7 @@ def _first_layers(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
-    """Make the model compute in fp32; afterwards its own weights are back, bit for bit."""
+    """Make the model compute in fp32 inside the block, then restore its own weights bit for bit."""
     weights = {p: p.data for p in model.parameters() if p.dtype != torch.float32}
     for parameter in weights:
         parameter.data = parameter.data.float()

@@ -1,1 +1,1 @@
-"""Where problems come from."""
+"""Sources of problems and of worked solutions."""

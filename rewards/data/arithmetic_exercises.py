@@ -1,9 +1,9 @@
 """Generated exercises in five levels: stories and sums with their worked steps.
 
-An exercise is a chain of operations on one running value. The hash of its kind and its *expression* (`5 + 7; 12 - 3`:
-the calculation of each step, the two terms of a first sum or product in order of size) decides whether it belongs to
-the exam or to training, so no seed and no wording can bring an exam problem into training. The same sum may be
-practised in one kind and examined in another.
+An exercise is a chain of operations on one running value. Its *expression* lists each step's calculation, as in
+`5 + 7; 12 - 3`; if the first step is a sum or product, its two terms are sorted by size. A hash of the exercise's kind
+and expression assigns it to the exam or to training, so no seed and no wording can bring an exam problem into training.
+The same sum may be practised as one kind of exercise and examined as another.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from rewards.verifier import Split
 
 NAMES = ("Anna", "Ben", "Cora", "David", "Emma", "Finn", "Grace", "Hugo", "Ines", "Jack", "Lena", "Mia", "Noah", "Tom")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "shells", "stamps", "stickers")
-EXAM_SHARE = 4  # one expression in four of every kind belongs to the exam
+EXAM_SHARE = 4  # one in four expressions of each kind belongs to the exam
 
 # The kinds of each level, as chains of operations.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -34,7 +34,7 @@ LARGEST = {"1": 20, "2": 10, "3": 50, "4": 100, "5": 400}
 SUM = re.compile(r"\d{1,4}(?: [*/] \d{1,4}){0,4}(?: [+-] \d{1,4}){0,4}")
 OPERATIONS = {"+": "plus", "-": "minus", "*": "times", "/": "share"}
 TOO_LARGE, MOST_STEPS = 10_000, 4
-LARGE = 100  # an exercise of level 5 exceeds it in at least one step
+LARGE = 100  # at least one step of a level-5 exercise has a larger result
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Exercise:
 
     @property
     def expression(self) -> str:
-        """The calculation without its wording: the steps' left sides, with a first sum or product sorted."""
+        """The calculation without its wording: each step's left side, with a first sum or product sorted."""
         left = [step.split(" = ")[0] for step in self.steps]
         first, operator, second = left[0].split()
         if operator in "+*" and int(first) > int(second):
@@ -58,13 +58,13 @@ class Exercise:
 
     @property
     def split(self) -> Split:
-        """The split that the kind and its calculation belong to, whatever the wording."""
+        """The split that the exercise's kind and expression belong to, whatever the wording."""
         digest = hashlib.sha256(f"{self.kind}: {self.expression}".encode()).digest()
         return "test" if digest[0] % EXAM_SHARE == 0 else "train"
 
 
 def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exercise]:
-    """Yield one split's exercises without end, the kinds of all levels in even shares.
+    """Yield exercises of one split endlessly, drawing uniformly from the kinds of all `levels`.
 
     The same seed gives the same exercises on every machine.
     """
@@ -78,10 +78,10 @@ def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exer
 
 
 def written_exercise(text: str) -> Exercise | None:
-    """Return the sum that a line like `12 + 7 - 4` asks for; None where it is none of one to four steps.
+    """Return the exercise that a line like `12 + 7 - 4` poses; None if it isn't a sum of one to four steps.
 
-    Products and quotients come first, so that the steps from left to right are the value. Every value is a whole number
-    from 0 to 9,999.
+    Products and quotients must come first, so that calculating from left to right is correct. Every value must be a
+    whole number from 0 to 9,999.
     """
     if not SUM.fullmatch(text):
         return None
@@ -102,7 +102,7 @@ def written_exercise(text: str) -> Exercise | None:
 
 
 def _exercise(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
-    """Return an exercise of a kind, or None if the numbers drawn do not fit: negative, fractional or too small."""
+    """Return an exercise of a kind, or None if a number in it would be negative, fractional or too small."""
     if chain[0] in ("plus", "minus", "times"):
         story = _sum(level, chain, chance)
     elif chain == ("compare",):
@@ -169,7 +169,7 @@ def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[s
 def _event(
     operation: str, value: int, name: str, things: str, level: str, chance: random.Random
 ) -> tuple[str, str, int] | None:
-    """Return the next event (sentence, left side of the step, new value), or None where it is impossible."""
+    """Return the next event (sentence, left side of the step, new value), or None if it is impossible."""
     number = chance.randint(2, LARGEST[level])
     noun = "" if level == "1" else f" {things}"
     parts = chance.choice((2, 3, 4, 5, 6, 8, 10))

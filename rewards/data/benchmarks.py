@@ -1,4 +1,4 @@
-"""Benchmarks by the name that a configuration gives them."""
+"""Create benchmarks from their names in a configuration."""
 
 import importlib
 from typing import get_args
@@ -24,7 +24,7 @@ OPTIONAL_MEMBERS = [name for name in vars(Benchmark) if not name.startswith("_")
 def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
     """Return the built-in benchmark `name` with its default data, which is not read yet.
 
-    Raises InputError for any other name: one found in data must never be imported.
+    Raises InputError for any other name, because a class that is named in data must never be imported.
     """
     names = get_args(BenchmarkName)
     if name not in names:
@@ -35,7 +35,7 @@ def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
     """Return the benchmark of a configuration entry, without reading its data.
 
-    Programs of mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
+    Programs for mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
     """
     match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
         case "arithmetic":
@@ -59,7 +59,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
 
 
 def _imported(name: str, source: str | None) -> Benchmark:
-    """Return `module:Class` made with `source`, its class completed with the protocol's defaults."""
+    """Return an instance of `module:Class`: an environment as `Episodes`, or a benchmark with default members added."""
     module, _, class_name = name.partition(":")
     try:
         benchmark_class = getattr(importlib.import_module(module), class_name)

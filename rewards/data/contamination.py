@@ -1,8 +1,8 @@
-"""Whether a text asks a problem of the exam, exactly or nearly.
+"""Detect whether a text asks an exam problem, exactly or nearly.
 
 Near matches are found by the overlap of word n-grams, as in the cleaning of GPT-3's training data (Brown et al. 2020,
 arXiv:2005.14165, appendix C), with one more rule: the numbers must be the same. Many problems are made from templates,
-and the same sentence with other numbers is a different problem that may be learned.
+and the same sentence with other numbers is a different problem, which may be learned.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Literal
 
 NGRAM = 4  # words
 MIN_NGRAMS = 6  # shorter questions are only matched exactly
-THRESHOLD = 0.6  # share of a question's n-grams; docs/journal.md says what it finds
+THRESHOLD = 0.6  # share of a question's n-grams; docs/journal.md reports what it finds
 
-# Removed or unified, because it does not change the meaning: figures, LaTeX's spacing, kinds of fraction.
+# Removed or unified, because they do not change the meaning: drawings, LaTeX's spacing, kinds of fraction.
 FIGURE = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)
 SPACING = re.compile(r"\\(?:[,;:! ]|left|right|displaystyle|text|mathrm|quad|qquad)(?![A-Za-z])")
 SIZE = re.compile(r"\\[dtc](?=frac|binom)")
@@ -33,7 +33,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Match:
-    """The exam's question that a text asks; `share` of its n-grams are in the text (1 for an exact match)."""
+    """The exam question that a text asks. `share` is the share of its n-grams in the text (1 for an exact match)."""
 
     question: str
     kind: Literal["exact", "near"]
@@ -41,7 +41,7 @@ class Match:
 
 
 class Contamination:
-    """An index of an exam's questions by their n-grams, which finds them in texts."""
+    """An n-gram index of an exam's questions, which finds these questions in texts."""
 
     def __init__(self, questions: Iterable[str]) -> None:
         self.questions = sorted(set(questions))
@@ -59,26 +59,26 @@ class Contamination:
                     self._by_ngram[ngram].append(index)
 
     def match(self, text: str) -> Match | None:
-        """Return the question that the text, or a part of it, asks: the longest exact match, else the nearest one."""
+        """Return the exam question that all or part of the text asks: the longest exact match, else the nearest one."""
         text_words = words(text)
         return self._exact(text_words) or self._near(text_words)
 
     def match_any(self, texts: Sequence[str]) -> Match | None:
-        """Return a question that one of the texts asks, or a paragraph or line of one, or all texts together.
+        """Return an exam question asked by one of the texts, by a paragraph or line of one, or by all texts together.
 
-        Near matches need the parts, because the text around a question has words and numbers of its own.
+        Near matching needs these smaller pieces, because the text around a question has words and numbers of its own.
         """
         pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
         return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
 
     def asks(self, question: str) -> bool:
-        """Return whether a question asks one of the exam's. Cached, because rounds repeat their problems."""
+        """Return whether a question matches an exam question. Cached, because rounds repeat their problems."""
         if question not in self._asks:
             self._asks[question] = self.match_any([question]) is not None
         return self._asks[question]
 
     def _exact(self, text: Words) -> Match | None:
-        """Return the longest question whose words stand in the text in one piece."""
+        """Return the longest exam question whose words occur in the text consecutively."""
         hits = {
             index
             for start in range(len(text))
@@ -107,8 +107,8 @@ class Contamination:
     def _same_numbers(self, index: int, text: Words) -> bool:
         """Return whether the text, or the part of it that asks the question, has the question's numbers and no others.
 
-        That part reaches from the first shared n-gram to the last, extended by what the question has before and after
-        them. If the question has no numbers, none may be in the whole text: its own may be in its figure.
+        That part runs from the first shared n-gram to the last, extended by as many words as the question has before
+        and after them. A question without numbers (they may be in its drawing) needs a text without any.
         """
         if not (numbers := self._numbers[index]):
             return not _numbers(text)

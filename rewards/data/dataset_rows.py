@@ -1,4 +1,4 @@
-"""Rows of a dataset, from a local JSONL file or from the Hugging Face hub. Bad data is refused in one clear line."""
+"""Read a dataset's rows from a local JSONL file or the Hugging Face hub, and reject bad data with a one-line error."""
 
 import gzip
 import json
@@ -23,17 +23,17 @@ TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an ob
 
 @dataclass(frozen=True)
 class Excluded:
-    """An item that is left out because its own truth cannot be read, and why."""
+    """An item that is left out because its truth cannot be used, and the reason."""
 
     problem_id: str
     reason: str
 
 
 def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
-    """Return the file to read, or None where neither a source nor `NIGHTSCHOOL_DATA` is set.
+    """Return the file to read, or None if neither a source nor `NIGHTSCHOOL_DATA` is set.
 
-    `source` holds the file itself, or holds it in a subfolder named after the benchmark; `NIGHTSCHOOL_DATA` holds such
-    a subfolder. Of several `names` the first that is there counts; `read_rows` reports a missing file.
+    `source` is a folder with the file in it or in a subfolder named after the benchmark; `NIGHTSCHOOL_DATA` has such a
+    subfolder. The first of `names` that exists is used; `read_rows` reports a missing file.
     """
     data = os.environ.get(DATA_VARIABLE)
     folders = [Path(data) / benchmark] if data else []
@@ -44,10 +44,10 @@ def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
 
 
 def read_rows(path: Path, fields: Mapping[str, type]) -> list[dict[str, Any]]:
-    """Return the rows of a JSONL file, or of one array (`.json`), each with at least `fields` of the given types.
+    """Return the rows of a JSONL file, or of a JSON array (`.json`), each with at least `fields` of the given types.
 
-    Blank lines are skipped; a file whose name ends in `.gz` is unpacked. Raises InputError, which names file and line,
-    for a file that is missing, unreadable or empty and for a row that is not a JSON object with those fields.
+    Blank lines are skipped; a file whose name ends in `.gz` is decompressed. Raises InputError, naming file and line,
+    if the file is missing, unreadable or empty, or if a row is not a JSON object with those fields.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; put it there, or set `source` or {DATA_VARIABLE} to its folder")
@@ -68,16 +68,16 @@ def read_rows(path: Path, fields: Mapping[str, type]) -> list[dict[str, Any]]:
 def hub_rows(
     dataset: str, config: str | None, split: str, fields: Mapping[str, type], revision: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of a split on the hub, in its order, each with at least `fields` of the given types.
+    """Return the rows of a split on the hub, in the hub's order, each with at least `fields` of the given types.
 
     `dataset` is a hub id (or a folder in the hub's layout), `config` one of its configurations (None: its only one),
-    `revision` a branch, tag or commit. Raises InputError where the split cannot be loaded or a row lacks a field.
+    `revision` a branch, tag or commit. Raises InputError if the split cannot be loaded or a row lacks a field.
     """
     import datasets  # takes two seconds, and local files do not need it
 
     try:
         rows = list(datasets.load_dataset(dataset, config, split=split, revision=revision))
-    except Exception as error:  # the network, the hub and its client raise many kinds
+    except Exception as error:  # the network, the hub and its client raise many kinds of errors
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"{dataset} cannot be loaded from the hub ({type(error).__name__}: {reason}); "
@@ -88,7 +88,7 @@ def hub_rows(
 
 
 def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
-    """Return `row` if it has those fields. Raises InputError, which begins with `where`, if not."""
+    """Return `row` if it has these fields with these types. Raises InputError, prefixed with `where`, if not."""
     for name, kind in fields.items():
         if name not in row:
             every = ", ".join(f'"{field}"' for field in fields)
@@ -99,7 +99,7 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
 
 
 def usable(benchmark: Benchmark, split: Split, items: Iterable[Item | Excluded]) -> list[Item]:
-    """Return the items of a split without the excluded ones, which go to `benchmark.excluded` and to the log."""
+    """Return a split's items without the excluded ones, which are logged and recorded in `benchmark.excluded`."""
     every = list(items)
     excluded = [item for item in every if isinstance(item, Excluded)]
     for item in excluded:

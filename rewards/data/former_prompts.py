@@ -1,6 +1,6 @@
-"""Prompts of 0.1.0, which asked the question first, as the benchmarks ask now.
+"""Convert the prompts of version 0.1.0, which put the question first, to the benchmarks' current prompts.
 
-Worked solutions in a journal, in files and in the tables of earlier nights may still be asked so.
+Worked solutions in a journal, in files and in the tables of earlier nights may still have the old prompts.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from rewards.mbpp import PROMPT
 from rewards.verifier import Benchmark, Problem
 
-# What followed the question, by the benchmark's name.
+# The instruction that followed the question in 0.1.0, by the benchmark's name.
 BEHIND = {
     "arithmetic": "Give the steps, then the answer on a last line as #### <number>.",
     "gsm8k": "Reason step by step and end with a last line `#### <number>`.",
@@ -24,12 +24,12 @@ MBPP = re.compile(
 
 
 def instruction(benchmark: Benchmark) -> str:
-    """Return what a benchmark's prompt says before the question."""
+    """Return the instruction in a benchmark's prompt, that is, its text without a question."""
     return benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
 
 
 def asked_now(prompt: str, benchmark: Benchmark) -> str:
-    """Return a prompt of 0.1.0 in the benchmark's own words of today; any other stays as it is."""
+    """Convert a prompt of 0.1.0 to the benchmark's current wording; return any other prompt unchanged."""
     text = prompt.strip()
     if benchmark.name == "mbpp" and (task := MBPP.fullmatch(text)):
         return PROMPT.format(**task.groupdict())

@@ -1,4 +1,4 @@
-"""Instructions whose form a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
+"""Instructions that ask for a form a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
-# A form's name: how it is asked for, with a topic, and whether an answer has it. A small student can do these already.
+# By form: the request, with {} for the topic, and a check of the answer. A small student can do these already.
 FORMS: Mapping[str, tuple[str, Callable[[str, str], bool]]] = {
     "sentence": (
         "Write exactly one sentence about {}.",
@@ -36,9 +36,9 @@ TOPICS = (
 
 
 class Instructions(Benchmark):
-    """150 exam problems, none to train on: five forms, each about thirty topics.
+    """150 exam problems, none to train on: five forms, each with thirty topics.
 
-    A guard for what an instruction-tuned student can do before it studies something else.
+    Guards skills that an instruction-tuned student already has while it studies something else.
     """
 
     name = "instructions"
@@ -46,7 +46,7 @@ class Instructions(Benchmark):
     bounded = True
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return the exam's problems; the subject is the form. Raises InputError for `train`."""
+        """Return the exam's problems; each problem's subject is its form. Raises InputError for `train`."""
         if split != "test":
             raise InputError("instructions: it has exam problems only; use it in exam.guards")
         return [
@@ -56,7 +56,7 @@ class Instructions(Benchmark):
         ]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the answer, of three words or more, has the form that was asked for, else 0."""
+        """Reward 1 if the answer has the requested form and at least three words (one for "yes or no"), else 0."""
         return [_score(attempt) for attempt in attempts]
 
 

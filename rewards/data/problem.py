@@ -1,4 +1,4 @@
-"""An item of a benchmark."""
+"""A problem of a benchmark."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,9 +8,9 @@ Split = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class Problem:
-    """One item of a benchmark. `truth` is in the form that the benchmark's own `score` reads.
+    """One problem of a benchmark. `truth` has the format that the benchmark's own `score` reads.
 
-    `subject` only serves the exam's figures; problems that differ in nothing else are equal.
+    `subject` serves only the exam's metrics; problems that differ only in their subject are equal.
     """
 
     problem_id: str

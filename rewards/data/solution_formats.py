@@ -1,7 +1,7 @@
-r"""Worked solutions in the common forms: read, and rewritten in a benchmark's own form.
+r"""Read worked solutions in common formats, and rewrite them in a benchmark's own format.
 
-The forms are `<think>…</think> <answer>…</answer>` (DeepSeek-R1, arXiv:2501.12948, table 1), `\boxed{…}`, `#### …`, and
-`The answer is …`.
+The formats are `<think>…</think> <answer>…</answer>` (DeepSeek-R1, arXiv:2501.12948, table 1), `\boxed{…}`, `#### …`,
+and `The answer is …`.
 """
 
 import json
@@ -19,21 +19,21 @@ TAGS = re.compile(r"</?(?:think|answer)>")
 TAGGED = re.compile(r"<answer>(?P<answer>(?:(?!</?answer>).)*)</answer>", re.DOTALL)
 MARKED = re.compile(r"^[ \t]*####(?P<answer>[^\n]*)", re.MULTILINE)
 SAID = re.compile(r"\banswer(?: is|:)(?P<answer>[^\n]*?)(?:\.(?=\s|\Z)|$)", re.IGNORECASE | re.MULTILINE)
-# Columns that may hold the truth, in order of preference. Solutions have other names in most files.
+# Columns that may hold the truth, in order of preference. Most files store solutions under other names.
 TRUTH_COLUMNS = ("ground_truth", "truth", "answer")
-DOLLAR = re.compile(r"(?<!\\)\$|\\[()]")  # LaTeX's own brackets around a formula; \$ is money
+DOLLAR = re.compile(r"(?<!\\)\$|\\[()]")  # LaTeX's math delimiters; \$ is money
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A worked solution, taken apart. `answer` is the bare result, without any marker."""
+    """A worked solution, split into its parts. `answer` is the bare result, without any marker."""
 
     reasoning: str
     answer: str
 
 
 def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
-    """Return the question that a prompt asks, without R1's preamble and the benchmark's own instruction."""
+    """Return the question that a prompt asks, without R1's preamble or the benchmark's own instruction."""
     question = _users_turn(prompt).strip()
     if benchmark is not None:
         question = asked_now(question, benchmark).removeprefix(instruction(benchmark))
@@ -46,9 +46,9 @@ def has_tags(response: str) -> bool:
 
 
 def read_solution(response: str) -> Solution | None:
-    """Return the reasoning and the last answer of a response in one of the forms; None without an answer.
+    """Return the reasoning and the last answer of a response in one of the formats; None if it has no answer.
 
-    The content of `<answer>` may itself be in one of the other forms.
+    The content of `<answer>` may itself be in one of the other formats.
     """
     tagged = _last(TAGGED, response)
     if tagged:
@@ -66,26 +66,26 @@ def read_solution(response: str) -> Solution | None:
 
 
 def rewritten(solution: Solution, benchmark: Benchmark) -> str | None:
-    """Return the reasoning followed by the answer in the benchmark's own form; None where that is a program."""
+    """Return the reasoning and then the answer in the benchmark's own format; None if it has none (e.g. programs)."""
     if benchmark.answer_line is None:
         return None
     return f"{solution.reasoning}\n{benchmark.answer_line.format(solution.answer)}".strip()
 
 
 def truth_of(row: Mapping[str, Any]) -> str | None:
-    """Return the truth in a row of a file, numbers and lists as JSON; None where the row has none."""
+    """Return the truth in a row of a file, with numbers and lists as JSON; None if the row has no truth."""
     truth = next((row[column] for column in TRUTH_COLUMNS if row.get(column) is not None), None)
     return truth if truth is None or isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
 
 
 def marked_truth(truth: str, benchmark: Benchmark) -> str:
-    """Return a truth with the benchmark's own marker (GSM8K's `####`), which files from elsewhere leave out."""
+    """Return a truth with the benchmark's own marker (GSM8K's `####`), which files from other sources leave out."""
     marker = benchmark.truth_marker
     return f"{marker} {truth.strip()}" if marker and marker not in truth else truth
 
 
 def _users_turn(prompt: str) -> str:
-    """Return the question of R1's prompt: a preamble, `User:` and the question, `Assistant:` and perhaps `<think>`."""
+    """Return the question in R1's prompt: preamble, `User:`, question, `Assistant:`, maybe `<think>`. Else `prompt`."""
     before, _, opening = f"\n{prompt}".rpartition("\nAssistant:")
     _, user, question = before.partition("\nUser:")
     return question if user and opening.strip() in ("", "<think>") else prompt

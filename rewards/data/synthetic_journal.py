@@ -1,6 +1,6 @@
-"""A generated day for the starter night: what an owner and a teacher could have left in the journal.
+"""Generate a day's journal for the starter night, as an owner and a teacher could have written it.
 
-Every line says `"generated": true`. The exercises are of the training split and contain no exam expression.
+Every line says `"generated": true`. The exercises come from the training split and contain no exam expression.
 """
 
 import itertools
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | None:
-    """Return the levels of Arithmetic that a night trains on; None for all, also where it trains on none."""
+    """Return the Arithmetic levels that a night trains on; None if it trains on all levels or on no Arithmetic."""
     practised = [entry.levels for entry in entries if entry.name == Arithmetic.name]
     levels = tuple(sorted({level for some in practised for level in some or ()}))
     return levels if levels and None not in practised else None
@@ -32,12 +32,12 @@ def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | No
 def generated_lines(
     lessons: Lessons, seed: str, count: int, levels: Sequence[str] | None, at: str
 ) -> list[dict[str, Any]]:
-    """Return `count` journal lines of a kind, about one exercise each; the same for the same arguments.
+    """Return `count` journal lines of one kind, each about one exercise; deterministic for the same arguments.
 
     Traces are worked solutions. A preference has five answers in random order: the right one is chosen, and the others
-    are wrong, unfinished, without the marker, and rambling. A correction replaces a bad answer by the right one.
-    Feedback is in turn on a worked solution (+1) and on a bad answer (-1). Words are the exercise as plain text. `at`
-    is an ISO date; `levels` None means all.
+    are wrong, unfinished, without the marker, and rambling. A correction replaces a bad answer with the right one.
+    Feedback alternates between a worked solution (+1) and a bad answer (-1). Words are the exercise as plain text.
+    `at` is an ISO date; `levels=None` means all levels.
     """
     chance = random.Random(f"{'answers' if lessons == 'preferences' else lessons} of the day {seed}")
     drawn = itertools.islice(exercises(f"day {lessons} {seed}", Arithmetic(levels=levels).levels, "train"), count)
@@ -85,7 +85,7 @@ def _slip(exercise: Exercise, chance: random.Random) -> int:
 
 
 def _wrong(exercise: Exercise, slip: int) -> str:
-    """Return all steps, the last one miscalculated."""
+    """Return all steps, with the last one miscalculated."""
     calculation = exercise.steps[-1].split(" = ")[0]
     return "\n".join([*exercise.steps[:-1], f"{calculation} = {slip}", f"#### {slip}"])
 
@@ -98,12 +98,12 @@ def _unfinished(exercise: Exercise) -> str:
 
 
 def _unmarked(exercise: Exercise) -> str:
-    """Return a right answer without the marker that it must have."""
+    """Return a right answer without the required marker."""
     return "\n".join([*exercise.steps, f"The answer is {exercise.answer}."])
 
 
 def _rambling(exercise: Exercise, slip: int) -> str:
-    """Return a text with the right number among others, which continues after the marker."""
+    """Return a rambling text that has the right number among others and goes on after the marker."""
     steps = ", then ".join(exercise.steps)
     return (
         f"Let me think about this. First I look at the numbers. We have {steps}. So it should be {exercise.answer}, "

@@ -1,4 +1,4 @@
-"""A colony of ants as a JSON state: how it begins, what an action does to it, and what ends with a turn."""
+"""An ant colony's JSON state: how it starts, what each action changes, and what happens at the end of a turn."""
 
 import json
 import random
@@ -10,11 +10,11 @@ from rewards.environments.ant_layouts import WAYS, Cell, Layout, layout_of
 
 MOST_NOTES, LONGEST_NOTE = 3, 40
 SIGHT = 1  # cells in each direction, diagonals included
-FADING, FAINT = 0.95, 0.05  # of a pheromone a turn of the colony; below this strength it is gone
+FADING, FAINT = 0.95, 0.05  # per turn of the colony, strengths are multiplied by FADING; below FAINT they vanish
 
 
 def colony(tier: str, seed: int, turns: int, ants: int) -> State:
-    """Return the state of a colony at its nest. `par`: the food that counts as a return of 1."""
+    """Return a new colony's state, with every ant at the nest. `par` is the amount of food worth a return of 1."""
     layout = layout_of(tier, seed)
     state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
     state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
@@ -24,7 +24,7 @@ def colony(tier: str, seed: int, turns: int, ants: int) -> State:
 
 
 def act(state: State, name: str, argument: str) -> bool:
-    """Let the ant whose turn it is do one thing; return whether it can."""
+    """Perform one action of the ant whose turn it is, changing `state`. Return False if the action is impossible."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])
     on = state["pheromones"].get(key_of(here), 0.0)
@@ -57,7 +57,7 @@ def act(state: State, name: str, argument: str) -> bool:
 
 
 def end_turn(state: State) -> None:
-    """Let the next ant act; after the last one, signals end and pheromones fade."""
+    """Pass the turn to the next ant and clear its old signals. After the last ant's turn, all pheromones fade."""
     state["ant"] = (state["ant"] + 1) % len(state["ants"])
     if state["ant"] == 0:
         state["turn"] += 1
@@ -67,7 +67,7 @@ def end_turn(state: State) -> None:
 
 
 def food_seen(state: State) -> list[Cell]:
-    """Return the food that the ant sees, the nearest first."""
+    """Return the cells with food that the acting ant can see, nearest first."""
     x, y = cell_of(acting_ant(state)["at"])
     cells = map(cell_of, state["food"])
     near = [(i, j) for i, j in cells if abs(i - x) <= SIGHT and abs(j - y) <= SIGHT]
@@ -80,17 +80,17 @@ def acting_ant(state: State) -> dict[str, Any]:
 
 
 def cell_of(pair: Sequence[int]) -> Cell:
-    """Return a cell of the state, a list in JSON, as the layouts know it."""
+    """Convert a cell from the state (a list, in JSON) to the tuple that layouts use."""
     return pair[0], pair[1]
 
 
 def key_of(cell: Cell | None) -> str:
-    """Return the key of a cell's pheromones in the state; empty for None."""
+    """Return a cell's key in the state's `pheromones`, or an empty string for None."""
     return "" if cell is None else f"{cell[0]},{cell[1]}"
 
 
 def _new_food(state: State, layout: Layout) -> list[int]:
-    """Return where food comes up again: the same for the same layout and count."""
+    """Return the cell where food reappears: a random free one, seeded with the layout and the respawn count."""
     state["respawned"] += 1
     taken = {layout.nest, *map(cell_of, state["food"])}
     chance = random.Random(f"{layout.digest} {state['respawned']}")

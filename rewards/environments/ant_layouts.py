@@ -1,4 +1,4 @@
-"""Where ants forage: grids, walls and mazes of seven tiers, and which of them are the exam's."""
+"""The grids that ants forage in: open fields, walls and mazes in seven tiers, split into training and exam."""
 
 import hashlib
 import json
@@ -13,12 +13,12 @@ from rewards.verifier import Split
 Cell = tuple[int, int]
 
 WAYS: Mapping[str, Cell] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
-LAYOUTS = 200  # of a tier and split
+LAYOUTS = 200  # per tier and split
 
 
 @dataclass(frozen=True)
 class Tier:
-    """Grids of one difficulty. `walls`: the share of cells that are walls; None: a maze."""
+    """The grids of one difficulty level. `walls` is the share of cells that are walls; None means a maze."""
 
     size: int
     food: int
@@ -39,7 +39,7 @@ TIERS: Mapping[str, Tier] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Where an episode begins. `free`: the cells that can be reached; all others are walls."""
+    """An episode's starting grid. `free` holds the cells that can be reached from the nest; all others are walls."""
 
     tier: str
     nest: Cell
@@ -48,7 +48,7 @@ class Layout:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of grid and food: it decides the split, and where food comes up again."""
+        """A digest of the grid and its food. It decides the split, and seeds where food reappears."""
         return hashlib.sha256(json.dumps([self.tier, sorted(self.free), sorted(self.food)]).encode()).hexdigest()
 
     @property
@@ -57,7 +57,7 @@ class Layout:
         return "test" if int(self.digest[0], 16) % 2 else "train"
 
     def after(self, cell: Cell, way: str) -> Cell | None:
-        """Return the cell next to one, None if it is a wall."""
+        """Return the neighbour of `cell` in the direction `way`, or None if it is a wall."""
         x, y = WAYS[way]
         found = (cell[0] + x, cell[1] + y)
         return found if found in self.free else None
@@ -65,7 +65,7 @@ class Layout:
 
 @lru_cache(maxsize=8192)
 def layout_of(tier: str, seed: int) -> Layout:
-    """Return the layout of a seed: the nest in the middle, and all cells that can be reached from it."""
+    """Generate the layout of a seed, with the nest in the middle and all cells that can be reached from it."""
     its, chance = TIERS[tier], random.Random(f"ants {tier} {seed}")
     if its.walls is None:
         middle, open_cells = 2 * (its.size // 4), _maze(its.size, chance)
@@ -80,7 +80,7 @@ def layout_of(tier: str, seed: int) -> Layout:
 
 
 def _maze(size: int, chance: random.Random) -> set[Cell]:
-    """Return the open cells of a maze: a random tree over the cells with even coordinates, and some loops."""
+    """Return a maze's open cells: a random tree over the cells with even coordinates, plus some loops."""
     rooms = range(0, size, 2)
     start = (2 * (size // 4), 2 * (size // 4))
     open_cells, stack = {start}, [start]
@@ -100,7 +100,7 @@ def _maze(size: int, chance: random.Random) -> set[Cell]:
 
 @lru_cache(maxsize=16)
 def seeds_of(tier: str, split: Split) -> tuple[int, ...]:
-    """Return the seeds of a split's layouts, each layout once."""
+    """Return the seeds of a split's layouts, one seed per distinct layout."""
     found: dict[str, int] = {}
     seed = 0
     while len(found) < LAYOUTS:
@@ -112,7 +112,7 @@ def seeds_of(tier: str, split: Split) -> tuple[int, ...]:
 
 
 def distances(free: frozenset[Cell], goals: Sequence[Cell]) -> Mapping[Cell, int]:
-    """Return the number of steps from each cell to the nearest goal, for all cells from which there is a way."""
+    """Return the number of steps from each cell to its nearest goal, for every cell that can reach one."""
     found, waiting = dict.fromkeys(goals, 0), deque(goals)
     while waiting:
         x, y = cell = waiting.popleft()

@@ -1,15 +1,15 @@
-"""A colony as a drawing: SVG in the page's colours for a report, and characters for a terminal."""
+"""Draws a colony: as SVG in the page's colours for reports, and as text for terminals."""
 
 from typing import Any
 
 from rewards.environment import State
 from rewards.environments.ant_layouts import TIERS, layout_of
 
-SIDE = 20  # units of a cell
+SIDE = 20  # side of a cell in SVG units
 
 
 def drawing(state: State) -> str:
-    """Return an SVG of the grid: walls, nest, food, trails that fade, and the ants, with the food that they carry."""
+    """Return an SVG of the grid: walls, nest, food, fading trails, and the ants with the food they carry."""
     layout, size = layout_of(state["tier"], state["seed"]), TIERS[state["tier"]].size
     whole = SIDE * size
     shapes = [f'<rect width="{whole}" height="{whole}" fill="var(--panel)"/>']
@@ -30,7 +30,7 @@ def drawing(state: State) -> str:
 
 
 def characters(state: State) -> str:
-    """Return the grid in characters: `#` wall, `N` nest, `f` food, `:` a trail, `a` an ant, `A` one that carries."""
+    """Return the grid as text: `#` wall, `N` nest, `f` food, `:` trail, `a` ant, `A` ant carrying food."""
     layout, size = layout_of(state["tier"], state["seed"]), TIERS[state["tier"]].size
     grid = [["." if (x, y) in layout.free else "#" for x in range(size)] for y in range(size)]
 

@@ -1,7 +1,7 @@
-"""An ant colony that forages: find food in a grid, carry it to the nest, and leave traces for the others.
+"""A foraging ant colony: ants find food in a grid, carry it to the nest, and leave trails for each other.
 
-An answer may begin with lines `THINK: …`; then come one to three lines `ACT: …`, of which at most one moves or handles
-food. Anything else is invalid: nothing happens, and the turn is spent.
+An answer may start with `THINK: …` lines, followed by one to three `ACT: …` lines, at most one of which may move or
+handle food. Any other answer is invalid: nothing happens, and the turn is lost.
 """
 
 import copy
@@ -18,10 +18,10 @@ from rewards.environments.ant_picture import characters, drawing
 from rewards.verifier import Problem, Split
 
 ACTS = ("MOVE", "PICK_UP", "DROP", "DEPOSIT", "REINFORCE", "SIGNAL", "REMEMBER", "FORGET")
-HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these a turn
+HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these per turn
 ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
 MOST_ACTS = 3
-DISCOUNT = 0.99  # of the shaping's potential
+DISCOUNT = 0.99  # of the potential in reward shaping
 INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
 
 RULES = """You are an ant in a grid of {size} by {size} cells. Carry food to the nest. Each turn, answer with one line:
@@ -30,11 +30,11 @@ ACT: REMEMBER "text"; ACT: FORGET."""
 
 
 class Ants:
-    """The environment. A reward is a share of what the oracle delivers, with small parts that show the way.
+    """The ant environment. It rewards deliveries as a share of the oracle's, plus small shaping terms.
 
-    `step`'s info has `food`, how much the colony has delivered so far, and `value`, that as a share of what the oracle
-    delivers; also whether the action was `valid`, the reward's `parts`, the `action` as it was understood, and the
-    `agent`, the number of the ant that acted.
+    The info from `step` has `food`, the colony's deliveries so far; `value`, the same as a share of the oracle's
+    deliveries; `valid`, whether the action was valid; `parts`, the reward's terms by name; `action`, the action as it
+    was parsed; and `agent`, the number of the ant that acted.
     """
 
     name = "ants"
@@ -42,13 +42,13 @@ class Ants:
     characters = staticmethod(characters)
 
     def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
-        """`turns`: of each ant; None: the tier's. `ants`: that share nest, food and pheromones, and act by turns."""
+        """`turns`: per ant (None: the tier's). `ants`: how many take turns and share nest, food and pheromones."""
         if unknown := [tier for tier in tiers if tier not in TIERS]:
             raise ValueError(f"ants: there is no tier {unknown[0]!r}; use {', '.join(TIERS)}")
         self.tiers, self.turns, self.ants = tuple(tiers), turns, ants
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return 200 layouts of each tier."""
+        """Return the split's problems: 200 layouts per tier."""
         return [
             Problem(f"ants/{tier}/{seed}", self.name, f"Forage in layout {seed} of tier {tier}.", "", tier)
             for tier in self.tiers
@@ -56,18 +56,18 @@ class Ants:
         ]
 
     def kind(self, problem: Problem) -> str:
-        """Return the tier."""
+        """Return the name of the problem's tier."""
         return f"tier {problem.level}"
 
     def reset(self, problem: Problem) -> tuple[State, str]:
-        """Return a colony at its nest."""
+        """Return a new colony's state, and the rules with the first observation."""
         _, tier, seed = problem.problem_id.split("/")
         turns = self.turns or TIERS[tier].turns
         state = colony(tier, int(seed), turns, self.ants) | {"par": max(_par(tier, int(seed), turns, self.ants), 1)}
         return state, f"{RULES.format(size=TIERS[tier].size)}\n{observation(state)}"
 
     def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, dict[str, Any]]:
-        """Let the ant whose turn it is act. Raises nothing: what is no valid action does nothing."""
+        """Take the acting ant's turn. Never raises: an invalid answer only costs the turn and a small penalty."""
         acts, after = parse(text), copy.deepcopy(state)
         valid = acts is not None and all(act(after, name, argument) for name, argument in acts)
         if acts is None or not valid:
@@ -81,10 +81,10 @@ class Ants:
         return after, observation(after), sum(parts.values()), False, over, info
 
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
-        """Return three episodes of each training layout by a greedy ant, half of whose moves are random.
+        """Return three episodes per training layout, played by a greedy ant that makes half of its moves at random.
 
-        The random ones are played, not learned: they lead to where a greedy ant would not be, but an imitator will
-        (DART, arXiv 1703.09327).
+        The random moves are played but not learned: they lead to states that a greedy ant would not reach, but an
+        imitator will (DART, arXiv 1703.09327).
         """
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
@@ -103,7 +103,7 @@ class Ants:
 
 
 def parse(text: str) -> list[tuple[str, str]] | None:
-    """Return an answer's actions with their arguments; None if it is not of the form that the rules ask for."""
+    """Return an answer's actions with their arguments, or None if it does not follow the rules' format."""
     found: list[tuple[str, str]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("THINK:") and not found:
@@ -117,7 +117,7 @@ def parse(text: str) -> list[tuple[str, str]] | None:
 
 
 def observation(state: State) -> str:
-    """Return what the ant whose turn it is sees, hears and remembers, in about 20 tokens."""
+    """Return what the acting ant sees, hears and remembers, in about 20 tokens."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])
     parts = [f"ant {state['ant'] + 1}"] if len(state["ants"]) > 1 else []
@@ -135,14 +135,14 @@ def observation(state: State) -> str:
 
 
 def random_policy(state: State, rng: random.Random) -> str:
-    """Return any action that moves or handles food."""
+    """Return a random action that moves or handles food."""
     return f"ACT: {rng.choice([*(f'MOVE {way}' for way in WAYS), 'PICK_UP', 'DROP'])}"
 
 
 def greedy_policy(state: State, rng: random.Random) -> str:
-    """Carry what it has to the nest; else take the food that it sees; else go where it sees most that is new.
+    """Take food to the nest if carrying any; else head for food in sight; else go where most unseen cells are.
 
-    It does not remember food that it saw and did not take.
+    The ant does not remember food that it saw but did not take.
     """
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     if goals := [layout.nest] if ant["carrying"] else food_seen(state)[:1]:
@@ -156,13 +156,13 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
 
 def oracle(state: State, rng: random.Random) -> str:
-    """Take the shortest way to the nearest food, and back: it sees the whole grid."""
+    """Take the shortest path to the nearest food and back. Unlike an ant, the oracle sees the whole grid."""
     return _towards(state, _goals(state), rng)
 
 
 @lru_cache(maxsize=8192)
 def _par(tier: str, seed: int, turns: int, ants: int) -> int:
-    """Return what the oracle delivers on a layout."""
+    """Return how much food the oracle delivers on a layout."""
     state, chance = colony(tier, seed, turns, ants), random.Random(f"par {seed}")
     while state["turn"] < turns:
         for name, argument in parse(oracle(state, chance)) or []:
@@ -172,7 +172,7 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
 
 
 def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Return the reward's parts that a valid action earns."""
+    """Return the reward terms that a valid action earns, by name."""
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
@@ -191,23 +191,23 @@ def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict
 
 
 def _goals(state: State) -> list[Cell]:
-    """Return where the acting ant should go: to the nest with food, else to any food."""
+    """Return the cells that the acting ant should head for: the nest if it carries food, else all food."""
     layout = layout_of(state["tier"], state["seed"])
     return [layout.nest] if acting_ant(state)["carrying"] else [cell_of(cell) for cell in state["food"]]
 
 
 def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
-    """Return minus an ant's steps to the nearest of the goals, divided by the grid's size.
+    """Return minus the number of steps from an ant to its nearest goal, divided by the grid's size.
 
-    A turn is judged by the goals before it: otherwise to pick up food would cost the way home, and an ant would learn
-    to stand on food and to leave it there.
+    Pass the goals from before the turn. With those from after it, picking up food would cost the way home, and an ant
+    would learn to stand on food without taking it.
     """
     layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
 def _towards(state: State, goals: Sequence[Cell], rng: random.Random) -> str:
-    """Return a move that shortens the way to the nearest goal, any of several; at a goal, what is to be done there."""
+    """Return a random move among those that get closest to a goal; at a goal, pick up or drop food."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])
     if here in goals:
@@ -218,7 +218,7 @@ def _towards(state: State, goals: Sequence[Cell], rng: random.Random) -> str:
 
 
 def _unseen_around(layout: Layout, cell: Cell, seen: Sequence[Cell]) -> int:
-    """Return how many cells an ant would see from a cell that it has not seen yet."""
+    """Return how many cells an ant at `cell` would see for the first time."""
     around = [(dx, dy) for dx in range(-SIGHT, SIGHT + 1) for dy in range(-SIGHT, SIGHT + 1)]
     known = {(x + dx, y + dy) for x, y in seen for dx, dy in around}
     cells = {(cell[0] + dx, cell[1] + dy) for dx, dy in around}
@@ -226,7 +226,7 @@ def _unseen_around(layout: Layout, cell: Cell, seen: Sequence[Cell]) -> int:
 
 
 def _direction(here: Cell, there: Cell) -> str:
-    """Return where a cell is, in words: `2 up, 3 left`; `here`."""
+    """Return a cell's relative position in words, such as `2 up, 3 left` or `here`."""
     dx, dy = there[0] - here[0], there[1] - here[1]
     words = [f"{abs(dy)} {'up' if dy < 0 else 'down'}"] if dy else []
     words += [f"{abs(dx)} {'left' if dx < 0 else 'right'}"] if dx else []

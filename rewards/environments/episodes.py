@@ -1,7 +1,7 @@
-"""An environment as a benchmark: a problem is where an episode begins, a completion what the model wrote in it.
+"""Presents an environment as a benchmark: a problem starts an episode, and a completion is what the model wrote in it.
 
-A completion is JSON, a list with the text of each turn. It is graded by playing it again, so that an exam, a round and
-a picture of an episode all come from the same few texts.
+A completion is a JSON list with the text of each turn. It is graded by replaying the episode, so exams, rounds and
+drawings of an episode all come from the same few texts.
 """
 
 import json
@@ -13,12 +13,12 @@ from conf.storage.home import InputError
 from rewards.environment import Environment, State, Step
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Turn
 
-SOLVED = 1.0  # the value of an episode that counts as correct
-LONGEST = 200  # characters of an environment's error
+SOLVED = 1.0  # an episode with at least this value counts as correct
+LONGEST = 200  # characters of an environment's error message that are shown
 
 
 class Episodes(Benchmark):
-    """A benchmark whose problems are played. `bounded`: whether the environment is known to return in time."""
+    """A benchmark whose problems are played as episodes. `bounded`: whether the environment limits its own time."""
 
     splits = ("train", "test")
 
@@ -27,11 +27,11 @@ class Episodes(Benchmark):
         self.name, self.bounded = environment.name, bounded
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return where a split's episodes begin."""
+        """Return the problems that start a split's episodes."""
         return self._environment.problems(split)
 
     def kind(self, problem: Problem) -> str:
-        """Return what sort of episode begins here."""
+        """Return the kind of episode that a problem starts, as named by the environment."""
         return self._environment.kind(problem)
 
     def prompt(self, problem: Problem) -> str:
@@ -39,14 +39,14 @@ class Episodes(Benchmark):
         return begun(self._environment, problem)[1]
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return a teacher's episodes, where the environment has any."""
+        """Return a teacher's episodes, if the environment has any."""
         taught = getattr(self._environment, "solutions", list)
         return [(problem, json.dumps(texts)) for problem, texts in taught()]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Return the sum of the rewards of each episode, with its parts; `value` is what the exam counts.
+        """Return each episode's total reward and its parts. The exam counts the part named `value`.
 
-        Raises InputError where the environment raises.
+        Raises InputError if the environment raises.
         """
         return [self._score(attempt) for attempt in attempts]
 
@@ -64,12 +64,12 @@ class Episodes(Benchmark):
 
 
 def texts_of(completion: str) -> list[str]:
-    """Return the texts of an episode's turns; of anything else, one turn with the whole."""
+    """Return the text of each turn of an episode. Any other completion counts as a single turn."""
     return [text for text, _ in weighted_texts(completion)]
 
 
 def weighted_texts(completion: str) -> list[tuple[str, float]]:
-    """Return the texts of an episode's turns with their weights: 0 for a turn that is not to be learned, else 1."""
+    """Return the text of each turn with its weight: 0 for a turn that is not to be learned, else 1."""
     try:
         turns = json.loads(completion)
         if isinstance(turns, list):
@@ -80,7 +80,7 @@ def weighted_texts(completion: str) -> list[tuple[str, float]]:
 
 
 def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> list[Turn]:
-    """Play an episode again, up to its end or its last text. Raises InputError where the environment raises."""
+    """Replay an episode until it ends or the texts run out. Raises InputError if the environment raises."""
     state, observation = begun(environment, problem)
     turns: list[Turn] = []
     total = 0.0
@@ -107,7 +107,7 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
 
 
 def begun(environment: Environment, problem: Problem) -> tuple[State, str]:
-    """Return an episode's first state and observation. Raises InputError where the environment raises."""
+    """Return an episode's first state and observation. Raises InputError if `reset` fails or its state is not JSON."""
     with _errors_named(environment, problem, "reset"):
         state, observation = environment.reset(problem)
         json.dumps(state)
@@ -115,7 +115,7 @@ def begun(environment: Environment, problem: Problem) -> tuple[State, str]:
 
 
 def stepped(environment: Environment, problem: Problem, state: State, text: str) -> Step:
-    """Return what follows from a text. Raises InputError where the environment raises, or its state is not JSON."""
+    """Return the environment's response to a text. Raises InputError if `step` fails or its state is not JSON."""
     with _errors_named(environment, problem, "step"):
         after, observation, reward, terminated, truncated, info = environment.step(state, text)
         json.dumps(after)

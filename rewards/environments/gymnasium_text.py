@@ -1,7 +1,7 @@
-"""Environments with Gymnasium's interface as episodes of text: `reset(seed=…)`, `step(action)`, and a description.
+"""Turns environments with Gymnasium's interface, `reset(seed=…)` and `step(action)`, into text episodes.
 
-The state is the seed and the actions so far; it goes on by playing them again, so that it is JSON whatever the
-environment holds. Gymnasium itself is not imported: anything with its two methods will do.
+The state is the seed and the actions so far, which each step replays, so it is JSON whatever the environment contains.
+Gymnasium itself is not imported: any object with these two methods will do.
 """
 
 import re
@@ -11,15 +11,15 @@ from typing import Any
 from rewards.environment import State, Step
 from rewards.verifier import Problem, Split
 
-EPISODES = 200  # of a split; their seeds are 0, 2, 4, … in training and 1, 3, 5, … in the exam
+EPISODES = 200  # per split; their seeds are 0, 2, 4, … in training and 1, 3, 5, … in the exam
 
 
 class GymnasiumText:
-    """An environment whose actions have names.
+    """A Gymnasium environment whose actions the model chooses by name.
 
-    `make`: returns a new environment for a seed. `actions`: by the word that the model writes. `describe`: returns what
-    the model sees, of the environment and its observation. `rules`: precede the first observation. An answer's first
-    word that names an action counts; without one nothing happens, and the turn is spent.
+    `make(seed)` returns a new environment. `actions` maps each word that names an action to the action. `describe`
+    takes the environment and its observation, and returns what the model sees. `rules` precede the first observation.
+    A reply's first word that names an action counts. If there is none, nothing happens and the turn is lost.
     """
 
     def __init__(
@@ -35,22 +35,22 @@ class GymnasiumText:
         self.rules, self.turns = rules, turns
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return the seeds of a split."""
+        """Return a split's problems, one per seed."""
         seeds = range(split == "test", 2 * EPISODES, 2)
         return [Problem(f"{self.name}/{seed}", self.name, f"Play {self.name} from seed {seed}.", "") for seed in seeds]
 
     def kind(self, problem: Problem) -> str:
-        """Return the environment's name: all episodes count together."""
+        """Return the environment's name, so that all its episodes are counted together."""
         return self.name
 
     def reset(self, problem: Problem) -> tuple[State, str]:
-        """Return the start."""
+        """Return the first state, and the rules with the first observation."""
         seed = int(problem.problem_id.rpartition("/")[2])
         environment, seen = self._at(seed, [])
         return {"seed": seed, "words": [], "turn": 0}, f"{self.rules}\n{self.describe(environment, seen)}"
 
     def step(self, state: State, text: str) -> Step:
-        """Let the model's word act."""
+        """Take the action that the model's reply names, and return the environment's response."""
         word = next((found for found in re.findall(r"\w+", text.lower()) if found in self.actions), None)
         environment, seen = self._at(state["seed"], state["words"])
         reward, terminated, truncated = 0.0, False, False

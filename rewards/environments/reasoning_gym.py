@@ -1,4 +1,4 @@
-"""Tasks of reasoning-gym (Apache-2.0): over a hundred kinds of generated problems that grade themselves.
+"""Tasks from reasoning-gym (Apache-2.0): over a hundred kinds of generated problems, each with its own grader.
 
 `pip install .[environments]`, then `{name: "rewards.environments.reasoning_gym:ReasoningGym", source: leg_counting}`.
 """
@@ -14,18 +14,18 @@ from typing import Any
 from conf.storage.home import InputError
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
-SEEDS = {"train": 0, "test": 1_000_000}  # far apart: the package adds the number of a problem to its seed
-PROBLEMS = 500  # of a split
+SEEDS = {"train": 0, "test": 1_000_000}  # far apart: the package adds a problem's index to the seed
+PROBLEMS = 500  # per split
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-# Some tasks evaluate an answer as Python, or parse it by a library that does: a model could write any program.
+# Some graders evaluate an answer as Python, or parse it with a library that does, so a model could run any program.
 EVALUATES = re.compile(r"\b(?:eval|exec|parse_expr|sympify|parse_latex)\(")
 
 
 class ReasoningGym(Benchmark):
-    """One task. Only a full score counts as correct; a lower one is kept in the score's parts.
+    """One reasoning-gym task. Only a full score counts as correct; a partial score is kept in the score's parts.
 
-    Raises InputError without the package, for a task that it does not have, and for one whose grader would run what a
-    model wrote.
+    Raises InputError if the package is missing, if it has no such task, or if the task's grader would run a model's
+    answer as code.
     """
 
     name = "reasoning_gym"
@@ -46,7 +46,7 @@ class ReasoningGym(Benchmark):
         self.task = task
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return 500 problems, each question once; the exam asks none that training has."""
+        """Return up to 500 problems with distinct questions. The exam leaves out every question that training has."""
         found: dict[str, Problem] = {}
         for index, entry in enumerate(self._dataset(split)):
             problem_id = f"reasoning_gym/{self.task}/{split}/{index}"
@@ -58,11 +58,11 @@ class ReasoningGym(Benchmark):
         return list(found.values())
 
     def kind(self, problem: Problem) -> str:
-        """Return the task: its problems are endless, and none comes again."""
+        """Return the task's name: solve rates are counted per task, because no problem comes up twice."""
         return f"reasoning_gym/{self.task}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Return the task's own verdict on the last answer between the tags."""
+        """Grade each attempt's last answer between the tags with the task's own grader."""
         return [self._score(attempt) for attempt in attempts]
 
     def _score(self, attempt: Attempt) -> Score:

@@ -1,1 +1,1 @@
-"""Answers that are programs: extracting and testing them."""
+"""Extracts the programs in answers, and tests them."""

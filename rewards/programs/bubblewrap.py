@@ -1,4 +1,4 @@
-"""The command line that starts a warden inside bubblewrap: its own namespaces and a read-only view of Python."""
+"""The command line that starts a warden in bubblewrap, with new namespaces and a read-only view of Python."""
 
 import os
 import sys
@@ -27,10 +27,10 @@ def readable_folders() -> list[Path]:
 
 
 def command(wrapper: str, program: str) -> list[str]:
-    """Return the command for `python -c program` inside: no network, only `readable_folders`, nothing writable.
+    """Return the command that runs `python -c program` in bubblewrap: no network, only `readable_folders`, read-only.
 
-    CAP_SYS_ADMIN holds only in the sandbox's own user namespace; the warden needs it to give every program a PID
-    namespace, and each program loses it before it starts.
+    CAP_SYS_ADMIN is valid only in the sandbox's user namespace. The warden needs it to give each program a PID
+    namespace, and every child drops it before its program starts.
     """
     words = [wrapper, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]
     words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--clearenv"]
@@ -47,7 +47,7 @@ def command(wrapper: str, program: str) -> list[str]:
 
 
 def interpreter(root: Path, program: str) -> list[str]:
-    """Return the command for Python with only its standard library and this package, which lies below `root`."""
+    """Return the command for a Python that sees only its standard library and this package, found below `root`."""
     code = f"import sys; sys.path.insert(0, {str(root)!r}); {program}"
     python = os.path.realpath(sys.executable)  # outside any virtual environment
     return [python, "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed

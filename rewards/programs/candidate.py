@@ -1,7 +1,7 @@
 """The untrusted process: execute the program's source, then answer the judge's questions about it.
 
-Nothing here is trusted. The program shares this interpreter and may change every object in it. All that it can reach
-is the channel, on which the judge accepts plain values only.
+Nothing here is trusted. The program shares this interpreter and may change every object in it. It can reach the judge
+only through the channel, on which the judge accepts only plain values.
 """
 
 import os
@@ -14,11 +14,11 @@ from typing import Any
 from rewards.programs.wire import Channel, Decoder, Encoder, WireError
 
 THREAD_STACK_BYTES = 1 << 20
-MODULE = "solution"  # not "__main__": a demonstration at the end of the program is not run
+MODULE = "solution"  # not "__main__", so that a demo at the end of the program does not run
 
 
 def serve(channel: Channel, source: bytes) -> None:
-    """Execute the program, then answer until the judge is gone."""
+    """Execute the program, then answer questions until the judge is gone."""
     threading.stack_size(THREAD_STACK_BYTES)  # otherwise each thread takes 8 MB of the address space
     candidate = Candidate(channel)
     candidate.load(source)
@@ -30,7 +30,7 @@ def serve(channel: Channel, source: bytes) -> None:
 
 
 class Candidate:
-    """The program's module, and the objects of it that the judge holds references to."""
+    """The program's module, and those of its objects that the judge holds references to."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -41,7 +41,7 @@ class Candidate:
         self.decoder = Decoder(self._resolve)
 
     def load(self, source: bytes) -> None:
-        """Execute the source as a module. What it raises becomes the answer to every question."""
+        """Execute the source as a module. If it raises, the exception becomes the answer to every question."""
         sys.modules[MODULE] = self.module
         try:
             code = compile(source, "<solution>", "exec", dont_inherit=True)
@@ -53,7 +53,7 @@ class Candidate:
             return
         try:
             exec(code, self.module.__dict__)
-        except BaseException as error:  # SystemExit among them: the program ended itself
+        except BaseException as error:  # including SystemExit: the program ended itself
             self.failure = _freed(error)
 
     def answer(self, question: Any) -> None:
@@ -97,17 +97,17 @@ class Candidate:
     def _encode(self, value: Any) -> Any:
         try:
             return Encoder(self._refer).encode(value)
-        except Exception as error:  # including what an object that lies about its class causes
+        except Exception as error:  # including errors from an object that lies about its class
             return ["opaque", type(error).__name__]
 
     def _refer(self, value: Any) -> list[Any]:
-        """Return a number for what the program itself defined or what is callable, else only the type's name."""
+        """Return a reference to an object that the program defined or that is callable, else only its type's name."""
         kind = value if isinstance(value, type) else type(value)
         if not callable(value) and getattr(kind, "__module__", None) != MODULE:
             return ["opaque", kind.__name__]
         if id(value) not in self.numbers:
             self.numbers[id(value)] = len(self.references)
-            self.references.append(value)  # kept alive, so that the id is not given to another
+            self.references.append(value)  # kept alive, so that its id is not reused
         inherited = {name for ancestor in type.mro(type(value)) for name in vars(ancestor)}
         abilities = [name for name in ("__call__", "__getitem__", "__iter__", "__len__") if name in inherited]
         return ["theirs", [self.numbers[id(value)], abilities]]
@@ -120,10 +120,10 @@ class Candidate:
         raise WireError(f"no tag {tag}")
 
     def _callback(self, number: int) -> Callable[..., Any]:
-        """Return a stand-in for a function that the test passed as an argument: calling it asks the judge."""
+        """Return a stand-in for a function that the test passed as an argument; calling it calls back to the judge."""
 
         def call(*args: Any) -> Any:
-            """Return what the test's function returned; raise what it raised."""
+            """Call the test's function in the judge's process, and return its result."""
             self.channel.send(["callback", number, Encoder(self._refer).encode(args)])
             while True:
                 message = self.channel.receive()
@@ -135,7 +135,7 @@ class Candidate:
 
 
 def _freed(error: BaseException) -> BaseException:
-    """Drop the frames that the exception holds, and with them their memory: an answer needs some."""
+    """Release the frames that the exception holds, which frees memory for sending the answer."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 
@@ -144,6 +144,6 @@ def _described(error: BaseException) -> list[Any]:
     names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
     try:
         text = str(error)[:200]
-    except BaseException:  # an exception with a __str__ of its own
+    except BaseException:  # a custom __str__ may raise anything
         text = ""
     return [names, text]

@@ -1,20 +1,20 @@
-"""The program in what a model wrote: the last fenced block, or the bare text."""
+"""Extracts the program from a model's reply: the last fenced block, or the bare text."""
 
 import re
 from collections.abc import Iterator
 
 # At most three spaces before a fence, as in CommonMark (0.31, section 4.5); a deeper one may be part of a docstring.
-# Backticks that are followed by more on the same line are inline code.
+# Backticks that are followed by more backticks on the same line are inline code.
 FENCE = re.compile(r"^( {0,3})(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
 LABEL = re.compile(r"[{.]*([\w+#-]*)")
 PYTHON = ("", "python", "python3", "py", "py3")
 
 
 def program_text(completion: str) -> str | None:
-    """Return the program to run: the last fenced block, else the whole text; None where it is blank.
+    """Return the program to run: the last fenced block, else the whole text, or None if that is blank.
 
-    Text without a fence is returned even if it is prose: it does not compile, so its verdict is `crashed` (`no_answer`
-    is for blank texts). Empty fences are removed from such a text. Takes linear time and never raises.
+    Text without a fence is returned even if it is prose. Prose does not compile, so its verdict is `crashed`
+    (`no_answer` is for blank text). Empty fences are removed from it. Takes linear time and never raises.
     """
     text = _with_plain_line_ends(completion)
     block = last_block(text)
@@ -25,7 +25,7 @@ def program_text(completion: str) -> str | None:
 
 
 def last_block(completion: str) -> str | None:
-    """Return the content of the last fenced block that is not blank; None where there is none.
+    """Return the content of the last fenced block that is not blank, or None if there is none.
 
     A last fence that is never closed extends to the end of the text. A block labelled with another language (```text,
     ```bash) counts only if no other block does. A fence's own indentation is removed from its content.
@@ -39,7 +39,7 @@ def last_block(completion: str) -> str | None:
 
 
 def _blocks(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield the fence that opens each block, and the block's content."""
+    """Yield each block's opening fence and content."""
     opened: re.Match[str] | None = None
     for fence in FENCE.finditer(text):
         if opened is None:
@@ -52,7 +52,7 @@ def _blocks(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _label(fence: re.Match[str]) -> str:
-    """Return the language that a fence names, in lower case; empty where it names none."""
+    """Return the language that a fence names, in lower case, or an empty string if it names none."""
     label = LABEL.match(fence[3].strip())
     return label[1].lower() if label else ""
 

@@ -1,7 +1,7 @@
-"""What a process inside the sandbox gives up before it runs anything untrusted.
+"""Drops the privileges of a process in the sandbox before it runs anything untrusted.
 
-It runs inside the sandbox with only the standard library. The seccomp filter and the Landlock ruleset are made outside
-(`rewards.programs.policy`) and arrive as a program and a descriptor.
+This module runs in the sandbox with only the standard library. The seccomp filter and the Landlock ruleset are built
+outside (`rewards.programs.policy`) and arrive as a BPF program and a file descriptor.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWPID = 0x20000000
 MNT_DETACH = 2
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
-# As statvfs(3) returns them, and as mount(2) expects them: nosuid, noexec, noatime, nodiratime, relatime.
+# The flags of statvfs(3), mapped to those of mount(2): nosuid, noexec, noatime, nodiratime, relatime.
 LOCKED_FLAGS = {2: 2, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
@@ -21,7 +21,7 @@ SECCOMP_MODE_FILTER = 2
 LANDLOCK_RESTRICT_SELF = 446  # the same number on every architecture
 CAPABILITY_VERSION_3 = 0x20080522
 SIGKILL = 9
-INSTRUCTION_BYTES = 8  # of a seccomp program
+INSTRUCTION_BYTES = 8  # per instruction of a seccomp program
 
 
 class _Filter(ctypes.Structure):
@@ -29,19 +29,19 @@ class _Filter(ctypes.Structure):
 
 
 class SeccompProgram:
-    """A compiled filter, ready to be loaded by a child."""
+    """A compiled seccomp filter, ready for a child to load."""
 
     def __init__(self, program: bytes) -> None:
         self.program = program  # kept alive: the structure points to it
         self.filter = _Filter(len(program) // INSTRUCTION_BYTES, program)
 
     def load(self) -> None:
-        """Load the filter: from now on the kernel kills the process at any system call that is not listed."""
+        """Load the filter. From then on, the kernel kills the process at any system call that is not listed."""
         _checked(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self.filter), 0, 0), "seccomp")
 
 
 def drop_privileges() -> None:
-    """Leave the parent's group, die with it, forbid inspection, and give up all capabilities for good."""
+    """Leave the process group, die with the parent, forbid inspection, and permanently drop all capabilities."""
     os.setsid()  # a process group is not bounded by a PID namespace: a signal to it would reach the warden
     _checked(LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent-death signal")
     _checked(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
@@ -52,7 +52,7 @@ def drop_privileges() -> None:
 
 
 def restrict_files(ruleset: int) -> None:
-    """Apply Landlock: from now on only the files of the ruleset can be opened."""
+    """Apply Landlock. From then on, only files that the ruleset allows can be opened."""
     _checked(LIBC.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0), "Landlock")
 
 
@@ -72,13 +72,13 @@ def limit(cpu_seconds: float, address_space: int) -> None:
 
 
 class PidNamespaces:
-    """Fork children that are the first process of a PID namespace: killing one ends all its descendants."""
+    """Forks each child as process 1 of a new PID namespace, so that killing it ends all its descendants."""
 
     def __init__(self) -> None:
         self.own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def fork(self) -> int:
-        """Fork like os.fork, but with the child in its own PID namespace."""
+        """Fork like os.fork, but with the child in a new PID namespace."""
         _checked(LIBC.unshare(CLONE_NEWPID), "PID namespace")
         try:
             return os.fork()
@@ -87,14 +87,14 @@ class PidNamespaces:
 
 
 def hide_proc() -> None:
-    """Hide /proc from everything forked later. Call it only in our own mount namespace."""
+    """Hide /proc from all later forks. Call this only inside the sandbox's mount namespace."""
     _checked(LIBC.umount2(b"/proc", MNT_DETACH), "umount /proc")
 
 
 def protect_null() -> None:
-    """Remount /dev/null read-only: it still accepts writes, but its mode and times (the host's) cannot change.
+    """Remount /dev/null read-only: it still accepts writes, but the host file's mode and times cannot change.
 
-    What the mount already forbids has to be repeated (mount_namespaces(7), locked flags).
+    The mount's existing restrictions must be passed again (mount_namespaces(7), locked flags).
     """
     forbidden = os.statvfs("/dev/null").f_flag
     flags = sum(mount for held, mount in LOCKED_FLAGS.items() if forbidden & held)

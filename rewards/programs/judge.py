@@ -1,7 +1,7 @@
-"""The trusted process: run a problem's own tests, with the program's names replaced by proxies.
+"""The trusted process: runs a problem's tests, with proxies in place of the names that the program defines.
 
-The verdict is decided here, from values that arrive as plain data. The program never sees a test; whatever it does in
-its own process can at most return a wrong value.
+The verdict is decided here, from values that arrive as plain data. The program never sees a test, and the worst that
+it can do from its own process is return a wrong value.
 """
 
 import ast
@@ -13,27 +13,27 @@ from typing import Any
 from rewards.programs.proxies import CandidateGone, CandidateRaised, Connection, as_raised
 from rewards.programs.wire import Channel
 
-# Modules that tests use without importing them: in a plain run the program's own imports provide them.
+# Modules that tests use without importing them: in a plain run the program's imports would provide them.
 MODULES = frozenset(
     "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re "
     "statistics string sys typing".split()
 )
-# Modules whose names tests use bare (`Counter`, `isclose`, `List`): the judge's own, whatever the program defines.
+# Modules whose names tests use unqualified (`Counter`, `isclose`, `List`). The judge's versions take precedence.
 OPENED = "typing collections math fractions decimal datetime itertools functools heapq bisect".split()
 
 
 def open_names() -> dict[str, Any]:
-    """Return the public names of the opened modules, except those that would hide a builtin (`pow`)."""
+    """Return the public names of the `OPENED` modules, except those that would shadow a builtin (`pow`)."""
     modules = [importlib.import_module(name) for name in OPENED]
     named = [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", dir(module))]
     return {name: value for name, value in named if not name.startswith("_") and not hasattr(builtins, name)}
 
 
 def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str | None) -> tuple[str, str]:
-    """Run setup and tests. Return the verdict and a one-line reason.
+    """Run the setup and the tests, and return the verdict with a one-line reason.
 
-    The verdict is `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed`, or `gone`: then the
-    warden decides by how the program's process ended.
+    The verdict is `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed` or `gone`. After `gone`,
+    the warden decides by how the program's process ended.
     """
     try:
         codes = [compile(text, "<test>", "exec", dont_inherit=True) for text in (setup, *tests)]
@@ -63,10 +63,10 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """Return the names that the program must provide: used by the tests, defined neither there nor by the library.
+    """Return the names that the program must provide: used by the tests, but not defined there or in a library.
 
-    An entry point that the tests use is always among them. Without an entry point and without such a name it is the
-    first name called: `assert sum(2, 3) == 5`.
+    An entry point that the tests use is always included. If there is no entry point and no such name, return the first
+    name that is called, such as `sum` in `assert sum(2, 3) == 5`.
     """
     used: dict[str, None] = {}
     defined: set[str] = set()
@@ -112,5 +112,5 @@ def _verdict_of(error: CandidateRaised) -> str:
 def _line(error: BaseException) -> str:
     try:
         return " ".join(str(error)[:200].split())
-    except BaseException:  # its arguments are the program's values
+    except BaseException:  # its arguments may be the program's objects
         return "no text"

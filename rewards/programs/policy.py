@@ -1,7 +1,7 @@
-"""What untrusted processes may do, compiled outside the sandbox: the seccomp filter and the Landlock ruleset.
+"""The seccomp filter and the Landlock ruleset for untrusted processes, built outside the sandbox.
 
-Both are built by maintained libraries (libseccomp through pyseccomp, py-landlock). Raises SandboxUnavailable where the
-machine lacks what they need.
+Both are built with maintained libraries (libseccomp through pyseccomp, and py-landlock). The functions raise
+SandboxUnavailable if the machine lacks what they need.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ ALLOWED = """
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
     getrandom uname sysinfo getcpu arch_prctl exit exit_group
 """.split()
-# Refused with an error instead of a kill: the standard library tries these by itself and works without them.
+# Refused with an error instead of a kill, because the standard library tries these and works without them.
 REFUSED = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "prctl": errno.EPERM, "sched_setaffinity": errno.EPERM}
 FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 CLONE_THREAD = 0x00010000
@@ -39,13 +39,13 @@ Layer = Literal["bubblewrap", "landlock", "seccomp", "limits", "pid_namespace"]
 
 
 class SandboxUnavailable(Exception):
-    """This machine cannot isolate programs; the text says what is missing and how to get it."""
+    """This machine cannot isolate programs. The message says what is missing and how to get it."""
 
 
 def seccomp_program(pid_namespace: bool = True) -> bytes:
-    """Return the filter as a BPF program: an unlisted call kills the process. Threads may start, processes may not.
+    """Return a BPF program that kills the process at an unlisted call. It allows new threads, but no new processes.
 
-    In its own PID namespace a program is process 1; it may send signals to itself only.
+    With `pid_namespace`, the program is process 1 of its namespace, and may send signals only to itself.
     """
     try:
         import pyseccomp
@@ -69,7 +69,7 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
     _add(rules, pyseccomp.ERRNO(0), "prlimit64", setting, stack)
     _add(rules, pyseccomp.ERRNO(errno.EPERM), "prlimit64", setting, other)
     if pid_namespace:
-        _add(rules, pyseccomp.ALLOW, "tgkill", pyseccomp.Arg(0, pyseccomp.EQ, 1))  # raise and abort
+        _add(rules, pyseccomp.ALLOW, "tgkill", pyseccomp.Arg(0, pyseccomp.EQ, 1))  # for raise() and abort()
     for name, number in REFUSED.items():
         _add(rules, pyseccomp.ERRNO(number), name)
     with tempfile.TemporaryFile() as file:
@@ -79,7 +79,7 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
 
 
 def landlock_ruleset(readable: Sequence[Path]) -> int:
-    """Return the descriptor of a ruleset that allows reading below `readable` and no other access to any file."""
+    """Return the descriptor of a ruleset that allows reading below the `readable` folders and no other file access."""
     from py_landlock import errors, flags, landlock_sys
     from py_landlock.abi import get_supported_fs
 
@@ -101,7 +101,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
 
 
 def missing_layers() -> dict[Layer, str]:
-    """Return the layers that the kernel or a library lacks here, each with the reason and the remedy."""
+    """Return the layers that this machine's kernel or libraries do not support, each with the reason and the remedy."""
     missing: dict[Layer, str] = {}
     attempts: dict[Layer, Callable[[], object]] = {
         "seccomp": seccomp_program,
@@ -116,7 +116,7 @@ def missing_layers() -> dict[Layer, str]:
 
 
 def tolerated(config: SandboxConfig) -> frozenset[Layer]:
-    """Return the layers that are missing here and that the configuration allows to be missing."""
+    """Return the layers that this machine lacks and that the configuration allows to be missing."""
     return frozenset(missing_layers().keys() & set(config.allow_missing)) if config.allow_missing else frozenset()
 
 

@@ -1,6 +1,6 @@
-"""The program's objects as the tests see them: proxies that ask the program's process at every use.
+"""Proxies for the program's objects in the tests: each use of a proxy asks the program's process.
 
-What arrives is a plain value, a proxy, or opaque. Nothing that the program sends is executed on this side.
+Each value that arrives is plain, a proxy, or opaque. Nothing that the program sends is executed on this side.
 """
 
 import builtins
@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from rewards.programs.wire import TYPES, Channel, Decoder, Encoder, WireError
 
-# Methods of plain values. Where the tests name no class of the program's, an object that has one of these methods
-# pretends to be a string or a list.
+# Methods of plain values. If the tests name none of the program's classes, an object that has one of these methods is
+# pretending to be a string or a list.
 BUILTIN_METHODS = frozenset(name for kind in TYPES.values() for name in dir(kind) if not name.startswith("__"))
 
 
@@ -20,17 +20,17 @@ class CandidateGone(BaseException):
 
 
 class CandidateRaised(Exception):
-    """An exception of the program as the test sees it: it is also of the nearest builtin exception's class."""
+    """An exception from the program, as the test sees it. It also subclasses the nearest builtin exception."""
 
     names: tuple[str, ...] = ()
 
 
 class Unusable(Exception):
-    """A test used something that did not cross by value: an opaque object, or a comparison with one."""
+    """A test depended on an object that was not sent by value: it used an opaque object, or compared a proxy."""
 
 
 class Connection:
-    """Questions to the program, and the values and proxies that answer them."""
+    """Asks the program questions, and turns the answers into values and proxies."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -41,10 +41,10 @@ class Connection:
         self.decoder = Decoder(self._resolve)
 
     def ask(self, *question: Any) -> Any:
-        """Return the answer's value. Raises what the program raised, CandidateGone, or Unusable for a non-answer."""
+        """Return the program's answer. Raises the program's exception, CandidateGone, or Unusable for a bad reply."""
         try:
             kind, answer = self._answer_to(question)
-        except (EOFError, OSError):  # of the channel; what the program raised is an answer
+        except (EOFError, OSError):  # from the channel: the program's exceptions arrive as answers
             kind, answer = "raise", CandidateGone("ended")
         except WireError as error:
             self.refuse(str(error))
@@ -55,7 +55,7 @@ class Connection:
         return answer
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise Unusable. A test that catches it fails all the same."""
+        """Raise Unusable. A test that catches it still fails."""
         self.broken = self.broken or Unusable(what)
         raise self.broken
 
@@ -73,7 +73,7 @@ class Connection:
                     raise WireError("no answer")
 
     def encode(self, value: Any) -> Any:
-        """Return a value of the test in the wire's form."""
+        """Return a value from the test in wire format."""
         return Encoder(self._refer).encode(value)
 
     def _call_back(self, number: Any, args: Any) -> None:
@@ -103,9 +103,9 @@ class Connection:
 
 
 class Proxy:
-    """An object that the program defined. Its attributes and `ABILITIES` are looked up in the program's process.
+    """Stands in for one of the program's objects. Attributes and `ABILITIES` are looked up in the program's process.
 
-    It has no arithmetic, no order and no truth, and is equal only to itself: a test is always decided by a plain value.
+    It has no arithmetic, ordering or truth value, and equals only itself, so a test is always decided by plain values.
     """
 
     _connection: Connection
@@ -170,12 +170,12 @@ ABILITIES = {"__call__": _call, "__getitem__": _item, "__iter__": _iterate, "__l
 
 @cache
 def proxy_class(abilities: frozenset[str]) -> type[Proxy]:
-    """Return a Proxy class with some of the abilities: a test may ask whether an object is callable or iterable."""
+    """Return a Proxy class with only these abilities, since a test may check if an object is callable or iterable."""
     return type("Proxy", (Proxy,), {name: method for name, method in ABILITIES.items() if name in abilities})
 
 
 class Opaque:
-    """What cannot cross. Every use of it fails."""
+    """A value that could not be sent. Every use of it fails."""
 
     def __init__(self, connection: Connection, kind: str) -> None:
         object.__setattr__(self, "_parts", (connection, kind))
@@ -188,14 +188,14 @@ class Opaque:
 
 
 def as_raised(names: list[Any], text: str) -> BaseException:
-    """Return the program's exception for the judge, of a class that `except ValueError` in a test catches."""
+    """Return the program's exception as one that a test can catch by its builtin class (`except ValueError`)."""
     known = tuple(str(name)[:50] for name in names[:10])
     kinds = [kind for name in known if isinstance(kind := getattr(builtins, name, None), type)]
     base = next((kind for kind in kinds if issubclass(kind, BaseException)), Exception)
     if not issubclass(base, Exception):
         return CandidateGone(f"{base.__name__}: {text[:200]}")
     if issubclass(base, (StopIteration, StopAsyncIteration, BaseExceptionGroup)):
-        base = Exception  # the first two would silently end a loop of the test, a group needs members
+        base = Exception  # the first two would silently end a loop in the test; a group needs members
     facts = {"names": known, "__init__": lambda self: None, "__str__": lambda self: text[:200]}
     bases = (CandidateRaised,) if base is Exception else (base, CandidateRaised)
     return type(base.__name__, bases, facts)()

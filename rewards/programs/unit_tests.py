@@ -1,4 +1,4 @@
-"""The truth of a programming problem, its tests, and how many programs are judged by them at once."""
+"""Unit tests as the truth of a programming problem, and the scoring of many programs at once."""
 
 import json
 import logging
@@ -17,19 +17,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ProgramTests:
-    """What runs before the tests, the tests in order, and the name of the function that they call."""
+    """The setup that runs before the tests, the tests in order, and the name of the function that they call."""
 
     setup: str
     tests: tuple[str, ...]
     entry_point: str
 
     def truth(self) -> str:
-        """Return a problem's truth: JSON of setup, tests and entry_point."""
+        """Return the problem's truth: JSON with setup, tests and entry_point."""
         return json.dumps(asdict(self))
 
     @classmethod
     def read(cls, truth: str) -> "ProgramTests | None":
-        """Return the tests of a problem's truth; None where that is not such JSON or holds no test."""
+        """Parse the tests from a problem's truth. Returns None if it is not such JSON or contains no test."""
         try:
             fields = json.loads(truth)
         except (ValueError, RecursionError):
@@ -40,14 +40,14 @@ class ProgramTests:
         return None
 
     def program(self, source: str, limits: SandboxConfig = DEFAULT_SANDBOX) -> Program:
-        """Return `source` with these tests as a program for the sandbox, under its limits of time and memory."""
+        """Return `source` and these tests as a program for the sandbox, with the given time and memory limits."""
         return Program(source, self.tests, self.setup, self.entry_point, limits.seconds, limits.memory_mb)
 
 
 def score_programs(
     attempts: Sequence[Attempt], config: SandboxConfig, source: Callable[[Attempt, ProgramTests], str | None]
 ) -> list[Score]:
-    """Return the attempts' scores by the tests in their truths. `source` returns the program of an attempt."""
+    """Score attempts by the tests in their problems' truths. `source` extracts the program from an attempt."""
 
     def item(attempt: Attempt) -> Program | Score:
         tests = ProgramTests.read(attempt.problem.truth)
@@ -60,10 +60,10 @@ def score_programs(
 
 
 def judged(items: Sequence[Program | Score], config: SandboxConfig = DEFAULT_SANDBOX) -> list[Score]:
-    """Return one score per item, in the same order: programs are run in the sandbox, scores returned as they are.
+    """Return one score per item, in the same order. Programs run in the sandbox; scores are passed through.
 
-    One sandbox runs all programs; identical ones run once. If it cannot be opened, every program is `grader_failed`
-    with the reason.
+    One sandbox runs all programs, and identical programs run once. If the sandbox cannot be opened, every program gets
+    `grader_failed` with the reason.
     """
     programs = list(dict.fromkeys(item for item in items if isinstance(item, Program)))
     scores = dict(zip(programs, _run(programs, config), strict=True))

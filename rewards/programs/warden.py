@@ -1,8 +1,8 @@
 """The supervisor inside the sandbox: for each program it forks a judge and a candidate, and ends both.
 
-It never reads a source, a test or a judge's reason itself: each passes by descriptor to or from the one child that may
-see it, so that no program can find them in inherited memory. Its own verdicts are those that only an observer can give:
-timeout, killed for memory, killed for a forbidden system call.
+It never reads a source, a test or a judge's reason itself. Each passes by descriptor to or from the one child that may
+see it, so that no program can find them in inherited memory. The warden itself gives only the verdicts that need an
+observer: timeout, killed for memory, killed for a forbidden system call.
 """
 
 import fcntl
@@ -24,11 +24,11 @@ from rewards.programs import candidate, isolation, judge
 from rewards.programs.wire import Channel, WireError
 
 TICK_SECONDS = 0.02
-JUDGE_SECONDS = 1.0  # least CPU limit of the judge, else the program's: the judge handles the program's values
-JUDGE_MEMORY = 1 << 30  # bytes beyond what the process itself takes
+JUDGE_SECONDS = 1.0  # minimum CPU limit of the judge, raised to the program's, whose values it handles
+JUDGE_MEMORY = 1 << 30  # bytes on top of what the process itself takes
 WALL_FACTOR = 20.0  # backstop: wall-clock limit as a multiple of the CPU limit, however busy the machine
 PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
-FIRST_FREE = 3  # descriptors after the standard three
+FIRST_FREE = 3  # the first descriptor after the standard three
 REASON_BYTES = 300
 NULL = "/dev/null"
 PRELOADED = (
@@ -41,7 +41,7 @@ PRELOADED = (
 
 @dataclass(frozen=True)
 class Isolation:
-    """The layers of this warden's children; None or False where a layer is switched off."""
+    """The isolation layers of this warden's children; None or False if a layer is switched off."""
 
     seccomp: isolation.SeccompProgram | None
     landlock: int | None
@@ -50,7 +50,7 @@ class Isolation:
     own_bytes: int  # address space of the warden itself
 
     def fork(self) -> int:
-        """Fork a child, in its own PID namespace where that layer is on."""
+        """Fork a child, in a new PID namespace if that layer is on."""
         return os.fork() if self.pid_namespaces is None else self.pid_namespaces.fork()
 
 
@@ -80,7 +80,7 @@ def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespac
 
 
 class Trial:
-    """The trial of one program: its two processes, watched until there is a verdict."""
+    """Runs one program and its tests in two processes, and watches them until there is a verdict."""
 
     def __init__(self, layers: Isolation, control: socket.socket, proc: int, job: dict[str, float]) -> None:
         self.layers, self.control, self.proc = layers, control, proc
@@ -88,9 +88,9 @@ class Trial:
         self.judge_seconds = max(JUDGE_SECONDS, self.seconds)
 
     def run(self, source: int, tests: int, reason: int) -> dict[str, Any]:
-        """Return {verdict, detail, seconds}; `seconds` is the program's CPU time. Both children are gone afterwards.
+        """Run the trial and return {verdict, detail, seconds}. Both child processes are gone afterwards.
 
-        `detail` is null where the judge wrote its own into the pipe `reason`.
+        `seconds` is the program's CPU time. `detail` is None if the judge wrote its reason into the pipe `reason`.
         """
         judge_end, candidate_end = socket.socketpair()
         verdict_out, verdict_in = os.pipe()
@@ -111,7 +111,7 @@ class Trial:
         return {"verdict": verdict, "detail": detail, "seconds": used}
 
     def _fork(self, run: Callable[..., None], own: list[int], report: int, seconds: float, memory: int) -> int:
-        """Fork a locked-down child that calls `run` with its own descriptors and the report's, and has no others."""
+        """Fork a locked-down child that calls `run` with the descriptors `own` and `report`, and has no others open."""
         pid = self.layers.fork()
         if pid:
             return pid
@@ -126,9 +126,9 @@ class Trial:
             os._exit(0)
 
     def _lock_down(self, descriptors: list[int], seconds: float, memory: int) -> None:
-        """Keep `descriptors` as 3, 4, …, close all others, and apply every layer. The report's stays open."""
+        """Renumber `descriptors` (the report's is last) to 3, 4, …, close all others, and apply every layer."""
         null = os.open(NULL, os.O_RDWR)
-        beyond = FIRST_FREE + len(descriptors)  # free numbers: the ruleset's descriptor may have any
+        beyond = FIRST_FREE + len(descriptors)  # above the new numbers, which may still be in use, e.g. by the ruleset
         kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, beyond) for descriptor in descriptors]
         isolation.drop_privileges()
         if self.layers.landlock is not None:
@@ -144,7 +144,7 @@ class Trial:
             self.layers.seccomp.load()
 
     def _watch(self, candidate_pid: int, judge_pid: int, verdict_out: int) -> tuple[str, str] | None:
-        """Wait. Return None once the judge has a verdict, else the verdict and detail of a limit that was exceeded."""
+        """Wait for the judge's verdict and return None, or return the verdict and detail of an exceeded limit."""
         poll = select.poll()
         poll.register(verdict_out, select.POLLIN)
         poll.register(self.control, select.POLLIN)
@@ -154,7 +154,7 @@ class Trial:
             ready = poll.poll(TICK_SECONDS * 1000)
             if any(descriptor == verdict_out for descriptor, _ in ready):
                 return None
-            if ready:  # nothing is sent while a program runs: the night is gone
+            if ready:  # nothing is sent while a program runs, so the night's process is gone
                 os._exit(0)
             candidate_cpu, judge_cpu = _cpu_seconds(candidate_pid), _cpu_seconds(judge_pid)
             if candidate_cpu > self.seconds:
@@ -171,7 +171,7 @@ class Trial:
                 return "timeout", f"more than {WALL_FACTOR * (self.seconds + 1):g} s by the clock"
 
     def _runnable(self, pid: int) -> bool:
-        """Return whether a thread of the process wants a core, which it may not get on a busy machine."""
+        """Return whether any thread of the process is runnable, even if it must wait for a core on a busy machine."""
         try:
             tasks = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
         except OSError:
@@ -182,7 +182,7 @@ class Trial:
             os.close(tasks)
 
     def _how_it_ended(self, status: int, used: float) -> tuple[str, str | None]:
-        """Return the verdict on a program whose process ended before the judge was done."""
+        """Return the verdict on a program whose process ended before the judge finished."""
         fatal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if fatal == signal.SIGSYS:
             return "forbidden", "a system call that is not allowed"
@@ -211,14 +211,14 @@ def _run_judge(channel: int, tests: int, reason: int, report: int) -> None:
 
 
 def _read_file(descriptor: int) -> bytes:
-    """Read a whole memory file and close it, so that nothing of it stays within reach."""
+    """Read a whole memory file and close it, so that untrusted code cannot reach it."""
     with os.fdopen(descriptor, "rb") as file:
         file.seek(0)
         return file.read()
 
 
 def _state(tasks: int, thread: str) -> bytes:
-    """Return a thread's state as in proc(5), empty once it is gone."""
+    """Return a thread's state as in proc(5), or an empty string once the thread is gone."""
     try:
         descriptor = os.open(f"{thread}/stat", os.O_RDONLY, dir_fd=tasks)
     except OSError:
@@ -232,7 +232,7 @@ def _state(tasks: int, thread: str) -> bytes:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of a process with all its threads, 0 once it is gone (clock_getcpuclockid(3))."""
+    """Return the CPU seconds of all threads of a process, or 0 once it is gone (clock_getcpuclockid(3))."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -242,7 +242,7 @@ def _cpu_seconds(pid: int) -> float:
 def _end(pid: int, patient: bool = False) -> tuple[int, float]:
     """End a child and return its wait status and CPU seconds.
 
-    If `patient`, it first gets a moment to end by itself, so that its own signal is seen.
+    If `patient`, first give it a moment to end by itself, so that the status shows the signal that ended it.
     """
     for pause in PATIENCE_SECONDS if patient else ():
         time.sleep(pause)

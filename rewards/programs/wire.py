@@ -1,8 +1,8 @@
-"""What crosses between the judge and a candidate: frames of tagged JSON, plain values only.
+"""The wire format between the judge and a candidate: frames of tagged JSON with plain values only.
 
-Nothing that arrives is ever executed or unpickled. None, booleans, strings, floats and small integers travel as they
-are, everything else as `[tag, payload]`. A value of a subclass arrives as the plain builtin. It runs inside the sandbox
-with only the standard library.
+Nothing that arrives is ever executed or unpickled. None, booleans, strings, floats and small integers are sent as they
+are, everything else as `[tag, payload]`. An instance of a subclass arrives as the plain builtin. This module runs in
+the sandbox with only the standard library.
 """
 
 import datetime
@@ -25,11 +25,11 @@ LENGTH = struct.Struct("!I")
 
 
 class WireError(Exception):
-    """A message that is too large, too deep, truncated or malformed; or a value that cannot cross."""
+    """A message is too large, too deep, truncated or malformed, or a value cannot be sent."""
 
 
 def _only(kind: type) -> Callable[[Any], Any]:
-    """Return what receives a value that crosses as itself, and nothing else."""
+    """Return a decoder that returns values of exactly this type unchanged, and rejects all others."""
 
     def received(sent: Any) -> Any:
         if type(sent) is not kind:
@@ -43,8 +43,8 @@ def _from_hexadecimal(kind: Any) -> Callable[[Any], Any]:
     return lambda sent: kind(*(int(part, 16) for part in sent))
 
 
-# How a scalar is sent and received. One of a subclass is sent as its builtin, read by the builtin's own methods.
-# Whole numbers are hexadecimal: Python prints 4,300 decimal digits at most.
+# How each scalar type is encoded and decoded. A subclass instance is sent as its builtin, by the builtin's methods.
+# Integers are hexadecimal, because Python prints at most 4,300 decimal digits.
 SCALARS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     int: (lambda value: hex(int.__int__(value)), lambda sent: int(sent, 16)),
     str: (str.__str__, _only(str)),
@@ -67,7 +67,7 @@ SCALARS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     ),
 }
 COLLECTIONS = (list, tuple, set, frozenset, deque)
-# Types that a test may pass or a candidate return, by their names.
+# Types that a test may pass or a candidate may return, by name.
 TYPES: dict[str, Any] = {
     kind.__name__: kind for kind in (*SCALARS, *COLLECTIONS[:-1], dict, object, type(None), bool, type)
 }
@@ -75,7 +75,7 @@ DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.item
 
 
 class Channel:
-    """Frames over a file descriptor: four bytes of length, then JSON."""
+    """Sends and receives frames over a file descriptor: four bytes of length, then JSON."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -90,7 +90,7 @@ class Channel:
             view = view[os.write(self.descriptor, view) :]
 
     def receive(self) -> Any:
-        """Return the next message. Raises EOFError when the other side is gone, WireError if it is malformed."""
+        """Return the next message. Raises EOFError if the other side is gone, WireError if it is malformed."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
             raise WireError(f"a message of {length} bytes")
@@ -111,14 +111,14 @@ class Channel:
 
 
 class Encoder:
-    """Turn a value into what JSON can carry. `refer` returns a reference to what cannot cross by value, or raises."""
+    """Encodes values as JSON. `refer` returns a reference to a value that cannot be sent by value, or raises."""
 
     def __init__(self, refer: Callable[[Any], list[Any]]) -> None:
         self.refer = refer
         self.values = 0
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """Return the tagged form. Raises WireError for what is too deep or too large."""
+        """Return the value's tagged form. Raises WireError if it is nested too deeply or has too many values."""
         self.values += 1
         if depth > MAX_DEPTH or self.values > MAX_VALUES:
             raise WireError("too deep" if depth > MAX_DEPTH else "too many values")
@@ -152,13 +152,13 @@ class Encoder:
 
 
 class Decoder:
-    """Turn what arrived back into plain values. `resolve` returns what a reference stands for."""
+    """Decodes received JSON into values. `resolve` returns the object that a reference stands for."""
 
     def __init__(self, resolve: Callable[[str, Any], Any]) -> None:
         self.resolve = resolve
 
     def decode(self, sent: Any) -> Any:
-        """Return the value. Raises WireError for anything malformed."""
+        """Return the decoded value. Raises WireError if it is malformed."""
         try:
             return self._decode(sent)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:

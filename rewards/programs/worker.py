@@ -1,4 +1,4 @@
-"""The outer side of a worker: start a warden inside bubblewrap and hand it one program at a time."""
+"""The host side of a sandbox worker: starts a warden in bubblewrap and hands it one program at a time."""
 
 import contextlib
 import hashlib
@@ -19,16 +19,16 @@ from rewards.programs import bubblewrap
 from rewards.programs.policy import Layer, SandboxUnavailable
 from rewards.verifier import Score
 
-START_SECONDS = 30.0  # for a worker to be ready
-LOST_SECONDS = 60.0  # beyond a program's own limits: after that the worker counts as stuck
+START_SECONDS = 30.0  # for a worker to become ready
+LOST_SECONDS = 60.0  # past a program's own limits, after which the worker counts as stuck
 
 
 @dataclass(frozen=True)
 class Program:
-    """An untrusted source and the asserts that it must pass.
+    """An untrusted program's source, and the asserts that it must pass.
 
-    `setup` runs before the tests, in the judge. `entry_point` is the function that the tests call. `seconds` limits the
-    CPU time, and separately the idle time; `memory_mb` is address space beyond what Python itself takes.
+    `setup` runs before the tests, in the judge. `entry_point` is the function that the tests call. `seconds` limits CPU
+    time and, separately, idle time. `memory_mb` limits address space on top of what Python itself takes.
     """
 
     source: str
@@ -68,11 +68,11 @@ class JailProcess:
 
     @property
     def idle(self) -> bool:
-        """Whether it can take a program."""
+        """Whether the worker is free to take a program."""
         return self.index is None
 
     def wait_until_ready(self) -> None:
-        """Wait for the warden. Raises SandboxUnavailable with the last line that the start-up wrote."""
+        """Wait until the warden is ready. Raises SandboxUnavailable, with its last line of stderr, if it fails."""
         try:
             ready = self.control.recv(64) == b"ready"
         except OSError:
@@ -85,10 +85,10 @@ class JailProcess:
             raise SandboxUnavailable(f"the sandbox does not start: {words[-1] if words else 'no reason given'}")
 
     def begin(self, index: int, program: Program) -> None:
-        """Hand over a program: source and tests as memory files, and a pipe for the judge's reason."""
+        """Hand a program to the warden: source and tests as memory files, and a pipe for the judge's reason."""
         self.index, self.deadline = index, time.monotonic() + 25 * (program.seconds + 1) + LOST_SECONDS
         job = {"setup": program.setup, "tests": program.tests, "entry_point": program.entry_point}
-        # A test's random inputs are reproducible, and no program can predict them.
+        # This seed makes a test's random inputs reproducible, yet no program can predict them.
         seed = hashlib.sha256(json.dumps([program.source, job]).encode()).hexdigest()
         tests = json.dumps(job | {"seed": seed})
         limits = json.dumps({"seconds": program.seconds, "memory_mb": program.memory_mb})
@@ -100,7 +100,7 @@ class JailProcess:
                 self.alive = False
 
     def finish(self) -> tuple[int, Score]:
-        """Return the program's index and score, once the control socket is readable or the deadline has passed."""
+        """Return the program's index and score. Call it when the control socket is readable or the deadline is past."""
         index, self.index = self.index, None
         assert index is not None
         self.control.settimeout(0.001)
@@ -120,7 +120,7 @@ class JailProcess:
             return ""
 
     def close(self) -> None:
-        """End the warden: it and everything inside die when the control socket closes."""
+        """End the warden. Closing the control socket ends it and everything inside."""
         self.control.close()
         try:
             self.process.wait(5)
@@ -161,6 +161,6 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """Return the score of a program. `detail` may be the program's own text: it becomes one printable line."""
+    """Return a program's score. `detail` may contain text from the program, so it becomes one printable line."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
     return Score.of(verdict, line, seconds)  # pyright: ignore[reportArgumentType]

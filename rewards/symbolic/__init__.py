@@ -1,1 +1,1 @@
-"""Answers in numbers and formulas: reading, normalising, comparing."""
+"""Reads, normalises and compares answers that are numbers or formulas."""

@@ -1,12 +1,12 @@
-r"""The content of the last box of a solution: `\boxed{…}`, `\fbox{…}`, `\boxed 5`.
+r"""Finds the content of the last box in a solution: `\boxed{…}`, `\fbox{…}` or `\boxed 5`.
 
-The text is read once. A box counts when its brace is closed; `\{` and `\}` are not braces.
+The scan takes linear time. A box counts only if its brace is closed; `\{` and `\}` do not count as braces.
 """
 
 import re
 
-# Runs of backslashes are matched possessively, so that a text of nothing else takes linear time. A doubled backslash
-# before `boxed` is a box as well: models trained on JSON write it.
+# Runs of backslashes are matched possessively, so that a text of only backslashes takes linear time. A doubled
+# backslash before `boxed` also counts as a box, because models trained on JSON write it.
 BOX = r"\\++(?:boxed|fbox)(?![A-Za-z])\s*+"
 TOKEN = re.compile(rf"(?P<box>{BOX})|(?:\\\\)*+\\[{{}}]|\\++|(?P<brace>[{{}}])")
 BARE = re.compile(
@@ -15,15 +15,15 @@ BARE = re.compile(
 
 
 def has_box(text: str) -> bool:
-    """Return whether a box begins anywhere, complete or not."""
+    """Return whether a box begins anywhere in the text, complete or not."""
     return re.search(r"\\(?:boxed|fbox)(?![A-Za-z])", text) is not None
 
 
 def last_boxed(text: str) -> str | None:
-    r"""Return the content of the last complete box that is not empty; None where there is none.
+    r"""Return the content of the last complete box that is not empty, or None if there is none.
 
-    Of nested boxes the inner one counts. Unclosed boxes do not, nor does the empty `\boxed{}` of the prompt. Without a
-    brace, `\boxed 5` holds a number, a plain fraction or a single letter.
+    If boxes are nested, the innermost counts. Unclosed boxes do not count, nor does the prompt's empty `\boxed{}`.
+    Without braces (`\boxed 5`), the content can be a number, a plain fraction or a single letter.
     """
     start = max(text.rfind(r"\boxed"), text.rfind(r"\fbox"))
     if start < 0:
@@ -33,7 +33,7 @@ def last_boxed(text: str) -> str | None:
 
 def _last_closed(text: str) -> str | None:
     last: tuple[int, str] = (-1, "")
-    open_braces: list[int] = []  # their positions; those that open a box are in `boxes` as well
+    open_braces: list[int] = []  # their positions; those that open a box are also in `boxes`
     boxes: set[int] = set()
     after_box = -1
     for token in TOKEN.finditer(text):

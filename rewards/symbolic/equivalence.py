@@ -1,8 +1,8 @@
-"""Equality of two mathematical expressions by math-verify, in child processes that can be killed.
+"""Compares mathematical expressions with math-verify, in child processes that can be killed.
 
-An expression can take math-verify hours and all memory. Its own time limit is an alarm that works in main threads only
-and removes the caller's alarm. So it runs with its alarms off, in a script (`equivalence_worker`) that shares nothing
-with the caller: no memory, threads or alarm.
+A single expression can cost math-verify hours or all memory. Its built-in time limit is an alarm, which works only in
+main threads and removes the caller's alarm. So math-verify runs with its alarms off, in a script
+(`equivalence_worker`) that shares no memory, threads or alarm with the caller.
 """
 
 import json
@@ -20,17 +20,17 @@ START_SECONDS = 120.0
 
 
 class MathWorkersError(Exception):
-    """The processes could not be started or have died: a failure of the grader, never of an answer."""
+    """The worker processes could not be started, or died. The grader failed, not an answer."""
 
 
 def compare(
     pairs: Sequence[tuple[str, str]], workers: int | None = None, seconds: float = 10.0, memory_mb: int = 2048
 ) -> list[Outcome]:
-    """Return an outcome for each (prediction, truth), in the same order; identical pairs are compared once.
+    """Return an outcome for each (prediction, truth) pair, in the same order. Identical pairs are compared once.
 
-    `workers`: how many pairs are compared at a time (None: one per processor). `seconds` limits the wall time of a
-    pair, `memory_mb` the address space of a worker. A pair that took too long, too much memory or its worker's life
-    gets a second try, alone. Raises MathWorkersError if the processes cannot be started or die.
+    `workers`: how many pairs to compare at a time (None: one per processor). `seconds`: the wall-clock limit per pair.
+    `memory_mb`: the address space per worker. A pair that times out, runs out of memory or crashes its worker is
+    retried once, alone. Raises MathWorkersError if the processes cannot be started or die.
     """
     distinct = list(dict.fromkeys(pairs))
     if not distinct:

@@ -1,8 +1,8 @@
-"""The script behind `rewards.symbolic.equivalence`: it has math-verify imported, and compares each pair in a fork.
+"""The script behind `rewards.symbolic.equivalence`: imports math-verify once, and compares pairs in forked workers.
 
-It imports nothing of this project, and its forks import no `__main__` of the caller's, which may hold all of torch.
-It reads a job (JSON) from standard input and writes a list of outcomes to standard output. When the caller dies,
-everything here ends.
+It imports nothing from this project, and its forks do not import the caller's `__main__`, which may load all of torch.
+It reads a job (JSON) from standard input and writes a list of outcomes to standard output. If the caller dies, this
+process and its forks end too.
 """
 
 import ctypes
@@ -37,13 +37,13 @@ PR_SET_PDEATHSIG = 1
 FORK = multiprocessing.get_context("fork")
 FAILURES = ("timeout", "out_of_memory", "crashed")
 TINY = 1e-60  # absolute tolerance around 0
-# The part of math-verify's cleaning that parsing needs: its unit removal would make 3c and 3d both 3.
+# Only the part of math-verify's cleaning that parsing needs: its unit removal would turn both 3c and 3d into 3.
 CLEANING = NormalizationConfig(
     basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
 )
 EXTRACTION = [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=CLEANING)]
 IMAGINARY = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")  # 2i becomes 2 i: math-verify only recognises a separate i
-# Compared before the first fork: the parser builds its tables on use, and every worker inherits them.
+# Compared before the first fork, so that every worker inherits the tables that the parser builds on first use.
 WARM_UP = (
     (r"\frac{\sqrt{3}}{2}", r"\frac{3}{2\sqrt{3}}"),
     (r"x^2 + 2x + 1", r"(x+1)^2"),
@@ -84,7 +84,7 @@ class TwoStageParser(latex2sympy2._Latex2Sympy):
 
 
 def judged(prediction: str, truth: str) -> str:
-    """Return `equal`, `different` or `out_of_memory`; random choices are seeded."""
+    """Compare two expressions: return `equal`, `different` or `out_of_memory`. Random choices are seeded."""
     random.seed(0)
     seed(0)
     try:
@@ -95,13 +95,13 @@ def judged(prediction: str, truth: str) -> str:
         return "equal" if equal else "different"
     except MemoryError:
         return "out_of_memory"
-    except BaseException:  # math-verify's own derive from BaseException, and sympy raises anything
+    except BaseException:  # math-verify's exceptions derive from BaseException, and sympy may raise anything
         return "different"
 
 
-@lru_cache(maxsize=64)  # a group's answers are compared with one truth
+@lru_cache(maxsize=64)  # all answers of a group are compared with the same truth
 def parsed(expression: str) -> Basic | MatrixBase | None:
-    """Return the expression as sympy's; None where it is not one."""
+    """Return the expression as a sympy object, or None if it cannot be parsed."""
     expressions = parse(
         f"${IMAGINARY.sub(' i ', expression)}$",
         EXTRACTION,
@@ -113,7 +113,7 @@ def parsed(expression: str) -> Basic | MatrixBase | None:
 
 
 def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
-    """Return whether the values at a point differ, which is much faster than algebra."""
+    """Return whether the two have different values at a test point, which is much faster to check than algebra."""
     if isinstance(truth, Tuple | Interval | MatrixBase) and isinstance(answer, type(truth)):
         parts, others = _parts(truth), _parts(answer)
         return len(parts) == len(others) and any(map(differ, parts, others))
@@ -124,7 +124,7 @@ def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
     try:
         left, right = truth.evalf(subs=point), answer.evalf(subs=point)
         return bool(abs(left - right) > (abs(left) + abs(right)) / 1000)
-    except (TypeError, ValueError, ArithmeticError):  # not a number there
+    except (TypeError, ValueError, ArithmeticError):  # no numeric value at the point
         return False
 
 
@@ -133,7 +133,7 @@ def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
 
 
 def is_false(answer: Basic | MatrixBase) -> bool:
-    """Return whether it equates two different numbers: math-verify would read the last of them."""
+    """Return whether the answer equates two different numbers, of which math-verify would read only the last."""
     equations = answer.args if isinstance(answer, And) else (answer,)
     return any(
         isinstance(equation, Eq) and not equation.free_symbols and differ(equation.lhs, equation.rhs)
@@ -142,10 +142,10 @@ def is_false(answer: Basic | MatrixBase) -> bool:
 
 
 def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
-    """Return whether math-verify's `equal` is wrong: for small numbers, and for equations without a variable.
+    """Return whether math-verify's `equal` is wrong, as it can be for small numbers and equations without a variable.
 
-    It compares a fixed number of decimal places, so that 0.0 equals every small number, and it compares the solutions
-    of equations, of which those without a variable have none.
+    math-verify compares a fixed number of decimal places, so 0.0 equals every small number. It compares equations by
+    their solutions, and an equation without a variable has none.
     """
     if truth.free_symbols or answer.free_symbols:
         return False
@@ -164,14 +164,14 @@ def work(channel: Connection, memory: int, parent: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends."""
+    """Have the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 class MathProcess:
-    """A fork that compares one pair at a time, in at most `seconds` and `memory` bytes of address space."""
+    """A forked worker that compares one pair at a time, within `seconds` and `memory` bytes of address space."""
 
     def __init__(self, seconds: float, memory: int) -> None:
         self.seconds = seconds
@@ -181,13 +181,13 @@ class MathProcess:
         theirs.close()
 
     def begin(self, index: int, pair: Sequence[str]) -> None:
-        """Send the pair of this index."""
+        """Start comparing a pair, whose index in the job is `index`."""
         self.index, self.deadline = index, time.monotonic() + self.seconds
-        with suppress(BrokenPipeError):  # it died, which `outcome` reports
+        with suppress(BrokenPipeError):  # the worker died, which `outcome` reports
             self.channel.send_bytes(json.dumps(pair).encode())
 
     def outcome(self) -> str | None:
-        """Return the outcome of its pair, None as long as there is none."""
+        """Return the outcome of the current pair, or None while it is still being compared."""
         try:
             if self.channel.poll():
                 return self.channel.recv_bytes(64).decode()
@@ -203,7 +203,7 @@ class MathProcess:
 
 
 def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
-    """Return the outcome of each pair, `workers` pairs at a time."""
+    """Return the outcome of each pair by index, comparing up to `workers` pairs at a time."""
     outcomes: dict[int, str] = {}
     waiting, idle = deque(pairs), [MathProcess(seconds, memory) for _ in range(min(workers, len(pairs)))]
     busy: list[MathProcess] = []
@@ -225,7 +225,7 @@ def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, m
 
 
 def compared_twice(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
-    """Return the outcome of each pair; those that failed are tried again, alone: the machine may have been busy."""
+    """Return the outcome of each pair by index. Failed pairs are retried alone, as the machine may have been busy."""
     outcomes = compared(pairs, workers, seconds, memory)
     for index in [index for index, outcome in outcomes.items() if outcome in FAILURES]:
         outcomes |= compared({index: pairs[index]}, 1, seconds, memory)
@@ -235,7 +235,7 @@ def compared_twice(pairs: Mapping[int, Sequence[str]], workers: int, seconds: fl
 def main() -> None:
     """Run the script; its only argument is the caller's process id."""
     end_with(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller
     logging.disable(logging.CRITICAL)
     latex2sympy2._Latex2Sympy = TwoStageParser
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")

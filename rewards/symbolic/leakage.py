@@ -1,13 +1,13 @@
-"""Expressions that equal the truth but are not answers: the question repeated, or an unfinished calculation.
+"""Rejects expressions that equal the truth but are not answers: the question repeated, or an unfinished calculation.
 
-Otherwise a policy that boxes the question's own expression would be right by algebra without solving anything.
+Without this check, a policy that boxes the question's expression would count as correct without solving anything.
 """
 
 import re
 
 from rewards.symbolic.normalize import MathAnswer, passages, rational, unnamed
 
-# What makes an expression more than a number, a letter or a point: it could still be evaluated.
+# Matches what makes an expression more than a number, a letter or a point, so that it could still be evaluated.
 UNFINISHED = re.compile(r"[-+*/^=.|]|\\(?!pi(?![A-Za-z])|infty|emptyset|[{}])")
 FUNCTION = re.compile(
     r"\\(?:(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?|log|ln|lg|exp|[lr]floor|[lr]ceil|gcd|lcm|max|min|det|[pb]?mod)"
@@ -17,10 +17,10 @@ SUM = re.compile(r"(?<=[0-9A-Za-z)}\]])[-+]")  # a sign between two terms
 
 
 def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str | None:
-    """Return why an answer that differs from the truth's own text does not count; None where it may.
+    """Return why an answer whose text differs from the truth's does not count, or None if it may count.
 
-    Either it is a passage of the question that was to be transformed (`0.75` as a fraction, `x^2 - 9` as a product), or
-    the truth is a number and the answer an unevaluated function or sum of several terms.
+    It does not count if it is a passage of the question that was to be transformed (`0.75` as a fraction, `x^2 - 9` as
+    a product), or if the truth is a number and the answer an unevaluated function or a sum of several terms.
     """
     value = unnamed(answer.normal)
     number = rational(value)
@@ -37,6 +37,6 @@ def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str |
 
 
 def _is_passage(value: str, question: str) -> bool:
-    """Return whether the question contains the expression, not within a longer number or name; spaces are ignored."""
+    """Return whether the question contains the expression outside a longer number or name, ignoring spaces."""
     pattern = r"\s*".join(re.escape(character) for character in value if character != " ")
     return re.search(rf"(?<![A-Za-z0-9.\\]){pattern}(?![A-Za-z0-9]|\.[0-9])", question) is not None

@@ -1,7 +1,7 @@
-r"""Expressions that the symbolic parser never gets: those that explode, and those that it misreads.
+r"""Refuses expressions that the symbolic parser must never see: those that explode, and those that it misreads.
 
-An answer that needs ten seconds of algebra, or a gigabyte, is not a final answer. A refused expression still counts if
-its text equals the truth's.
+An answer that needs ten seconds of algebra, or a gigabyte of memory, is not a final answer. A refused expression still
+counts as correct if its text equals the truth's.
 """
 
 import re
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 LONGEST = 400  # characters
 DEEPEST = 10  # nested brackets
-MAX_DIGITS = 100  # of one number
-LARGEST_POWER = 5000  # of a number or a letter; the product of nested exponents
-LARGEST_EXPANSION = 100  # of a bracket with letters: (x + 1)^2005 has 2006 terms
+MAX_DIGITS = 100  # per number
+LARGEST_POWER = 5000  # exponent of a number or letter; nested exponents are multiplied
+LARGEST_EXPANSION = 100  # exponent of a bracket with letters: (x + 1)^2005 has 2006 terms
 
 NOTATIONS = {
     "a factorial": r"!",
@@ -35,7 +35,7 @@ OPENING, CLOSING = ("(", "[", "{", r"\{"), (")", "]", "}", r"\}")
 
 
 def refusal(expression: str) -> str | None:
-    """Return why this expression is not parsed, None if it may be; takes linear time."""
+    """Return why an expression must not be parsed, or None if it may be. Takes linear time."""
     if len(expression) > LONGEST:
         return f"more than {LONGEST} characters"
     notation = next((reason for reason, pattern in PATTERNS.items() if pattern.search(expression)), None)
@@ -44,17 +44,17 @@ def refusal(expression: str) -> str | None:
 
 @dataclass
 class _Bracket:
-    """What has been read of one bracket: its largest power and number, and its last item."""
+    """One bracket as far as it has been read: its largest power and number, and its last item."""
 
     exponent: bool = False  # the bracket itself is an exponent
-    inside_exponent: bool = False  # or one around it is
+    inside_exponent: bool = False  # this bracket or one around it is an exponent
     letters: bool = False
     power: int = 1
     largest: int = 1
     last: str = ""  # "bracket", "bracket with letters", "atom" or "power"
 
     def to_the(self, exponent: int) -> str | None:
-        """Raise the last item to a power. Returns the reason where that is too much."""
+        """Raise the last item to a power. Returns the reason if that is too large, else None."""
         power = exponent * (self.power if self.last.startswith("bracket") else 1)
         if power > (LARGEST_EXPANSION if self.last == "bracket with letters" else LARGEST_POWER):
             return "a huge exponent"
@@ -96,7 +96,7 @@ def _explosion(expression: str) -> str | None:
 
 
 def _atom(token: str, inner: _Bracket, pending: bool) -> str | None:
-    """Add a number, a letter or a command to the bracket. Returns the reason where that is too much."""
+    """Add a number, a letter or a command to the bracket. Returns the reason if it is too large, else None."""
     if len(token) > MAX_DIGITS:
         return f"a number of more than {MAX_DIGITS} digits"
     value = int(token.partition(".")[0]) if token[0].isdigit() else 1

@@ -1,8 +1,8 @@
-r"""The normal form of answers to MATH problems, and what the comparison of texts and numbers decides.
+r"""Normalises answers to MATH problems, and compares them as texts and as numbers.
 
-The normal form follows `math_equivalence.py` of Hendrycks et al. (2021, arXiv:2103.03874): fractions and roots without
-braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percent, leading zeros. Unlike there, text is a unit only at
-the end and only if it can be one: `5 \text{ or } 6` is not 5.
+The normal form follows `math_equivalence.py` by Hendrycks et al. (2021, arXiv:2103.03874). It covers fractions and
+roots without braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percent and leading zeros. Unlike in that
+script, text counts as a unit only at the end, and only if it can be one: `5 \text{ or } 6` is not 5.
 """
 
 import re
@@ -13,8 +13,8 @@ from functools import lru_cache
 from rewards.symbolic.limits import refusal
 from rewards.symbolic.units import TEXT, without_units
 
-LONGEST = 1000  # characters; longer answers are not normalised, and the longest truth has less than 200
-PLACES = 6  # decimal places in which a decimal number must agree with an exact one, as in math-verify
+LONGEST = 1000  # characters; longer answers are not normalised, and the longest truth has fewer than 200
+PLACES = 6  # decimal places to which a decimal number must agree with an exact one, as in math-verify
 RELATIVE = Fraction(1, 1000)  # and its relative tolerance, so that 0.0000001 is not 0
 
 UNICODE = str.maketrans(
@@ -87,7 +87,7 @@ RATIONAL = re.compile(
 
 @dataclass(frozen=True)
 class MathAnswer:
-    """An answer: `plain` for the parser, `normal` for comparison, `text` if it is not an expression."""
+    """An answer as the parser reads it (`plain`) and as it is compared (`normal`). `text`: it is not an expression."""
 
     plain: str
     normal: str
@@ -97,7 +97,7 @@ class MathAnswer:
 
 @lru_cache(maxsize=1024)
 def read(answer: str) -> MathAnswer:
-    """Return the content of a box without everything that does not change its value. Never raises."""
+    """Normalise the content of a box, removing everything that does not affect its value. Never raises."""
     if len(answer) > LONGEST:
         return MathAnswer(answer, " ".join(answer.split()), text=False)
     plain = _rewritten(answer)
@@ -115,18 +115,18 @@ def read(answer: str) -> MathAnswer:
 
 @lru_cache(maxsize=256)
 def passages(question: str) -> str:
-    """Return a question's text in the answers' normal form, with its spaces."""
+    """Return a question's text in the normal form of answers, but with its spaces."""
     return _unified(_with_braces(_rewritten(question)))
 
 
 def unnamed(normal: str) -> str:
-    """Return what follows the name in `x=5`, `f(x)=2x`; all of it if there is no name."""
+    """Return what follows the name in `x=5` or `f(x)=2x`, or the whole text if there is no name."""
     named = NAMED.fullmatch(normal)
     return named[2] if named else normal
 
 
 def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str]:
-    """Return whether the two are equal by their texts and numbers, None if that is open; and how it was decided."""
+    """Return whether texts and numbers show the two to be equal (None if undecided), and how that was decided."""
     if prediction.normal == truth.normal:
         return bool(truth.normal), "the same text"
     if prediction.text or truth.text:
@@ -140,7 +140,7 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
     answered, true = rational(left), rational(right)
     if answered and true:
         values = [(answered[0], true[0])]
-        if prediction.percent != truth.percent:  # 50% is 50 or a half
+        if prediction.percent != truth.percent:  # 50% may mean 50 or a half
             values.append((answered[0] / 100, true[0]) if prediction.percent else (answered[0], true[0] / 100))
         return any(_equal(*pair, exact=not (answered[1] or true[1])) for pair in values), "compared as numbers"
     refused = refusal(prediction.plain) or refusal(truth.plain)
@@ -148,7 +148,7 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
 
 
 def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
-    """Return the two for math-verify, without a name that both have: it would solve them as equations."""
+    """Return both for math-verify, without a name that they share: it would solve them as equations."""
     names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
     if names[0] and names[1] and names[0][1] == names[1][1]:
         return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
@@ -178,7 +178,7 @@ def _equal(left: Fraction, right: Fraction, exact: bool) -> bool:
 
 
 def _without_names(left: str, right: str) -> tuple[str, str]:
-    """Return both without their names unless these differ: `x=5` equals `5`, but not `y=5`."""
+    """Return both without their names, unless the names differ: `x=5` equals `5`, but not `y=5`."""
     names = NAMED.fullmatch(left), NAMED.fullmatch(right)
     if names[0] and names[1] and names[0][1] != names[1][1]:
         return left, right
@@ -209,12 +209,12 @@ def _squeezed(plain: str) -> str:
 
 
 def _unified(plain: str) -> str:
-    """Return the text with `x^2` for `x^{2}` and one sign for products."""
+    """Return the text with `x^2` for `x^{2}`, and with the same sign for all products."""
     return re.sub(r"\\times(?![A-Za-z])|\*", r"\\cdot", re.sub(r"([\^_])\{ ?([0-9A-Za-z]) ?\}", r"\1\2", plain))
 
 
 def _only_text(normal: str) -> bool:
-    """Return whether it has no value to compare: letters, words, times, ratios, numbers in another base."""
+    """Return whether an answer has no value to compare: letters, words, times, ratios, numbers in another base."""
     return ":" in normal or BASE.fullmatch(normal) is not None or LETTERS.fullmatch(normal) is not None
 
 

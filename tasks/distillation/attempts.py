@@ -17,20 +17,20 @@ from tasks.stage import MANIFEST, committed
 
 log = logging.getLogger("nightschool")
 
-RECENT_NIGHTS = 7  # few of the older ones still have their tables
+RECENT_NIGHTS = 7  # few older nights still have their tables
 KEY = ["problem_id", "group"]
 TABLES = ("score/scores.parquet", "select_prompts/prompts.parquet", "sample/rollouts.parquet")
 
 
 @dataclass
 class PractisedProblem:
-    """A problem with a truth, the conversation that asked it, and the outcome of all attempts that were graded."""
+    """A problem with a known truth, the conversation that asked it, and the outcome of all its graded attempts."""
 
     problem: Problem
     messages: list[dict[str, str]]
     tried: int = 0
     solved: int = 0
-    correct: list[str] = field(default_factory=list)  # finished correct answers; empty unless asked for
+    correct: list[str] = field(default_factory=list)  # correct answers that were not cut off; empty unless requested
 
     def trace(self, response: str, teacher: str, source: str) -> dict[str, Any]:
         """Return a solution as a row of the traces table."""
@@ -40,9 +40,9 @@ class PractisedProblem:
 
 
 def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
-    """Return the folders of rounds and refills of a model's seven last nights before a date, in order.
+    """Return the folders of rounds and refills of a model's last seven nights before a date, in order.
 
-    A night without a readable configuration counts as the model's.
+    A night without a readable configuration counts as one of the model's.
     """
     earlier = sorted(folder for folder in nights.glob("????-??-??") if folder.name < before)
     matching = [night for night in earlier if (config := config_of(night)) is None or config.name == model]
@@ -55,9 +55,9 @@ def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
 
 
 def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[PractisedProblem]:
-    """Return the problems of these rounds in the order of their first attempt, if `answers` with the correct answers.
+    """Return the problems of these rounds, by first attempt; if `answers` is set, with the correct answers.
 
-    Skips rounds that were not scored, whose tables were pruned, or, with a warning, whose tables are damaged.
+    Skips rounds that were not scored, rounds whose tables were pruned and, with a warning, rounds with damaged tables.
     """
     practised: dict[tuple[str, str, str], PractisedProblem] = {}
     for folder in rounds:

@@ -1,4 +1,4 @@
-"""A teacher's episodes as examples: what it wrote in a turn is learned, what the environment said is only read."""
+"""A teacher's episodes as training examples: the teacher's turns are learned, the environment's are only context."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def example_maker(
     benchmarks: Iterable[Benchmark], tokenizer: "PreTrainedTokenizerBase", student: StudentConfig
 ) -> Callable[[Trace], Example | EpisodeExample]:
-    """Return the function that makes an example of a trace: an episode, or a prompt and the answer to it."""
+    """Return a function that turns a trace into a training example: an episode, or a prompt with its answer."""
     demonstrations = {
         benchmark.name: Demonstrations(benchmark.environment, tokenizer, student)
         for benchmark in benchmarks
@@ -35,9 +35,9 @@ def example_maker(
 
 
 class Demonstrations:
-    """Makes examples of traces of an environment, whose responses are JSON lists of the turns' texts.
+    """Turns an environment's traces, whose responses are JSON lists of the turns' texts, into training examples.
 
-    Raises InputError where the student's chat template cannot go on after an answer.
+    Raises InputError if the student's chat template cannot continue a conversation after an answer.
     """
 
     def __init__(self, environment: Environment, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
@@ -46,7 +46,7 @@ class Demonstrations:
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the first observation's tokens, those that follow, and which of these are learned."""
+        """Return the first observation's tokens, the tokens that follow, and a mask of those that are learned."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])

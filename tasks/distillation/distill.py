@@ -22,7 +22,7 @@ from tasks.tables import read_rollouts
 from tasks.training import trainer_process
 from tasks.workers.worker import Worker
 
-PACE = "pace.json"  # of a lesson that had a pace: how many steps it took, of how many
+PACE = "pace.json"  # written if the lesson had a pace: the steps taken and the steps planned
 
 
 @stage(retries=2, resources=("answering", "trainer", "checkpoints", "pace"))
@@ -46,16 +46,16 @@ def distill(
     answering: Player | None = None,
     pace: Pace | None = None,
 ) -> None:
-    """Learn the traces that the verifier accepts, or nobody can judge, and that ask no problem of the exam.
+    """Train on the traces that the verifier accepts or cannot judge, and that match no problem of the exam.
 
-    Only as many as the configured steps have room for, once each, drawn by the seed `drawn_by`, and of them those that
-    come in the steps that its `pace` allows. What the checkpoint has learned of the journal is left out; what has no
-    room, or is held out, is not learned by the new one, so that a later night teaches it. Given how the student is
-    `answering`, solutions of problems that it solves already are not learned. The student's `rehearsed` answers are
-    learned among the traces (see `tasks/distillation/rehearsal.py`), and not without any. `traces`: stages that wrote a
-    traces table. `benchmarks`: the night's, for the user's own among them. `unseen`: openings of the conversations that
-    judge the reward model (see `models/lessons/preference_data.py`); traces that begin so are not learned. Without
-    traces the checkpoint stays the same.
+    Takes as many traces as the configured steps have room for, each once, drawn by the seed `drawn_by`. With a `pace`,
+    takes only those in the steps that it allows. Skips journal lessons that the checkpoint has already learned. Traces
+    left out for lack of room, or because they are held out, are not marked as learned, so a later night teaches them.
+    With `answering`, which says how the student answers, skips problems that it already solves. The student's
+    `rehearsed` answers are mixed in (see `tasks/distillation/rehearsal.py`), but never learned alone. `traces`: outputs
+    with a traces table. `benchmarks`: the night's, including the user's own. `unseen`: openings of the conversations
+    that judge the reward model (see `models/lessons/preference_data.py`); traces that begin with one are not learned.
+    Without traces, the checkpoint stays the same.
     """
     started = time.perf_counter()
     known = learned(checkpoint)
@@ -88,14 +88,14 @@ def distill(
             config,
             examples,
             checkpoints,
-            pace and pace.left(started),  # without what the student's own attempts took
+            pace and pace.left(started),  # minus the time that the student's own attempts took
             [filtered[index].lesson for index in chosen],
             [trace.lesson for trace in filtered if trace.lesson and trace.fate not in (*LEARNED, "later", "held_out")],
         )
         taught = came(len(examples), config, trainer_config.seed, len(curve))
         for index in (index for number, index in enumerate(chosen) if number not in taught):
             filtered[index] = replace(filtered[index], fate="later")
-        if pace is not None and pace.file.exists():  # not where one or two steps were planned
+        if pace is not None and pace.file.exists():  # absent if only one or two steps were planned
             (folder / PACE).write_text(pace.file.read_text())
     write_fates(folder, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))

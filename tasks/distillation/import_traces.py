@@ -1,4 +1,4 @@
-"""Read the files of worked solutions into a table of traces, once a night."""
+"""Read the files of worked solutions into a table of traces, once per night."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ from tasks.tables import write_table
 
 @stage()
 def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
-    """Write the files' worked solutions as traces, each asked as its benchmark asks; other rows to a quarantine.
+    """Write the files' worked solutions as traces in their benchmark's prompt format, and bad rows to a quarantine.
 
     Raises InputError if a file cannot be read.
     """
@@ -39,7 +39,7 @@ def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
 
 
 def check_source(source: str) -> None:
-    """Raise InputError if a file of traces does not exist; a hub id is not checked before the night."""
+    """Raise InputError if a file of traces does not exist; hub ids are not checked until the night runs."""
     path = Path(source)
     is_file = path.suffix in (".jsonl", ".json", ".parquet") or path.is_absolute()
     if is_file and not path.is_file():
@@ -54,7 +54,7 @@ def _trace(row: Mapping[str, Any] | str, file: TraceFile) -> dict[str, Any]:
     benchmark = benchmarks.load(trace.benchmark) if trace.benchmark else None
     *before, last = trace.messages
     question = read_question(last.content, benchmark)
-    if benchmark is not None and benchmark.answer_line is not None:  # otherwise its prompt shows tests, not in a trace
+    if benchmark is not None and benchmark.answer_line is not None:  # else its prompt shows tests, which traces lack
         question = benchmark.prompt(Problem("", benchmark.name, question, ""))
     asked = [*before, last.model_copy(update={"content": question})]
     return table_row(trace.model_copy(update={"messages": asked}))

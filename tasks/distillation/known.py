@@ -1,4 +1,4 @@
-"""Which worked solutions a student does not need: it solves their problems already."""
+"""Find the worked solutions that a student does not need because it already solves their problems."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from tasks.workers import engine_process
 def mark_known(
     traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
 ) -> list[Trace]:
-    """Return the traces; those to be learned whose problem the player solves get the fate `known`.
+    """Return the traces, with fate `known` for those worth learning whose problems the player already solves.
 
-    One without a truth, or of a benchmark that the night does not have, never does. The engine sleeps afterwards.
+    A trace without a truth, or of an unknown benchmark, never gets this fate. The engine is put to sleep afterwards.
     """
     rows: dict[str | None, list[int]] = defaultdict(list)
     for row, trace in enumerate(traces):

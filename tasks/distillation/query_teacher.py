@@ -1,4 +1,4 @@
-"""Querying a teacher for the problems that the student solved neither tonight nor on recent nights."""
+"""Query a teacher about the problems that the student solved neither tonight nor on recent nights."""
 
 import json
 import logging
@@ -34,9 +34,9 @@ def ask_teacher(
 ) -> None:
     """Write the teacher's answers as traces, and the counts and costs to `asked.json`. A failing teacher never raises.
 
-    `model`: the name of the student's nights. `scores`: the artifacts of tonight's rounds before this lesson, `upto`
-    the number of the last one. Answers are cached: neither the resumed night nor a later one pays for them again.
-    `until`: when querying must stop, in seconds since the epoch.
+    `model`: the configured name by which the student's earlier nights are found. `scores`: the artifacts of tonight's
+    rounds before this lesson; `upto`: the number of the last one. Answers are cached, so neither a resumed night nor a
+    later one pays for them again. `until`: when querying must stop, in seconds since the epoch.
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
@@ -60,7 +60,7 @@ def ask_teacher(
 def _select(
     failed: Sequence[PractisedProblem], config: TeacherConfig, cache: Path, date: str
 ) -> list[PractisedProblem]:
-    """Return the problems that an earlier night has all answers to, and up to `config.problems` others."""
+    """Return the problems whose answers are all cached from earlier nights, and up to `config.problems` others."""
     selected, new = [], 0
     for entry in failed:
         questions = _questions(entry, config)

@@ -1,4 +1,4 @@
-"""The benchmarks' own solutions of training problems, as traces: what a student learns before it can solve any."""
+"""The benchmarks' own solutions to training problems, as traces for a student that cannot solve any yet."""
 
 import json
 import random
@@ -12,17 +12,17 @@ from tasks.rollouts.draw import shares
 from tasks.stage import stage
 from tasks.tables import Row, write_table
 
-EASIEST = 8  # times as many problems to draw from, the easiest ones
+EASIEST = 8  # the pool to draw from is this many times larger: the easiest problems
 
 
 @stage()
 def reference_solutions(
     folder: Path, *, sources: tuple[BenchmarkConfig, ...], sandbox: SandboxConfig, count: int, seed: str
 ) -> None:
-    """Write `count` solutions of training problems, each benchmark's share by its weight.
+    """Write `count` solutions to training problems, divided among the benchmarks by weight.
 
-    They are drawn from the easiest problems: of the lowest level first, and then with the shortest solutions. A
-    benchmark without solutions has no share.
+    They are drawn from the easiest problems: lowest level first, then shortest solution. A benchmark without solutions
+    gets no share.
     """
     benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]
     solved = [(entry, benchmark, found) for entry, benchmark in benchmarks if (found := benchmark.solutions())]

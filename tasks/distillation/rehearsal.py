@@ -1,6 +1,6 @@
-"""Rehearsal: the student's own answers to everyday prompts, learned among worked solutions so that less is forgotten.
+"""Rehearsal: the student learns its own answers to everyday prompts among worked solutions, so that it forgets less.
 
-Samples at temperature 1 are unbiased: on average they pull the student to what it was (Robins 1995, "Catastrophic
+Samples at temperature 1 are unbiased: on average they pull the student back to what it was (Robins 1995, "Catastrophic
 forgetting, rehearsal and pseudorehearsal"). Greedy answers would make it repeat itself.
 """
 
@@ -15,7 +15,7 @@ from tasks.tables import write_rollouts
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
-PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one a line, written for this program
+PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one per line, written for this program
 
 
 @stage(retries=2, resources=("engine",))
@@ -30,9 +30,9 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers, equally many to each prompt; one that is cut off is learned without an end.
+    """Write `count` answers, spread evenly over the prompts; an answer that is cut off is learned without an end.
 
-    The engine sleeps afterwards.
+    The engine is put to sleep afterwards.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     asked = PROMPTS.read_text(encoding="utf-8").splitlines()

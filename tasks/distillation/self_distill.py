@@ -24,10 +24,10 @@ def own_answers(
 ) -> None:
     """Write verified answers to the hard problems of tonight's rounds and of recent nights as a table of traces.
 
-    `model`: the name of the student's nights. `scores`: the artifacts of tonight's rounds, `upto` the number of the
-    last one. Keeps at most `per_problem` different answers a problem, the shortest first: they contain the least that
-    is there by accident. This is rejection-sampling fine-tuning (Yuan et al. 2023, arXiv:2308.01825), which finds that
-    different solutions matter most.
+    `model`: the configured name by which the student's earlier nights are found. `scores`: the artifacts of tonight's
+    rounds; `upto`: the number of the last one. Keeps at most `per_problem` different answers per problem, shortest
+    first, because those contain the least that is accidental. This is rejection-sampling fine-tuning (Yuan et al. 2023,
+    arXiv:2308.01825), which finds that different solutions matter most.
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     hard = [entry for entry in practised_problems(rounds, answers=True) if 0 < entry.solved < HARD * entry.tried]

@@ -1,4 +1,4 @@
-"""Which worked solutions are worth learning: correct ones and those nobody can judge, in the benchmark's own form."""
+"""Filter worked solutions: keep those that are correct or cannot be judged, in their benchmark's own format."""
 
 import json
 import random
@@ -26,13 +26,13 @@ Fate = Literal[
     "dropped",  # its answer is wrong
     "unreadable",  # no answer can be found in it
     "exam",  # it asks a problem of the exam
-    "held_out",  # it opens like a conversation that judges the reward model
+    "held_out",  # it opens in the same way as a conversation that judges the reward model
     "refused",  # by the student's chat template
     "too_long",
     "duplicate",
-    "surplus",  # its problem has enough solutions
+    "surplus",  # its problem already has enough solutions
     "later",  # the lesson's steps have no room for it
-    "known",  # the student solves its problem already
+    "known",  # the student already solves its problem
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
 LEARNED: tuple[Fate, ...] = ("kept", "unknown")
@@ -43,9 +43,9 @@ NO_PROBLEMS: Mapping[str, Problem] = {}
 
 @dataclass(frozen=True)
 class Trace:
-    """A worked solution as it would be learned.
+    """A worked solution in the form in which it would be learned.
 
-    `exam`: the exam question that it matches. `lesson`: its name in the journal, None if it is not from there.
+    `exam`: the exam question that it matches. `lesson`: its name in the journal; None if it is not from the journal.
     """
 
     messages: list[dict[str, str]]
@@ -75,11 +75,11 @@ def filter_traces(
     unseen: Collection[str] = (),
     user_benchmarks: Sequence[Benchmark] = (),
 ) -> list[Trace]:
-    """Return the traces, in order, with their fates, and rewritten in their benchmark's form where they had another.
+    """Return the traces, in order, with their fates, and rewritten if they are not in their benchmark's format.
 
-    `per_problem`: how many solutions of one prompt are kept at most, the first ones. `unfit`: returns the fate of a
-    trace that cannot be learned as it is. `unseen`: openings of conversations that no lesson may contain.
-    `user_benchmarks`: the user's own, besides the built-in ones.
+    `per_problem`: the most solutions to keep per prompt; the first ones are kept. `unfit`: returns the fate of a trace
+    that cannot be learned as it is, else None. `unseen`: openings of conversations that no lesson may contain.
+    `user_benchmarks`: the user's own, in addition to the built-in ones.
     """
     exam = exam_index(tuple(exam_questions))
     texts = ([*(message["content"] for message in trace.messages), trace.response] for trace in traces)
@@ -108,9 +108,9 @@ def filter_traces(
 
 
 def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
-    """Return the traces with only `room` of those worth learning, drawn by the seed; the rest gets the fate `later`.
+    """Keep `room` of the traces worth learning, drawn by the seed, and give the rest of them the fate `later`.
 
-    Solutions from the datasets themselves fill the room that others leave.
+    The datasets' own solutions are drawn only if the other traces leave room.
     """
     chance, drawn = random.Random(seed), set[int]()
     worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNED]
@@ -122,7 +122,7 @@ def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
 
 
 def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchmark]) -> Benchmark | None:
-    """Return the benchmark that a trace names, the user's `own` or a built-in one; None if there is none."""
+    """Return the benchmark that a trace names, one of the user's `own` or a built-in one; None if it is unknown."""
     found = next((benchmark for benchmark in own if benchmark.name == name), None)
     if found is None and name in get_args(BenchmarkName):
         return benchmarks.load(str(name), sandbox)
@@ -130,9 +130,9 @@ def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchma
 
 
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]) -> list[Trace]:
-    """Return the traces graded by their benchmarks; one of an unknown benchmark stays `unknown`.
+    """Return the traces graded by their benchmarks; traces of an unknown benchmark stay `unknown`.
 
-    Grading is strict, whatever the night allows in its rounds; each benchmark grades all of its traces at once.
+    Grading is strict, even if the night's rounds are lenient. Each benchmark grades all of its traces in one call.
     """
     graded = list(traces)
     indices: dict[str | None, list[int]] = defaultdict(list)
@@ -158,11 +158,11 @@ def _asked_now(trace: Trace, benchmark: Benchmark) -> Trace:
 
 
 def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list[Trace]:
-    """Return a built-in benchmark's traces graded.
+    """Return a built-in benchmark's traces, graded, and rewritten in the benchmark's format if necessary.
 
-    A trace in the benchmark's form stays word for word what it is. One in which the benchmark finds no answer, or that
-    has tags, is rewritten: it must be correct as a whole and by its answer alone. To tell whether the benchmark finds
-    the answer of a trace without a truth, that answer is its truth.
+    A trace that is already in this format stays word for word the same. A trace with tags, or one in which the
+    benchmark finds no answer, is rewritten; both the whole rewritten text and its bare answer must be correct. If a
+    trace has no truth, its answer serves as the truth, to test whether the benchmark finds that answer.
     """
     rewrites = benchmark.answer_line is not None
     solutions = [read_solution(trace.response) if rewrites else None for trace in traces]
@@ -191,7 +191,7 @@ def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list
 
 
 def _rewrite(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
-    """Return the trace with the solution in the benchmark's form, its last turn asked as the benchmark asks."""
+    """Return the trace with its solution in the benchmark's format and its last turn as the benchmark's prompt."""
     *before, last = trace.messages
     prompt = benchmark.prompt(_problem(trace, read_question(last["content"], benchmark)))
     response = rewritten(solution, benchmark) or ""
@@ -199,9 +199,9 @@ def _rewrite(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
 
 
 def _grade(traces: Sequence[Trace], benchmark: Benchmark, problems: Mapping[str, Problem] = NO_PROBLEMS) -> list[Trace]:
-    """Return the traces with the verdicts as fates; those without a truth stay as they are.
+    """Return the traces with the verdicts as fates; those without a truth are unchanged.
 
-    `problems`: the benchmark's problems by prompt; for any other prompt the trace itself makes the problem.
+    `problems`: the benchmark's problems by prompt; for any other prompt, the problem is built from the trace.
     """
     attempts = [
         Attempt(problems.get(prompt := trace.messages[-1]["content"]) or _problem(trace, prompt), trace.response)
@@ -228,7 +228,7 @@ def counts(traces: Sequence[Trace]) -> dict[str, int]:
 
 
 def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """Return the same counts for each teacher and source: a file, a day's journal, a teacher queried by night."""
+    """Return these counts for each teacher and source (a file, a day's journal, or a teacher queried at night)."""
     groups: dict[tuple[str, str], list[Trace]] = defaultdict(list)
     for trace in traces:
         groups[trace.teacher, (trace.source or "").rpartition(":")[0] or trace.source or ""].append(trace)

@@ -21,16 +21,16 @@ from tasks.rollouts.grade import scores_of
 from tasks.rollouts.proven import sample_proven
 from tasks.workers.worker import Worker, working_on
 
-SAMPLED_SEED = 1  # for sampled answers, the same for every checkpoint
+SAMPLED_SEED = 1  # seed of sampled answers, the same for every checkpoint
 
 log = logging.getLogger("nightschool")
 
 
 @dataclass
 class Examiner:
-    """Asks checkpoints the problems of an exam, and only those whose answers are not stored under `exams`.
+    """Asks checkpoints the problems of an exam, but only those whose answers are not yet stored under `exams`.
 
-    `answered`, `seconds`: how many problems it has put to a model, and what answering and grading took.
+    `answered`: how many problems it has put to a model. `seconds`: how long answering and grading took.
     """
 
     student: StudentConfig
@@ -45,9 +45,9 @@ class Examiner:
     def ask(
         self, part: ExamPart, problems: Sequence[Problem], checkpoint: Path, samples: int = 1, temperature: float = 0.0
     ) -> Rows:
-        """Return `samples` graded answers to each problem, in order: rows of the evaluations table.
+        """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-        Each part is asked in engine calls of its own: other parts in the same batch would change the rounding.
+        Each part is asked in separate engine calls: other parts in the same batch would change the rounding.
         """
         benchmark = benchmarks.configured(part, self.sandbox)
         prompts = render_prompts(benchmark, problems, checkpoint, self.student)
@@ -59,7 +59,7 @@ class Examiner:
             started = time.perf_counter()
             player = Player(checkpoint, self.student, self.config, self.engine, self.max_completion_tokens, temperature)
             new_problems, new_prompts = zip(*(asked[name] for name in missing), strict=True)
-            many = f" × {samples}" if temperature else ""  # times are kept by label, so the size is in it
+            many = f" × {samples}" if temperature else ""  # times are recorded by label, so it includes the size
             with working_on(f"evaluate · {part.name} · {len(missing)}{many}"):
                 rows = answer_questions(benchmark, new_problems, new_prompts, player, samples)
             seconds = time.perf_counter() - started
@@ -71,7 +71,7 @@ class Examiner:
 
 
 def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Problem], exams: Path) -> int:
-    """Return how many of these problems of the exam's target a checkpoint has answered before, in any order."""
+    """Return how many of these problems of the exam's target a checkpoint already has stored answers for."""
     part = config.exam.target
     benchmark = benchmarks.configured(part, config.sandbox)
     settings = (config.sampler, config.sandbox, config.exam.max_completion_tokens)
@@ -81,10 +81,10 @@ def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Probl
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
-    """Return the problems of a part of the exam: the first of the test split, in an order by the ids' hashes.
+    """Return the problems of a part of the exam: the first of the test split, ordered by a hash of their ids.
 
-    In the split's own order they could all be of one level or subject. `order`: shuffles the same problems by this
-    seed, for an exam that may end before the last one.
+    In the split's original order, they could all be of one level or subject. `order`: a seed that shuffles the same
+    problems, for an exam that may end before the last one.
     """
     by_hash = sorted(
         benchmarks.configured(part, sandbox).problems("test"),
@@ -97,7 +97,7 @@ def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> li
 def render_prompts(
     benchmark: Benchmark, problems: Sequence[Problem], checkpoint: Path, student: StudentConfig
 ) -> list[list[int]]:
-    """Return the token ids with which each problem is put to a checkpoint."""
+    """Return each problem's prompt as the token ids that a checkpoint receives."""
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     messages = ([{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems)
     return [prompt_tokens(tokenizer, message, student) for message in messages]
@@ -108,8 +108,8 @@ def answer_questions(
 ) -> list[dict[str, Any]]:
     """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-    `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers: every checkpoint
-    fails it alike.
+    `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers, so that every
+    checkpoint fails it alike.
     """
     if benchmark.environment is None:
         rollouts = _written(prompts, player, samples)
@@ -125,7 +125,7 @@ def answer_questions(
 
 
 def _written(prompts: Sequence[list[int]], player: Player, samples: int) -> list[Rollout]:
-    """Return `samples` answers to each prompt, one after the other."""
+    """Return `samples` answers to each prompt, grouped by prompt."""
     short = [index for index, prompt in enumerate(prompts) if len(prompt) < player.config.max_model_len]
     if too_long := len(prompts) - len(short):
         log.warning("%d questions of the exam are too long to be asked: raise engine.max_model_len", too_long)
@@ -148,7 +148,7 @@ def _written(prompts: Sequence[list[int]], player: Player, samples: int) -> list
 def _played(
     benchmark: Benchmark, problems: Sequence[Problem], prompts: Sequence[list[int]], player: Player, samples: int
 ) -> list[Rollout]:
-    """Return `samples` episodes from each problem, one after the other."""
+    """Return `samples` episodes of each problem, grouped by problem."""
     episodes = [
         Episode(problem, group, sample, prompt)
         for group, (problem, prompt) in enumerate(zip(problems, prompts, strict=True))

@@ -1,4 +1,4 @@
-"""Where the night begins: with the champion, or with your day copy, if that has earned it."""
+"""Choose where the night begins: with the champion, or with your day copy if it has earned that."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ def choose_start(
     alpha: float,
     refused: str = "",
 ) -> None:
-    """Compare the day copy with the champion, and write `start.json`: `day`, whether the night begins with it, and why.
+    """Compare the day copy with the champion; write to `start.json` whether the night begins with it (`day`), and why.
 
-    It must favour your held-out picks more, by the exact one-sided paired test at `alpha`, and do no worse in the quiz.
-    `champion`, `day`: their quizzes, if they took one. `refused`: a sentence on why there is no day copy.
+    The day copy must favour your held-out picks more, by the exact one-sided paired test at `alpha`, and do no worse in
+    the quiz. `champion`, `day`: their quizzes, if they took one. `refused`: a sentence on why there is no day copy.
     """
     begins, taste = False, compare_taste(champion_picks, day_picks, alpha)
     if refused:

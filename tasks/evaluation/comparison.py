@@ -1,4 +1,4 @@
-"""Two checkpoints on the same problems, pair by pair."""
+"""Compare two checkpoints on the same problems, pair by pair."""
 
 from dataclasses import dataclass
 
@@ -22,11 +22,12 @@ KEYS = ["problem_id", "sample"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two checkpoints on one part of the exam: the same problems, pair by pair.
+    """Two checkpoints compared on one part of the exam: the same problems, pair by pair.
 
-    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that flipped, or episodes that went better and
-    worse. `low`, `high`: the difference's 95 % interval; `guard_low`: its lower one-sided 95 % bound. `detectable`: the
-    smallest true difference that such an exam detects four times in five; None where it can detect none.
+    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that became right and wrong, or episodes that
+    went better and worse. `low`, `high`: the 95 % interval of the difference; `guard_low`: its one-sided 95 % lower
+    bound. `detectable`: the smallest true difference that such an exam detects with 80 % power; None if it can detect
+    none.
     """
 
     name: str
@@ -49,9 +50,8 @@ class Comparison:
 def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
     """Compare two checkpoints' rows of the evaluations table on the part of the exam with this name.
 
-    Pairs in which either answer could not be graded are dropped and counted. `seed`: the bootstrap's. `alpha`:
-    the level of the test that `detectable` refers to. Raises ValueError where the two tables do not hold the same
-    problems.
+    Pairs in which either answer could not be graded are dropped and counted. `seed`: for the bootstrap. `alpha`: the
+    level of the test that `detectable` refers to. Raises ValueError if the two tables do not have the same problems.
     """
     before, after = (table[table["benchmark"] == name] for table in (before, after))
     first, second = _outcomes(before), _outcomes(after)

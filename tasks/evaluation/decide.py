@@ -1,4 +1,4 @@
-"""The decision: whether the candidate is better than the champion beyond luck, and no worse where guarded."""
+"""The promotion decision: is the candidate better than the champion beyond chance, and no worse on the guards?"""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ from tasks.tables import EVALUATIONS, read_table
 from tasks.training.take_back import LEVEL, p_worse
 
 FIRST = "the first student"
-MOST_UNPROMOTED = 3  # nights in a row that go on from a candidate that was not promoted
+MOST_UNPROMOTED = 3  # consecutive nights that may begin with an unpromoted candidate
 
 
 @stage()
@@ -44,23 +44,23 @@ def decide(
 ) -> None:
     """Write `decision.json`: whether the candidate is promoted, whether the next night begins with it, and why.
 
-    The law, a line each:
+    The rules:
 
-    - Better: the last of the `looks` says so, at its level of `alpha`; or your held-out picks do, at the same `alpha`,
-      and the target holds its margin.
-    - Guards hold: against the champion, and against the first student where that is another model.
-    - No severe alarm, and the candidate is not the champion itself.
-    - The next night begins with a candidate that was not promoted if it was ahead at the last look, passed the checks
-      on English and the quiz, and is not the fourth such in a row (`unpromoted`: those before it).
+    - Better: the last of the `looks` finds the candidate better, at that look's share of `alpha`; or your held-out
+      picks do, at `alpha`, and the target stays within its margin.
+    - Guards hold: against the champion, and against the first student if that is a different model.
+    - There is no severe alarm, and the candidate is not the champion itself.
+    - The next night begins with a candidate that was not promoted if it was ahead at the last look, passed the English
+      guard and the quiz, and is not the fourth such in a row (`unpromoted`: how many came before it).
 
-    `planned`: the exam's looks. `exams`: by role, `champion`, `candidate` and `first`. `whole`: of `distilled` and
-    `candidate` on all problems, where `exam.after_lessons` asks for it. `quizzes`: of the students at the `start` and
-    at the `end`. `digests`: of champion, start, distilled, candidate.
+    `planned`: the numbers of problems at the exam's looks. `exams`: by role, `champion`, `candidate` and `first`.
+    `whole`: exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` asks for them. `quizzes`: of
+    the students at the `start` and at the `end` of the night. `digests`: of champion, start, distilled, candidate.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}
     pair = partial(compare, seed=seed, alpha=alpha)
-    guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # that were examined
+    guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # those examined
     parts = (exam.target, *guards)
     against = {part.name: pair(part.name, rows["champion"], rows["candidate"]) for part in parts}
     target = against[exam.target.name]
@@ -108,7 +108,7 @@ def _decide_target(
     alpha: float,
     taste: Taste | None,
 ) -> Decision:
-    """Decide by the exam's target and by the held-out picks, each of which is enough."""
+    """Decide by the exam's target and by the held-out picks; either is enough to promote."""
     better, by_picks = last["verdict"] == "better", taste is not None and taste.p_value <= alpha
     if target.before_digest == target.after_digest:
         return Decision(False, (f"The candidate is the champion itself ({target.after_digest[:12]}).",))
@@ -128,7 +128,7 @@ def _decide_target(
 
 
 def _hold_english(decision: Decision, exams: Mapping[str, Artifact], margin: float | None) -> tuple[Decision, bool]:
-    """Hold the candidate to the guard on English, where it was measured. Returns also whether it passed."""
+    """Apply the English guard to the decision, if English was measured. Also return whether it passed."""
     passed = True
     for role, than in (("champion", ""), ("first", FIRST)):
         if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
@@ -150,5 +150,5 @@ def _on_next_night(goes_on: bool, ahead: bool) -> str:
 
 
 def _passed_quiz(quizzes: Mapping[str, Artifact]) -> bool:
-    """Return whether the student at the end does no worse in the quiz than the one at the start; True without one."""
+    """Return whether the final student does no worse in the quiz than the starting one; True without quizzes."""
     return not {"start", "end"} <= quizzes.keys() or p_worse(quizzes["start"], quizzes["end"]) >= LEVEL

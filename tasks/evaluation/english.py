@@ -1,4 +1,4 @@
-"""The guard on language: how well a checkpoint predicts English prose that nothing in a night teaches."""
+"""The language guard: how well a checkpoint predicts English prose that nothing in a night teaches."""
 
 import json
 import shutil
@@ -21,15 +21,15 @@ from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 FILE = "english.json"
-PASSAGES = Path(__file__).with_name("english.txt")  # one a line, written for this program
+PASSAGES = Path(__file__).with_name("english.txt")  # one per line, written for this program
 
 
 def write_english(
     folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker, exams: Path
 ) -> None:
-    """Write `english.json`: the mean negative log-likelihood of each passage, nats per token, without its first.
+    """Write `english.json`: each passage's mean negative log-likelihood in nats per token, without the first token.
 
-    It is stored under `exams`, and measured once for each checkpoint.
+    The result is stored under `exams`, so each checkpoint is measured only once.
     """
     inputs = {
         "checkpoint": checkpoint.name,
@@ -51,7 +51,7 @@ def write_english(
 
 
 def mean_nats(exam: Path) -> float | None:
-    """Return the mean over the passages, nats per token; None where an `evaluate` stage did not measure it."""
+    """Return an `evaluate` stage's mean over the passages, in nats per token; None if it was not measured."""
     measured = read_json(exam / FILE)
     return measured and fmean(measured["nats"])
 
@@ -59,11 +59,11 @@ def mean_nats(exam: Path) -> float | None:
 def hold_english(
     decision: Decision, before: Artifact, after: Artifact, margin: float, than: str = ""
 ) -> tuple[Decision, bool]:
-    """Return the decision with the guard on English, and whether it passed.
+    """Return the decision with the English guard applied, and whether the candidate passed.
 
-    It compares two `evaluate` stages passage by passage: the one-sided 95 % upper bound of what a token's mean negative
-    log-likelihood rose by (Student's t over the passages, nats) must be below the margin. `than`: whom the candidate
-    is compared with, if not the champion.
+    Compares two `evaluate` stages passage by passage. The one-sided 95 % upper bound on the increase in mean negative
+    log-likelihood per token (Student's t over the passages, in nats) must be below the margin. `than`: the model that
+    the candidate is compared with, if not the champion.
     """
     old, new = (np.array(artifact.read_json(FILE)["nats"]) for artifact in (before, after))
     high = -student_low(old - new)

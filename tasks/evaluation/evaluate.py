@@ -1,4 +1,4 @@
-"""The exam: checkpoints answer problems greedily, in looks that end as soon as it is decided; and the quiz."""
+"""The exam, in which checkpoints answer problems greedily, in looks, until the outcome is decided; and the quiz."""
 
 import itertools
 import json
@@ -47,11 +47,11 @@ def look(
     exams: Path,
     versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
-    """Let champion and candidate answer the first `problems` of a part, and say whether that decides.
+    """Have champion and candidate answer the first `problems` of a part, and write whether that decides the exam.
 
-    `order`: seed of the order of the problems. `looks`: how many problems are answered after each look, up to the most
-    that are planned. Writes `look.json`; the answers are stored under `exams`. `versions`: of engine and graders, so
-    that the stage runs again after an upgrade. Returns how many answers were new, and the seconds that they took.
+    `order`: seed for the order of the problems. `looks`: how many problems are answered by each look, up to the planned
+    maximum. Writes `look.json`; the answers are stored under `exams`. `versions`: of the engine and graders, so that
+    the stage runs again after an upgrade. Returns how many answers were new, and the seconds that they took.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     chosen = exam_problems(part, sandbox, order)[:problems]
@@ -93,11 +93,11 @@ def evaluate(
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on the parts of an exam, reusing the answers that are stored under `exams`.
 
-    Writes `evaluations.parquet`, a row for each problem with the greedy answer and its verdict; `samples.parquet`, the
-    answers that a part asks to be `sampled`, which decide nothing; and `excluded.json`, the problems that the
-    benchmarks left out. With `english` also `english.json`, how well it predicts English (see
-    `tasks/evaluation/english.py`). `order`, `first`: only so many problems of the first part, in this order (None:
-    all). `versions`: of engine and graders, so that the stage runs again after an upgrade.
+    Writes `evaluations.parquet`, one row per problem with the greedy answer and its verdict; `samples.parquet`, the
+    sampled answers that a part asks for, if `sampled` (they decide nothing); and `excluded.json`, the problems that the
+    benchmarks left out. If `english`, also writes `english.json`, how well the checkpoint predicts English (see
+    `tasks/evaluation/english.py`). `order`, `first`: use only the `first` problems of the first part, in this order
+    (None: all). `versions`: of the engine and graders, so that the stage runs again after an upgrade.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     greedy, samples, excluded = Rows(), Rows(), {}
@@ -132,10 +132,10 @@ def quiz(
     exam_questions: tuple[str, ...],
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Evaluate a checkpoint on a few training problems, none of which asks what the exam asks (`exam_questions`).
+    """Evaluate a checkpoint on a few training problems, none of which matches the exam's (`exam_questions`).
 
-    A quiz shows the trend during the night and promotes nothing. Returns the seconds that answering and grading took,
-    without the engine's start.
+    A quiz shows the trend during the night and promotes nothing. Returns the seconds spent answering and grading,
+    without engine startup.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
     there = benchmark.draw(seed, part.problems or 0)
@@ -143,7 +143,7 @@ def quiz(
     others = (problem for problem in shuffled if not exam.asks(problem.question))
     problems = list(itertools.islice(others, part.problems))
     prompts = render_prompts(benchmark, problems, checkpoint, student)
-    call_proven(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)  # starts, if it has to
+    call_proven(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)  # starts it if needed
     started = time.perf_counter()
     player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
     rows = answer_questions(benchmark, problems, prompts, player)

@@ -1,4 +1,4 @@
-"""Whether the candidate has earned its promotion, and why, in sentences."""
+"""Judge whether the candidate has earned its promotion, and say why in sentences."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from tasks.evaluation.comparison import Comparison
 from tasks.evaluation.statistics import bad_luck, probability, signed
 
 MAX_NULL_SHARE = 0.01
-MOST_BAD_LUCK = 0.25  # a guard that refuses an equally good candidate more often says so
+MOST_BAD_LUCK = 0.25  # a guard more likely than this to refuse an equally good candidate says so
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Decision:
 
 
 def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
-    """Return what the exam showed on its target, in a sentence.
+    """Return a sentence that states the exam's result on its target.
 
-    `level`: of the last look, of an exam of at most `most` problems; `better`: whether the p-value is below it.
+    `level`: of the last look, in an exam of at most `most` problems. `better`: whether the p-value is no higher.
     """
     verb = "solved" if target.after.counted else "reached"
     verdict = "at most" if better else "above"
@@ -39,10 +39,10 @@ def judge_guard(
     than: str = "",
     champion: Comparison | None = None,
 ) -> Decision:
-    """Return the decision with a guard: its one-sided lower bound must be above minus the margin.
+    """Return the decision with a guard applied: its one-sided lower bound must be above minus the margin.
 
-    `than`: whom the candidate is compared with, if not the champion. `champion`: how that one compares with the same
-    model; where it fails this guard itself, no candidate can be promoted, and the sentence says so.
+    `than`: the model that the candidate is compared with, if not the champion. `champion`: the champion's comparison
+    with that model. If the champion itself fails this guard, no candidate can be promoted, and the sentence says so.
     """
     if (refusal := refuse_ungraded(guard)) is not None:
         return Decision(False, (*decision.reasons, refusal))
@@ -66,7 +66,7 @@ def judge_guard(
 
 
 def refuse_ungraded(part: Comparison) -> str | None:
-    """Return why a part allows no decision: too many pairs could not be graded, or there is none; None if it does."""
+    """Return why a part allows no decision (too many ungraded pairs, or no pairs at all); None if it allows one."""
     pairs = part.n + part.nulls
     if part.nulls > MAX_NULL_SHARE * pairs:
         return f"{part.name}: the grader failed on {part.nulls} of {pairs} problems, more than 1 %: no decision."

@@ -1,6 +1,6 @@
-"""The exam's figures: accuracy, pass@k, accuracy by level and subject, format, truncation, length.
+"""The exam's metrics: accuracy, pass@k, accuracy by level and subject, format, truncation, length.
 
-Only the greedy answers decide, by `tasks/evaluation/statistics.py`.
+Only the greedy answers count in the decision, whose tests are in `tasks/evaluation/statistics.py`.
 """
 
 import math
@@ -23,13 +23,13 @@ FIGURES = ("mean_tokens", "format_rate", "truncation_rate", "valid_rate", "mean_
 
 @dataclass(frozen=True)
 class ExamFigures:
-    """One checkpoint on one part of the exam.
+    """One checkpoint's metrics on one part of the exam.
 
-    All but `sampled` and `pass_at` are of the greedy answers. `format_rate`: the share in which an answer was found,
+    All but `sampled` and `pass_at` describe the greedy answers. `format_rate`: the share in which an answer was found,
     right or wrong. `truncation_rate`: the share cut off by the length limit. Both are None without answers.
-    `mean_tokens` counts the end token. `ungraded`: answers on which the grader itself failed. `pass_at`: pass@k by k,
-    from `sampled` answers to each problem; empty where there were none. `mean_turns`, `valid_rate`: of episodes their
-    turns, and the share of these that were valid actions; else None.
+    `mean_tokens` includes the end token. `ungraded`: answers on which the grader itself failed. `pass_at`: pass@k by k,
+    from `sampled` answers to each problem; empty if there are none. `mean_turns`, `valid_rate`: for episodes, the mean
+    number of turns, and the share of turns that were valid actions; else None.
     """
 
     part: str
@@ -47,7 +47,7 @@ class ExamFigures:
 
 
 def exam_figures(folder: Path) -> dict[str, ExamFigures]:
-    """Return the figures of an `evaluate` stage by part, in the exam's order."""
+    """Return the metrics of an `evaluate` stage by part, in the exam's order."""
     greedy: Any = read_table(folder / "evaluations.parquet", EVALUATIONS)
     sampled: Any = read_table(folder / "samples.parquet", EVALUATIONS)
     return {
@@ -57,7 +57,7 @@ def exam_figures(folder: Path) -> dict[str, ExamFigures]:
 
 
 def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigures:
-    """Return the figures of a part. `greedy`, `sampled`: its rows of the evaluations table."""
+    """Return the metrics of a part, given its `greedy` and `sampled` rows of the evaluations table."""
     graded = greedy[greedy.verdict != FAILED]
     samples = int(sampled.groupby("problem_id").size().max()) if len(sampled) else 0
     return ExamFigures(
@@ -86,9 +86,9 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
-    """Return the figures as MLflow metrics, a group for each part: `exam/math-500/format_rate`.
+    """Return the metrics under MLflow names, grouped by part: `exam/math-500/format_rate`.
 
-    Characters that MLflow refuses in a name, as levels and subjects may have them, become `_`.
+    Characters that MLflow does not allow in a name, but levels and subjects may contain, become `_`.
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():
@@ -103,7 +103,7 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
 
 
 def _plain(name: str) -> str:
-    """Replace what MLflow refuses; a slash would begin another group."""
+    """Replace the characters that MLflow refuses, and slashes, which would begin another group."""
     return re.sub(r"[^\w.\- :]", "_", name)
 
 
@@ -112,7 +112,7 @@ def _accuracy(rows: pd.DataFrame) -> Accuracy:
 
 
 def _by(rows: pd.DataFrame, column: str) -> dict[str, Accuracy]:
-    """Return accuracies by a column's values, sorted; nothing for a single value, which is the whole."""
+    """Return the accuracy for each value of a column, sorted; empty if there is only one value."""
     groups = {str(value): _accuracy(group) for value, group in rows.dropna(subset=[column]).groupby(column)}
     return groups if len(groups) > 1 else {}
 
@@ -120,7 +120,7 @@ def _by(rows: pd.DataFrame, column: str) -> dict[str, Accuracy]:
 def _pass_at(sampled: pd.DataFrame, n: int) -> dict[int, float]:
     """Return the mean of pass@k over the problems, for k = 1, 2, 4, … and n.
 
-    Ungraded answers do not count; a problem with fewer than k graded answers is left out of pass@k.
+    Ungraded answers are ignored; a problem with fewer than k graded answers is left out of pass@k.
     """
     graded = sampled.dropna(subset=["correct"]).groupby("problem_id", sort=False)["correct"]
     counts = [(len(answers), int(answers.sum())) for _, answers in graded]

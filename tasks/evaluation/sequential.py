@@ -1,7 +1,7 @@
-"""The sequential exam: when it looks at its answers, at which level, and what each look decides.
+"""The sequential exam: when it looks at the answers, at which significance level, and what each look decides.
 
-Candidate and champion answer the same problems in the same order. After 100, 200, 400, … of them the exam looks: it
-ends as soon as the candidate is better beyond luck, or where it is not ahead.
+Candidate and champion answer the same problems in the same order. The exam looks after 100, 200, 400, … problems. It
+ends as soon as the candidate is better beyond chance, or, from 400 problems on, if it is not ahead.
 """
 
 import math
@@ -20,13 +20,13 @@ from tasks.evaluation.statistics import POWER, USUAL_FLIPS, mcnemar
 Verdict = Literal["better", "not ahead", "undecided"]
 
 FIRST_LOOK = 100  # problems
-NOT_AHEAD_FROM = 400  # problems, from which on a candidate that is not ahead ends the exam
+NOT_AHEAD_FROM = 400  # problems; from here on, the exam ends if the candidate is not ahead
 _NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What an exam comes to: the chance that it finds the candidate better, and the mean number of problems."""
+    """What to expect from an exam: its probability of finding the candidate better, and its mean number of problems."""
 
     promoted: float
     problems: float
@@ -35,8 +35,8 @@ class Outlook:
 def looks(most: int) -> list[int]:
     """Return the numbers of answered problems at which an exam of at most `most` problems looks.
 
-    They double from 100, and the last is `most`: a doubling value above two thirds of it is left out. Raises ValueError
-    where `most` is below 1.
+    They double from 100 and end with `most`; doubled values above two thirds of `most` are left out. Raises ValueError
+    if `most` is below 1.
     """
     if most < 1:
         raise ValueError(f"an exam needs at least one problem, not {most}")
@@ -47,37 +47,37 @@ def looks(most: int) -> list[int]:
 
 
 def levels(looks: Sequence[int], alpha: float) -> list[float]:
-    """Return each look's level; their sum is at most `alpha`.
+    """Return each look's significance level; the levels sum to at most `alpha`.
 
-    With t the share of the longest exam, α(t) = α · t² is spent up to a look (Kim and DeMets 1987, Biometrika 74), so
-    look k has α(t_k) − α(t_{k−1}). By the union bound all looks together promote by luck with probability `alpha` at
-    most, however their answers depend on each other. Raises ValueError where the looks do not ascend.
+    With t the fraction of the longest exam, α(t) = α · t² is spent by the time of a look (Kim and DeMets 1987,
+    Biometrika 74), so look k has α(t_k) − α(t_{k−1}). By the union bound, the looks promote by chance with probability
+    at most `alpha` in all, however their answers depend on each other. Raises ValueError if the looks do not ascend.
     """
     if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
         raise ValueError(f"an exam's looks must ascend from at least 1: {list(looks)}")
     spent = [alpha * (look / looks[-1]) ** 2 for look in looks]
     shares = [now - before for now, before in zip(spent, [0.0, *spent], strict=False)]
-    while max(sum(shares), math.fsum(shares)) > alpha:  # by rounding
+    while max(sum(shares), math.fsum(shares)) > alpha:  # because of rounding
         shares[-1] = math.nextafter(shares[-1], 0.0)
     return shares
 
 
 def successor_alpha(alpha: float, unpromoted: int) -> float:
-    """Return the level of a candidate that goes on from one that was ahead but unproven.
+    """Return the significance level for a candidate that continues from one that was ahead but unproven.
 
-    `unpromoted`: how many such candidates it goes on from, one after the other; 0 where it began with the champion. It
-    inherits its parents' luck on the same problems: at `alpha`, 0.040 of such candidates without any gain are promoted
-    where α is 0.025, at half of it 0.021 (`python -m benchmarks.promotions`: the most over exams of 850 to 1,600
-    problems, up to three parents, and shares of the flips that persist from 0.3 to 0.9).
+    `unpromoted`: how many such candidates precede it in a row; 0 if it began with the champion. It inherits its
+    parents' luck on the same problems. With α = 0.025, 4.0 % of such candidates without any gain are promoted at
+    `alpha`, and 2.1 % at half of it (`python -m benchmarks.promotions`: the maximum over exams of 850 to 1,600
+    problems, up to three parents, and shares of persisting flips from 0.3 to 0.9).
     """
     return alpha / 2 if unpromoted else alpha
 
 
 def verdict(look: int, gained: int, lost: int, looks: Sequence[int], alpha: float) -> Verdict:
-    """Return what the exam says after `look` problems, of which `gained` and `lost` flipped to right and to wrong.
+    """Return the exam's verdict after `look` problems, of which `gained` became right and `lost` became wrong.
 
-    By the one-sided exact McNemar test, as `verdict_of` has it. Raises ValueError where `look` is none of the looks,
-    or more problems flipped than were answered.
+    Applies the one-sided exact McNemar test as in `verdict_of`. Raises ValueError if `look` is not one of the looks, or
+    if more problems flipped than were answered.
     """
     if min(gained, lost) < 0 or gained + lost > look:
         raise ValueError(f"{gained} gained and {lost} lost are not flips of {look} problems")
@@ -85,11 +85,11 @@ def verdict(look: int, gained: int, lost: int, looks: Sequence[int], alpha: floa
 
 
 def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alpha: float) -> Verdict:
-    """Return what the exam says after `look` problems, by a one-sided test's p-value.
+    """Return the exam's verdict after `look` problems, by a one-sided test's p-value.
 
-    *better*: it is at most the look's level. *not ahead*: it is not, and from 400 problems on, or at the last look, the
-    candidate is not `ahead`. Else *undecided*: the exam goes on; at the last look, the candidate is ahead but unproven.
-    Raises ValueError where `look` is none of the looks.
+    *better*: the p-value is at most the look's level. *not ahead*: it is above, and the candidate is not `ahead` at 400
+    or more problems, or at the last look. *undecided*: neither. Then the exam goes on or, at the last look, the
+    candidate is ahead but unproven. Raises ValueError if `look` is not one of the looks.
     """
     level = dict(zip(looks, levels(looks, alpha), strict=True)).get(look)
     if level is None:
@@ -100,10 +100,10 @@ def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alp
 
 
 def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUAL_FLIPS) -> Outlook:
-    """Return an exam's chance to find a true `gain` in accuracy where `share` of the answers flip, and its mean length.
+    """Return an exam's probability of finding a true accuracy `gain` if `share` of answers flip, and its mean length.
 
     Exact: the joint distribution of gained and lost problems is carried from look to look, without the exams that have
-    ended. Raises ValueError where the gain is larger than the share.
+    ended. Raises ValueError if the gain is larger than the share.
     """
     if not abs(gain) <= share <= 1:
         raise ValueError(f"a gain of {gain} cannot come from {share} of the answers")
@@ -124,10 +124,10 @@ def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUA
 
 
 def smallest_gain(looks: Sequence[int], alpha: float, share: float = USUAL_FLIPS) -> float | None:
-    """Return the smallest true gain in accuracy that an exam detects four times in five, if `share` of answers flip.
+    """Return the smallest true gain in accuracy that an exam detects with 80 % power, if `share` of answers flip.
 
-    Where so few flips could never suffice, all of them count as gains and there are as many as are needed. None where
-    the exam is too small for any gain.
+    If so few flips can never suffice, assumes that all flips are gains and that there are as many as needed. None if
+    the exam is too small to detect any gain.
     """
 
     def surplus(gain: float, flips: float) -> float:
@@ -145,5 +145,5 @@ def _may_end(look: int, looks: Sequence[int]) -> bool:
 
 
 def _most(problems: int, share: float) -> int:
-    """Return a number of flips that is not exceeded, but with negligible probability."""
+    """Return a number of flips that is exceeded only with negligible probability."""
     return int(binom.isf(_NEGLIGIBLE, problems, share))

@@ -1,4 +1,4 @@
-"""The exam's statistics: tests, intervals, power, and how they are written."""
+"""The exam's statistics: tests, intervals, power, and their formatting."""
 
 import math
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import binomtest, norm, sem, t
 
-DRAWS = 10_000  # of the bootstrap
+DRAWS = 10_000  # bootstrap resamples
 POWER = 0.8  # four times in five
-USUAL_FLIPS = 0.15  # the share of answers that a night flips
+USUAL_FLIPS = 0.15  # the share of answers that a typical night flips
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `n` answers that is correct, with its 95 % score interval; without answers 0, in [0, 1].
+    """The share of `n` answers that are correct, with its 95 % score interval; without answers, 0 in [0, 1].
 
-    Of episodes (not `counted`) the mean of what they achieved, with Student's interval.
+    For episodes (not `counted`), the mean of what they achieved, with Student's t interval.
     """
 
     accuracy: float
@@ -28,7 +28,7 @@ class Accuracy:
 
     @classmethod
     def of(cls, correct: int, n: int) -> "Accuracy":
-        """Return the accuracy of `n` answers of which `correct` are."""
+        """Return the accuracy of `n` answers, `correct` of which are right."""
         if n == 0:
             return cls(0.0, 0.0, 1.0, 0)
         interval = binomtest(correct, n).proportion_ci(method="wilson")
@@ -36,7 +36,7 @@ class Accuracy:
 
     @classmethod
     def of_outcomes(cls, outcomes: pd.Series, counted: bool) -> "Accuracy":
-        """Return the accuracy of graded outcomes; unless `counted`, their mean."""
+        """Return the accuracy of graded outcomes or, if they are not `counted`, their mean."""
         graded = outcomes.dropna().to_numpy(dtype=float)
         if counted or len(graded) < 2:
             return cls.of(int(graded.sum()), len(graded))
@@ -51,15 +51,15 @@ class Accuracy:
 
 
 def outcomes(evaluations: pd.DataFrame) -> pd.Series:
-    """Return a number for each row of the evaluations table; NaN where it could not be graded.
+    """Return the outcome of each row of the evaluations table; NaN if it could not be graded.
 
-    It is 1 for a correct answer and 0 for a wrong one, and of an episode what it achieved.
+    It is 1 for a correct answer and 0 for a wrong one; for an episode, it is the value that the episode achieved.
     """
     return evaluations["value"].astype(float).fillna(evaluations["correct"].astype(float))
 
 
 def are_values(evaluations: pd.DataFrame) -> bool:
-    """Return whether these are episodes, whose outcomes are more than right and wrong."""
+    """Return whether these rows are episodes, whose outcomes are values and not just right or wrong."""
     return bool(evaluations["value"].notna().any())
 
 
@@ -71,8 +71,8 @@ def mcnemar(gained: int, lost: int) -> float:
 def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
     """Return the p-value of the one-sided exact test on paired differences: P(Σ ±|d| ≥ Σ d) over all signs.
 
-    Fisher's randomisation test, by dynamic programming over the possible sums, of differences rounded to a thousandth
-    (of the largest, where that is above 2). With differences of ±1 it is `mcnemar`.
+    Fisher's randomisation test, by dynamic programming over the possible sums. Differences are rounded to a thousandth
+    (or to 1/2000 of the largest if that is above 2). If all differences are ±1, this is `mcnemar`.
     """
     unit = max(1e-3, np.abs(differences).max(initial=0.0) / 2000)
     steps = np.rint(differences / unit).astype(int)
@@ -85,14 +85,14 @@ def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
 
 
 def student_low(differences: Float[np.ndarray, "n"]) -> float:
-    """Return the lower one-sided 95 % bound of a mean of paired differences, by Student's t."""
+    """Return the one-sided 95 % lower bound of the mean of paired differences, by Student's t."""
     if len(differences) < 2:
         return -1.0
     return float(differences.mean() - t.ppf(0.95, len(differences) - 1) * sem(differences))
 
 
 def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float | None:
-    """Return the smallest true mean that a one-sided test at `alpha` detects four times in five: (z_α + z_β)·s/√n."""
+    """Return the smallest true mean that a one-sided test at `alpha` detects with 80 % power: (z_α + z_β)·s/√n."""
     if len(differences) < 2 or not differences.any():
         return None
     return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
@@ -101,7 +101,7 @@ def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float 
 def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
     """Return the paired bootstrap's 95 % percentile interval of the mean (Efron & Tibshirani 1993, chapter 13).
 
-    To resample n pairs is one multinomial draw of how often each of their differences occurs.
+    Resampling n pairs is the same as one multinomial draw of how often each distinct difference occurs.
     """
     n = len(differences)
     if n == 0:
@@ -113,10 +113,10 @@ def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = 
 
 
 def agresti_min_low(gained: int, lost: int, n: int) -> float:
-    """Return the difference's lower one-sided 95 % bound: the adjusted Wald interval for matched pairs.
+    """Return the one-sided 95 % lower bound of the difference: the adjusted Wald interval for matched pairs.
 
     Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions": ½ is added to each of
-    the four cells, so that the interval has a width even where nothing flipped.
+    the four cells, so that the interval has a width even if nothing flipped.
     """
     total, up, down = n + 2, gained + 0.5, lost + 0.5
     error = math.sqrt(up + down - (up - down) ** 2 / total) / total
@@ -124,19 +124,19 @@ def agresti_min_low(gained: int, lost: int, n: int) -> float:
 
 
 def smallest_guard(margin: float) -> int:
-    """Return the least number of problems with which a guard of this margin passes when no answer flips.
+    """Return the smallest number of problems with which a guard of this margin passes if no answer flips.
 
-    Without flips `agresti_min_low` is −1.645 / (n + 2), which must be above −margin.
+    Without flips, `agresti_min_low` is −1.645 / (n + 2), which must be above −margin.
     """
     return max(1, math.floor(float(norm.ppf(0.95)) / margin - 2) + 1)
 
 
 def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
-    """Return the chance that a guard of `n` problems refuses a candidate that is no worse.
+    """Return the probability that a guard of `n` problems refuses a candidate that is no worse.
 
-    With ψ = `share` of the answers flipping, half of them each way, the difference has the variance ψ / n, and the
-    guard asks for difference − 1.645 √(ψ / n) > −margin: the chance is Φ(1.645 − margin / √(ψ / n)). It is a fifth
-    where n = 6.2 ψ / margin².
+    If ψ = `share` of the answers flip, half of them each way, the difference has variance ψ / n. The guard requires
+    difference − 1.645 √(ψ / n) > −margin. So the probability is Φ(1.645 − margin / √(ψ / n)), which is a fifth if n =
+    6.2 ψ / margin².
     """
     return float(norm.cdf(float(norm.ppf(0.95)) - margin / math.sqrt(share / n)))
 

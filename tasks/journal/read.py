@@ -1,9 +1,9 @@
-"""The journal's lessons, each known by its content: what a checkpoint has learned is a set of their names.
+"""The journal's lessons, identified by content: what a checkpoint has learned is a set of lesson names.
 
-A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_of`); where the same is taught again, the
-name ends with the number of the occurrence. So an edited line is a new lesson, a removed one is not taught again, and
-it does not matter in which file or place a line stands. A rated conversation is a lesson for each of its turns, a long
-text for each of its pieces.
+A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_of`). If the same content is taught
+again, the occurrence number is appended. So an edited line is a new lesson, a removed one is not taught again, and a
+line's file and position do not matter. A rated conversation makes one lesson per turn, and a long text one lesson per
+piece.
 """
 
 import datetime
@@ -21,14 +21,14 @@ from models.hf.checkpoint import learned
 from rewards.data.synthetic_journal import KINDS
 
 TABLES = {kind: table for table, kind in KINDS.items()}
-PIECE = 2000  # characters of a text that are one lesson, at most
+PIECE = 2000  # the most characters of a text that form one lesson
 
 
 @dataclass(frozen=True)
 class Line:
-    """A valid line of the journal: its file and number, and what it says.
+    """A valid line of the journal: its file, its number, and its entry.
 
-    `rows`: by the lesson's name, the rows of the lesson tables that it becomes, without what the freeze adds.
+    `rows`: by lesson name, the rows of the lesson tables that it becomes, without the columns that the freeze adds.
     """
 
     file: Path
@@ -38,13 +38,13 @@ class Line:
 
     @property
     def source(self) -> str:
-        """Where it is: `2026-11-22.jsonl:3`."""
+        """The line's location: `2026-11-22.jsonl:3`."""
         return f"{self.file.name}:{self.number}"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A line that is none, with the reason; line 0 is the whole file."""
+    """A line that is not valid, with the reason; line 0 means the whole file."""
 
     file: str
     line: int
@@ -52,7 +52,7 @@ class Refused:
 
 
 def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
-    """Yield the lines of the journal that the night of a date may take, in order, and those that it refuses.
+    """Yield the journal's lines that the night of `date` may use, in order, and those that are refused.
 
     A night lasts until the day after its date. A last line that is still being written is left out.
     """
@@ -74,19 +74,19 @@ def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
 
 
 def lessons_in(journal: Path, date: str) -> set[str]:
-    """Return the names of all lessons in the journal."""
+    """Return the names of all lessons in the journal that the night of `date` may use."""
     return {name for line in read_lines(journal, date) if isinstance(line, Line) for name in line.rows}
 
 
 def learned_by(home: Home, file: Path, number: int) -> int:
-    """Return how many checkpoints of a home have learned a line of its journal."""
+    """Return how many of a home's checkpoints have learned a line of its journal, given its file and number."""
     lines = (line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line))
     names = next((line.rows.keys() for line in lines if (line.file, line.number) == (file, number)), set[str]())
     return sum(not learned(checkpoint).isdisjoint(names) for checkpoint in home.checkpoints.glob("*"))
 
 
 def table_row(entry: Entry) -> dict[str, Any]:
-    """Return an entry as a row of the table of its kind (`TABLES`), without its origin; lists as JSON."""
+    """Return an entry as a row of its kind's table (`TABLES`), without the origin columns; lists as JSON."""
     known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
     fields = entry.model_dump(include={*known})
     return {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}
@@ -103,7 +103,7 @@ def _parts(entry: Entry) -> list[Any]:
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text in pieces of at most `PIECE` characters: whole paragraphs where they fit, or else whole words."""
+    """Split a text into pieces of at most `PIECE` characters: whole paragraphs if they fit, else whole words."""
     found: list[str] = []
     for paragraph in text.split("\n\n"):
         while len(paragraph) > PIECE:

@@ -1,1 +1,1 @@
-"""Alarms, and who hears of them."""
+"""Monitoring: alarms, incidents, MLflow tracking and notifications."""

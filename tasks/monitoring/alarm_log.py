@@ -1,4 +1,4 @@
-"""The alarms of a night, each raised once in the log, in Prefect and in MLflow."""
+"""A night's alarms, each raised once: in the log, in Prefect and in MLflow."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger("nightschool")
 
 
 class AlarmLog:
-    """Raises a night's alarms, and keeps them in `alarms.json` in its folder, also through interruptions."""
+    """Raises a night's alarms, and keeps them in `alarms.json` in its folder so that they survive interruptions."""
 
     def __init__(self, night: Path, tracking: Tracking) -> None:
         self.night, self.tracking = night, tracking
@@ -26,7 +26,7 @@ class AlarmLog:
         self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
-        """Raise the alarms that are new. A known one only gets its sentence on later rounds, unless it is severe."""
+        """Raise the new alarms. A known alarm that is not severe only has its sentence updated by later rounds."""
         new = [alarm for alarm in found if _key(alarm) not in self.alarms]
         later = [alarm for alarm in found if alarm not in new and self._is_later(alarm)]
         if not new and not later:
@@ -38,7 +38,7 @@ class AlarmLog:
         self.publish()
 
     def publish(self) -> None:
-        """Show all alarms so far, if any, as an artifact of this flow run and as tags of MLflow's run."""
+        """Publish all alarms so far, if any, as an artifact of this flow run and as tags of the MLflow run."""
         if not self.alarms:
             return
         lines = [f"- {plain_line(alarm_line(alarm))}" for alarm in self._in_order()]
@@ -49,7 +49,7 @@ class AlarmLog:
 
     @property
     def severe(self) -> list[Alarm]:
-        """The severe alarms: they end the learning, and nothing is promoted."""
+        """The severe alarms, which stop the night's training and block promotion."""
         return [alarm for alarm in self.alarms.values() if alarm.severe]
 
     @property
@@ -65,7 +65,7 @@ class AlarmLog:
 
 
 def alarm_line(alarm: Alarm) -> str:
-    """Return an alarm in one line."""
+    """Format an alarm as one line."""
     return f"{'severe alarm' if alarm.severe else 'alarm'} {alarm.name}: {alarm.sentence}"
 
 

@@ -1,4 +1,4 @@
-"""What an alarm is, and those on the disk and on the whole night; `round_alarms.py` has those on rounds' figures."""
+"""The `Alarm` class, and alarms about disk space and the whole night. `round_alarms.py` has those on round metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from conf.storage.durable import size_of
 from tasks.report.text import percent
 from tasks.rollouts.verdicts import FAILED
 
-FORGOTTEN_FROM, FORGOTTEN_TO = 0.15, 0.02  # share solved at best, and at the end
-ENOUGH_TRIES = 8  # fewer may be luck
-STATE_PER_CHECKPOINT = 6  # of a state not yet written: two moments and a weight of 4 bytes each per bf16 weight of 2
-ROUNDS_HELD = 2  # rounds on the disk at the same time: the newest, and the one being written
-SPARE = 2  # further rounds' room, for exam, databases and report
+FORGOTTEN_FROM, FORGOTTEN_TO = 0.15, 0.02  # solve rates: in the best round, and at the end
+ENOUGH_TRIES = 8  # with fewer answers, a solve rate may be luck
+STATE_PER_CHECKPOINT = 6  # state ÷ checkpoint size: two moments and a weight, 4 bytes each, per 2-byte bf16 weight
+ROUNDS_HELD = 2  # rounds on disk at the same time: the newest one and the one being written
+SPARE = 2  # spare room for exam, databases and report, in rounds
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """A sign that a night goes wrong.
+    """A sign that a night is going wrong.
 
-    A night raises each pair of `name` and `severe` once. A severe alarm ends the learning, and nothing is promoted.
+    A night raises each pair of `name` and `severe` once. A severe alarm stops training, and nothing is promoted.
     `round`: the last round that the sentence is about, if any.
     """
 
@@ -32,10 +32,10 @@ class Alarm:
 
 
 def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
-    """Return the alarm after round `number`, if any.
+    """Return an alarm if disk space is short after round `number`, severe if the next round may not fit.
 
-    `room`: bytes that are free, or held by rounds, since each round replaces an older one. `of_a_round`: bytes that a
-    round writes.
+    `room`: bytes that are free or held by rounds (each new round replaces an older one). `of_a_round`: bytes written
+    per round.
     """
     needed = ROUNDS_HELD * of_a_round
     if room >= needed + SPARE * of_a_round:
@@ -48,15 +48,15 @@ def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
 
 
 def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
-    """Return the bytes that a round writes: as much as this checkpoint and state, or an estimate without a state."""
+    """Return the bytes written per round: the size of the checkpoint and of the state, estimated if there is none."""
     weights = size_of(checkpoint)
     return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
 
 
 def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
-    """Return alarms on kinds of problems that the student never learned, or learned and forgot.
+    """Return alarms about kinds of problems that the student never learned, or learned and then forgot.
 
-    `rates`: as `tasks.report.queries.solve_rates` returns them.
+    `rates`: the table returned by `tasks.report.queries.solve_rates`.
     """
     if rates.empty:
         return []
@@ -72,7 +72,7 @@ def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
 
 
 def exam_alarms(verdicts: Mapping[tuple[str, str], Mapping[str, int]]) -> list[Alarm]:
-    """Return the alarm on the exam. `verdicts`: how often each was given, by part and model."""
+    """Return an alarm if the grader failed on exam answers. `verdicts`: verdict counts by exam part and model."""
     parts = [
         f"{counts[FAILED]} of {sum(counts.values())} of {part} ({model})"
         for (part, model), counts in verdicts.items()

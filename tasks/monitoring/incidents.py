@@ -1,4 +1,4 @@
-"""A night's incidents: a child process that died or hung, rounds that ended early. Kept in the night's folder."""
+"""A night's incidents, kept in its folder: child processes that died or hung, and rounds that ended early."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):
-    """How far a night got that did not run all its rounds, and why. `steps`: those of the recipe that were begun."""
+    """How far a night got before it ended early, and why. `steps`: the number of recipe steps that had begun."""
 
     rounds: int
     why: str
@@ -28,13 +28,13 @@ def note(folder: Path, what: str, **extra: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     with (folder / FILE).open("a") as file:
-        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # a kill may have cut off the line before
+        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # a kill may have cut off the previous line
         file.flush()
         os.fsync(file.fileno())
 
 
 def incidents(folder: Path) -> list[str]:
-    """Return a night's incidents in order, each with its time of day, without lines that were cut off."""
+    """Return a night's incidents in order, each with its time of day. Lines that were cut off are skipped."""
     lines = []
     with suppress(FileNotFoundError):
         for line in (folder / FILE).read_text().splitlines():
@@ -45,12 +45,12 @@ def incidents(folder: Path) -> list[str]:
 
 
 def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
-    """End a night's learning for good: a resumed night goes on to the exam with the same rounds and steps."""
+    """End a night's training permanently: if resumed, it continues to the exam with the same rounds and steps."""
     write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
     note(folder, why, rounds=rounds)
 
 
 def ended_early(folder: Path) -> EarlyEnd | None:
-    """Return how far a night got that ended early; None where it did not."""
+    """Return how far a night got before it ended early, or None if it did not end early."""
     found = read_json(folder / EARLY)
     return found and EarlyEnd(**found)

@@ -1,4 +1,4 @@
-"""The short report, posted to a webhook. A failure never ends the night."""
+"""Post the short report to a webhook. A failure never ends the night."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 def webhook(variable: str) -> str:
-    """Return the URL in this environment variable. Raises InputError, which does not repeat it, if there is none."""
+    """Return the URL in this environment variable. Raises InputError, without quoting the value, if it is no URL."""
     url = os.environ.get(variable, "")
     if not url.startswith(("http://", "https://")):
         state = "holds no http:// or https:// URL" if url else "is not set"
@@ -26,9 +26,9 @@ def webhook(variable: str) -> str:
 def post_report(variable: str, text: str, limit: float = WEBHOOK_LIMIT) -> None:
     """Post `{"text": …}`, which Slack, Mattermost, Rocket.Chat and Google Chat accept, within `limit` seconds.
 
-    No redirect is followed. A failure is one line in the log, without the URL: it may be a key.
+    Redirects are not followed. A failure is logged in one line, without the URL, which may be secret.
     """
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # below, it logs URLs
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # at lower levels it logs URLs
     try:
         url, trusted = webhook(variable), ssl.create_default_context()  # the system's certificates, not httpx's own
         answer = httpx.post(url, json={"text": text}, timeout=limit, verify=trusted)
@@ -36,7 +36,7 @@ def post_report(variable: str, text: str, limit: float = WEBHOOK_LIMIT) -> None:
     except InputError as error:
         log.warning("%s", error)
         return
-    except Exception as error:  # a bad URL, proxy, name or certificate: whatever the client raises
+    except Exception as error:  # whatever the client raises: bad URL, proxy, host name or certificate
         why = type(error).__name__
     if why:
         log.warning("%s: the webhook of %s did not accept the morning report: %s", KEY, variable, why)

@@ -1,4 +1,4 @@
-"""Artifacts of the night on Prefect's pages. A failure to show one is logged and never ends the night."""
+"""Show the night's artifacts in Prefect. A failure to show one is logged and never ends the night."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,7 @@ log = logging.getLogger("nightschool")
 
 
 def show(create: Callable[..., Any], key: str, description: str, **content: Any) -> None:
-    """Show an artifact of this run, with one of the functions in `prefect.artifacts`."""
+    """Create an artifact of this flow run. `create`: one of the functions in `prefect.artifacts`."""
     try:
         with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: RETRIES}):
             create(key=key, description=description, **content)
@@ -22,5 +22,5 @@ def show(create: Callable[..., Any], key: str, description: str, **content: Any)
 
 
 def show_text(key: str, markdown: str, description: str) -> None:
-    """Show Markdown as an artifact of this run."""
+    """Show Markdown as an artifact of this flow run."""
     show(create_markdown_artifact, key, description, markdown=markdown)

@@ -1,6 +1,6 @@
-"""The alarms on the rounds' figures, checked after every round.
+"""Alarms on the rounds' metrics, checked after every round.
 
-docs/how-to/every-night.md says what each means and what to do about it.
+docs/how-to/every-night.md explains what each alarm means and what to do about it.
 """
 
 import math
@@ -14,29 +14,29 @@ from tasks.report.text import percent
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.verdicts import FAILED
 
-Figures = Mapping[str, float]  # a round's: the keys of metrics.json
-Quizzes = Mapping[int, tuple[int, int]]  # by round: answers that were correct, answers that were graded
+Figures = Mapping[str, float]  # a round's metrics, as in metrics.json
+Quizzes = Mapping[int, tuple[int, int]]  # by round: number of correct answers, number of graded answers
 
 LITTLE_SIGNAL = 0.1  # share of useful groups; healthy nights have 0.3 to 0.8
-WINDOW = 3  # rounds over which shares and rewards are averaged, since those of one round vary
-MOST_FAILED = 0.5  # share of a round's completions; the rest no longer represents the student
-MASKED_LIMIT, MASKED_FAR = 0.01, 0.25  # share of completions outside the band; healthy: none at all
-K3_LIMIT = 0.05  # nats per token; a healthy bf16 pair has about 0.001, and 0.01 where |π−μ| is at its 0.05
+WINDOW = 3  # rounds over which shares and rewards are averaged, since single rounds are noisy
+MOST_FAILED = 0.5  # share of a round's completions; beyond it, the rest no longer represents the student
+MASKED_LIMIT, MASKED_FAR = 0.01, 0.25  # share of completions masked (outside the band); healthy: 0
+K3_LIMIT = 0.05  # nats per token; a healthy bf16 pair has about 0.001, or 0.01 if |π−μ| reaches 0.05
 LENGTH_CHANGED, LENGTH_GONE = 3, 10  # times shorter, or longer, than in round 1
-CUT_SHARE, CUT_RISE = 0.5, 0.3  # share of completions cut at the limit, and its rise since round 1
-ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats per token, and share of the first; a starter stays at 0.1
-MASTERED = 0.9  # share of correct completions from which on low entropy is fine
-TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # times the median that make a round slow, and rounds needed for a median
-QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen, since the best of several was lucky
+CUT_SHARE, CUT_RISE = 0.5, 0.3  # share of completions cut off at the length limit, and its rise since round 1
+ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats per token, and share of the first entropy; a starter stays at 0.1
+MASTERED = 0.9  # share of correct completions above which low entropy is fine
+TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # multiple of the median that makes a round slow; rounds needed for a median
+QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen, since the best of several is partly luck
 REWARD_RISE = 0.02
-# Of a round without a step; comparisons with nan are false.
+# Defaults for a round without an optimizer step. Comparisons with NaN are false.
 MISSING = dict.fromkeys(("completion_length", "truncated_share"), math.nan) | dict.fromkeys(
     ("non_finite_steps", "masked_share", "sampler_k3"), 0.0
 )
 
 
 def round_alarms(rounds: Sequence[Figures], quizzes: Quizzes | None = None) -> list[Alarm]:
-    """Return the alarms on the rounds so far, at most one of each name. Rounds without a step have fewer figures."""
+    """Return alarms on the rounds so far, at most one per name. Rounds without an optimizer step have fewer metrics."""
     if not rounds:
         return []
     rounds = [{**MISSING, **figures} for figures in rounds]
@@ -46,7 +46,7 @@ def round_alarms(rounds: Sequence[Figures], quizzes: Quizzes | None = None) -> l
 
 def _no_signal(rounds: Sequence[Figures]) -> Alarm | None:
     recent = rounds[-WINDOW:]
-    signal = sum(r["useful_groups"] for r in recent) / sum(r["groups"] for r in recent)  # of all that were sampled
+    signal = sum(r["useful_groups"] for r in recent) / sum(r["groups"] for r in recent)  # share of all sampled groups
     if signal >= LITTLE_SIGNAL:
         return None
     last = len(rounds)
@@ -144,7 +144,7 @@ def _slow_round(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _reward_up_quiz_down(rounds: Sequence[Figures], quizzes: Quizzes) -> Alarm | None:
-    """Compare the last quiz with the best before it. Agresti and Coull's adjusted shares allow for small quizzes."""
+    """Compare the last quiz with the best earlier one, using Agresti and Coull's adjusted shares for small quizzes."""
     counts = {number: graded for number, graded in quizzes.items() if graded[1]}
     share = {number: solved / n for number, (solved, n) in counts.items()}
     last = max(counts, default=0)
@@ -184,7 +184,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _completions(figures: Figures) -> float:
-    """Return the number of the round's completions with a verdict."""
+    """Return how many of the round's completions have a verdict."""
     return sum(n for name, n in figures.items() if name.startswith("verdicts/") and name.count("/") == 1)
 
 
@@ -193,13 +193,13 @@ def _mastered(figures: Figures) -> bool:
 
 
 def _reward(rounds: Sequence[Figures], number: int) -> float:
-    """Return the mean reward of the last rounds up to this one; NaN if none has a reward."""
+    """Return the mean reward of the last `WINDOW` rounds up to round `number`, or NaN if none has a reward."""
     recent = [r["reward"] for r in rounds[max(0, number - WINDOW) : number] if "reward" in r]
     return fmean(recent) if recent else math.nan
 
 
 def _by_benchmark(rounds: Sequence[Figures]) -> str:
-    """Return each benchmark's failures of the grader, in brackets; empty if the figures do not say."""
+    """Return the grader failures per benchmark, in parentheses, or an empty string if the metrics have none."""
     failed: Counter[str] = Counter()
     for name, number in (figure for figures in rounds for figure in figures.items()):
         if fnmatch(name, f"verdicts/*/{FAILED}"):

@@ -1,4 +1,4 @@
-"""MLflow: one run a night with its configuration, the figures of every round, and files."""
+"""MLflow tracking: one run per night, with its configuration, the metrics of every round, and files."""
 
 import hashlib
 import json
@@ -24,17 +24,17 @@ from conf.storage.home import Home
 from rewards.verifier import Problem
 
 RUN_FILE = "mlflow_run.txt"
-NIGHT_RUNS = "tags.`mlflow.source.name` = 'nightschool night'"  # not those nested in them
+NIGHT_RUNS = "tags.`mlflow.source.name` = 'nightschool night'"  # excludes their nested runs
 HOME_TAG = "nightschool.home"
-# MLflow shows an experiment as an application with traces or as a training with metrics, which this tag says. The pages
-# of MLflow 3.17 go by their own address instead, and show traces by default.
+# This tag tells MLflow to show an experiment as model training with metrics, not as an application with traces. The
+# pages of MLflow 3.17 go by the URL instead (see TRAINING_VIEW), and show traces by default.
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 EXPERIMENT_NOTE = (
     "One run a night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
 )
 TRAINING_VIEW = "workflowType=machine_learning"
 
-# The groups of MLflow's charts, and the rounds' figures in each; all others are in `update`.
+# The groups of MLflow's charts, and the round metrics in each. All other metrics are in `update`.
 CHARTS = {
     "reward": (
         *("reward", "signal_share", "expected_signal_share", "useful_groups", "groups"),
@@ -50,14 +50,14 @@ CHARTS = {
 
 
 def home_mark(home: Home) -> str:
-    """Return what tells this home from others on the same server: a digest of the machine's name and its path."""
+    """Return a tag that identifies this home on a shared server: a digest of the host name and the home's path."""
     return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
 
 
 def tracking_uri(home: Home, config: NightConfig) -> str:
-    """Return the URI of MLflow: as configured, else MLFLOW_TRACKING_URI, else the home's own database.
+    """Return MLflow's URI: the configured one, else MLFLOW_TRACKING_URI, else the home's database.
 
-    Raises InputError where the variable carries a password; the configuration refuses one itself.
+    Raises InputError if the variable contains a password. The configuration rejects passwords itself.
     """
     named = without_password(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
     return config.tracking.tracking_uri or named or home.database
@@ -78,10 +78,10 @@ class Tracking:
             self.experiment_id = self.client.create_experiment(name, artifact_location=location, tags=tags)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
-        """Open the night's run: its earlier one if it was interrupted, else a new one with the frozen configuration."""
+        """Resume the night's run if the night was interrupted, else create one with the frozen configuration."""
         file = night / RUN_FILE
         if file.exists():
-            with suppress(MlflowException):  # it was deleted since
+            with suppress(MlflowException):  # the run has been deleted since
                 self.client.update_run(file.read_text(), status="RUNNING")
                 self.run_id = file.read_text()
                 return
@@ -94,20 +94,20 @@ class Tracking:
         write_atomically(file, self.run_id)
 
     def log_round(self, number: int, metrics: Mapping[str, float]) -> None:
-        """Log the figures of a round, at step `number`."""
+        """Log a round's metrics at step `number`."""
         self.log({_grouped(name): value for name, value in metrics.items()}, number)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Log several figures at one step, in one call."""
+        """Log several metrics at one step, in one call."""
         now = int(time.time() * 1000)
         self.client.log_batch(
             self.run_id, metrics=[Metric(name, float(value), now, step) for name, value in metrics.items()]
         )
 
     def log_dataset(self, name: str, context: str, source: str | None, problems: Sequence[Problem]) -> None:
-        """Record problems as an input of the run, for `context` (training, exam); once, however often the night starts.
+        """Record problems as an input of the run for `context` (training, exam), once even if the night restarts.
 
-        The digest is of their ids, questions and truths, in this order.
+        The dataset's digest covers the problems' ids, questions and truths, in the given order.
         """
         texts = [[problem.problem_id, problem.question, problem.truth] for problem in problems]
         digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]
@@ -117,11 +117,11 @@ class Tracking:
         self.client.log_inputs(self.run_id, [DatasetInput(dataset, [InputTag(MLFLOW_DATASET_CONTEXT, context)])])
 
     def log_artifact(self, file: Path, folder: str | None = None) -> None:
-        """Copy a file into the run, at the top or into a folder."""
+        """Upload a file to the run's artifacts, at the top level or into `folder`."""
         self.client.log_artifact(self.run_id, str(file), folder)
 
     def tag(self, **tags: str) -> None:
-        """Set tags of the run."""
+        """Set tags on the run."""
         self.client.log_batch(self.run_id, tags=[RunTag(name, value) for name, value in tags.items()])
 
     def close_run(self, status: str) -> None:
@@ -131,12 +131,12 @@ class Tracking:
 
     @property
     def run_path(self) -> str:
-        """The run's page, as a training, relative to the server's root."""
+        """The run's page in the model-training view, relative to the server's root."""
         return f"#/experiments/{self.experiment_id}/runs/{self.run_id}?{TRAINING_VIEW}"
 
 
 def code_version() -> dict[str, str]:
-    """Return the commit of this code as MLflow's tag; nothing outside a checkout."""
+    """Return this code's git commit as an MLflow tag, or no tag outside a checkout."""
     here = Path(__file__).parent
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
     return {"mlflow.source.git.commit": head.stdout.strip()} if head.returncode == 0 else {}
@@ -149,7 +149,7 @@ def _grouped(name: str) -> str:
 
 
 def _params(config: NightConfig) -> list[Param]:
-    """Return the configuration as MLflow's flat parameters, cut off at its limit of 500 characters a value."""
+    """Return the configuration as flat MLflow parameters, each value truncated to MLflow's limit of 500 characters."""
     sections: Section = config
     (flat,) = pd.json_normalize(sections.model_dump(mode="json")).to_dict("records")
     values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}

@@ -20,7 +20,7 @@ STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 TEMPLATE = "chat_template.jinja"
-CODE = "*.py"  # copied only where the owner trusts it
+CODE = "*.py"  # copied only if the owner trusts it
 GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
 
 
@@ -28,7 +28,7 @@ GOOD = "name a folder written by save_pretrained of both model and tokenizer, or
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
     """Import the student into the home as a checkpoint without a parent. Writes its digest to `checkpoint.txt`.
 
-    The chat template is written beside it, so that every program renders its prompts alike.
+    The chat template is saved with it, so that every program renders prompts the same way.
     """
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
@@ -45,15 +45,15 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
         if student.chat_template is not None:
             template.write_text(student.chat_template)
         elif not template.exists() and not read_json(draft / "tokenizer_config.json", {}).get("chat_template"):
-            template.write_text(PLAIN_TEMPLATE)  # a base model's
+            template.write_text(PLAIN_TEMPLATE)  # a base model has none
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
-    """Return the folder of a model: `source` itself, or for a hub id the hub client's cached or downloaded copy.
+    """Return a model's folder: `source` itself, or for a hub id the copy that the hub client cached or downloaded.
 
-    Raises InputError, in the name of `key`, where there is none, or where it holds no complete model.
+    Raises InputError, naming the setting `key`, if there is no such model or the model is incomplete.
     """
     folder = Path(source)
     if not folder.is_dir():
@@ -63,7 +63,7 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 
 
 def check_source(student: StudentConfig) -> None:
-    """Raise InputError where the student is neither the installed starter, nor a model's folder, nor a known hub id."""
+    """Raise InputError unless the student is the installed starter, a complete model folder or a known hub id."""
     source = Path(student.source)
     if student.source == STARTER_MODEL:
         if importlib.util.find_spec(PACKAGE) is None:
@@ -77,7 +77,7 @@ def check_source(student: StudentConfig) -> None:
 
 
 def check_student(source: Path, key: str = "student.source") -> None:
-    """Raise InputError, in the name of `key`, where a folder is no Hugging Face model with tokenizer and weights."""
+    """Raise InputError, naming the setting `key`, if a folder is no Hugging Face model with tokenizer and weights."""
     if not any(source.glob("*.safetensors")) and (pickled := next(source.glob("pytorch_model*.bin"), None)):
         raise InputError(
             f"{key}: {pickled}: pickled weights, which can run code when loaded; convert them to safetensors: "
@@ -91,7 +91,7 @@ def check_student(source: Path, key: str = "student.source") -> None:
 
 
 def check_loads(source: Path, key: str = "student.source", trust_remote_code: bool = False) -> None:
-    """Raise InputError where transformers cannot load a folder's configuration or tokenizer; weights are not loaded."""
+    """Raise InputError if transformers cannot load a folder's configuration or tokenizer. Weights are not loaded."""
     for file, load in (("config.json", check_config), ("tokenizer.json", load_tokenizer)):
         try:
             load(source, trust_remote_code)

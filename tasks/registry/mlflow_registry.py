@@ -1,4 +1,4 @@
-"""The registry: checkpoints as MLflow model versions. `daytime` serves, `previous` is its predecessor."""
+"""The registry: checkpoints as MLflow model versions. The alias `daytime` serves; `previous` is its predecessor."""
 
 import json
 import os
@@ -20,9 +20,9 @@ from mlflow.utils.uri import is_local_uri
 from models.hf.checkpoint import is_adapter
 
 DAYTIME, PREVIOUS = "daytime", "previous"
-SERVED = f"{DAYTIME}."  # begins the tags that log the moves: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
-REWARD_MODEL = "reward model"  # the role of a version that judges answers
-PARTS = "model", "components/tokenizer"  # of a logged model of the flavor `transformers`: each is the checkpoint
+SERVED = f"{DAYTIME}."  # prefix of the tags that log moves: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
+REWARD_MODEL = "reward model"  # the role of a version that scores answers
+PARTS = "model", "components/tokenizer"  # folders of a logged model of flavor `transformers`: each is the checkpoint
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
 
@@ -42,9 +42,9 @@ class Version:
 
 @dataclass(frozen=True)
 class Move:
-    """The `number`-th move of `daytime`: since when (UTC, ISO 8601) a version serves, and what moved it.
+    """The `number`-th move of the alias `daytime`: when (UTC, ISO 8601), to which version, and what moved it.
 
-    `by`: a command, or `night 2026-11-20`.
+    `by`: a command, or a night (`night 2026-11-20`).
     """
 
     number: int
@@ -54,7 +54,7 @@ class Move:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the owner moved it."""
+        """Whether the owner moved the alias."""
         return self.by in (PROMOTE, ROLLBACK)
 
 
@@ -66,11 +66,11 @@ class Registry:
 
     @property
     def reward_models(self) -> "Registry":
-        """The registry of this model's reward models, which is beside its own."""
+        """The separate registry of this model's reward models."""
         return Registry(self.client, f"{self.model}-reward")
 
     def versions(self) -> list[Version]:
-        """Return all versions, the oldest first. A version without a digest was registered by others and is ignored."""
+        """Return all versions, oldest first. Versions without a digest were registered by others and are ignored."""
         model = self._registered()
         if model is None:
             return []
@@ -90,17 +90,17 @@ class Registry:
         ]
 
     def others(self) -> dict[str, str]:
-        """Return the digests that other registered models name, but its reward models, each with a model's name."""
+        """Map each digest registered under a model other than this one and its reward models to that model's name."""
         own = (self.model, self.reward_models.model)
         versions = self.client.search_model_versions()
         return {v.tags["digest"]: v.name for v in versions if v.name not in own and v.tags.get("digest")}
 
     def named(self, alias: str) -> Version | None:
-        """Return the version under an alias."""
+        """Return the version that an alias names, or None if there is none."""
         return next((version for version in self.versions() if alias in version.aliases), None)
 
     def moves(self) -> list[Move]:
-        """Return the moves of `daytime` in order, as far as their versions are still registered."""
+        """Return the moves of `daytime` in order, except those to versions that are no longer registered."""
         moves = []
         for v in self._search():
             for key, value in v.tags.items():
@@ -112,11 +112,11 @@ class Registry:
     def register(
         self, checkpoint: Path, run_id: str, experiment_id: str, tags: Mapping[str, str], metrics: Mapping[str, float]
     ) -> Version:
-        """Register a checkpoint with its exam results, once: a digest that is registered keeps its version.
+        """Register a checkpoint with its exam results. If its digest is already registered, return that version.
 
-        Each version has a run of its own, nested in the night's run `run_id`, so that MLflow can compare versions, and
-        a logged model, from which `mlflow.transformers.load_model` loads it; a reward model, whose head that does not
-        know, is a logged model without a flavor.
+        Each version gets a run, nested in the night's run `run_id` so that MLflow can compare versions, and a logged
+        model, which `mlflow.transformers.load_model` can load. A reward model's logged model has no flavor, because
+        MLflow does not know the reward head.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
@@ -143,7 +143,7 @@ class Registry:
         return next(version for version in self.versions() if version.version == str(created.version))
 
     def _nested_run(self, parent: str, experiment_id: str, name: str, tags: Mapping[str, str]) -> str:
-        """Return the id of a checkpoint's run; an interrupted registration has left one."""
+        """Return the id of a checkpoint's nested run, reusing one that an interrupted registration left behind."""
         nested = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and tags.digest = '{tags['digest']}'"
         if leftover := self.client.search_runs([experiment_id], nested):
             return leftover[0].info.run_id
@@ -152,10 +152,10 @@ class Registry:
         ).info.run_id
 
     def promote(self, version: str, by: str = PROMOTE) -> None:
-        """Make a version the one that serves by day. `by`: what moves it, a command or a night.
+        """Make a version the one that serves by day. `by`: the command or the night that moves the alias.
 
-        The move is logged first, in one call, as a tag of the version. The aliases follow from the log, so that
-        `finish_alias_move` completes a move that a crash interrupted.
+        The move is first logged as a tag of the version, in one call. The aliases are derived from this log, so
+        `finish_alias_move` can complete a move that a crash interrupted.
         """
         self.finish_alias_move()
         self.client.set_model_version_tag(self.model, version, "promoted", "yes")
@@ -168,10 +168,10 @@ class Registry:
         self.finish_alias_move()
 
     def finish_alias_move(self) -> bool:
-        """Set both aliases as the log of moves says. Return whether they were behind it, as after a crash.
+        """Bring both aliases up to date with the log of moves. Return whether any was behind, e.g. after a crash.
 
-        The last move's version serves; the last other one is its predecessor. `previous` is set first, so that both
-        aliases always name a version that has served.
+        `daytime` names the version of the last move, and `previous` the last different version before it. `previous`
+        is set first, so that both aliases always name a version that has served.
         """
         model, moves = self._registered(), self.moves()
         if model is None or not moves:
@@ -185,7 +185,7 @@ class Registry:
         return bool(behind)
 
     def remove(self, version: str) -> None:
-        """Remove a version from the registry; its run and its exam rows stay."""
+        """Remove a version from the registry. Its run and its exam rows stay."""
         self.client.delete_model_version(self.model, version)
 
     def _search(self) -> list[ModelVersion]:
@@ -200,12 +200,12 @@ class Registry:
             return None
 
     def _source(self, checkpoint: Path, role: str, model_id: str, location: str) -> str:
-        """Lay a checkpoint out as MLflow's flavor `transformers` does, and return the URI to load it from.
+        """Lay a checkpoint out as MLflow's flavor `transformers` expects, and return the URI to load it from.
 
-        On this machine the parts are links to the checkpoint's folder; to another store they are uploaded. A database's
-        own client cannot resolve `models:/m-…` (MLflow 3.17 asks the global one), and a server takes nothing else.
+        In a local artifact store the parts are symlinks to the checkpoint; to a remote store they are uploaded. Clients
+        of a database cannot resolve `models:/m-…` (MLflow 3.17 asks the global client); a server accepts nothing else.
         """
-        loadable = role != REWARD_MODEL and not is_adapter(checkpoint)  # an adapter is nothing without its base
+        loadable = role != REWARD_MODEL and not is_adapter(checkpoint)  # an adapter needs its base
         flavors = {"transformers": _flavor(checkpoint)} if loadable else {}
         flavor = Model(flavors=flavors, model_id=model_id)
         if is_local_uri(location):
@@ -213,7 +213,7 @@ class Registry:
             for part in PARTS:
                 link = folder / part
                 link.parent.mkdir(parents=True, exist_ok=True)
-                link.unlink(missing_ok=True)  # of a registration that was interrupted
+                link.unlink(missing_ok=True)  # left by an interrupted registration
                 link.symlink_to(os.path.relpath(checkpoint, link.parent))
             flavor.save(folder / "MLmodel")
         else:
@@ -226,7 +226,7 @@ class Registry:
 
 
 def _flavor(checkpoint: Path) -> dict[str, Any]:
-    """Return what `mlflow.transformers.load_model` needs to know to make a pipeline of a checkpoint."""
+    """Return the flavor settings that `mlflow.transformers.load_model` needs to build a pipeline from a checkpoint."""
     config = json.loads((checkpoint / "config.json").read_text())
     return {
         "task": "text-generation",

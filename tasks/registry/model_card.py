@@ -19,9 +19,9 @@ TEMPLATE = Path(__file__).with_suffix(".md")
 
 
 def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[str, Path], config: NightConfig) -> None:
-    """Write the card of champion and candidate, unless it has one, which its owner may have edited.
+    """Write the cards of champion and candidate. Existing cards are kept, because the owner may have edited them.
 
-    The card is outside a checkpoint's digest and holds no time, so a resumed night writes the same.
+    A card is not part of the checkpoint's digest and contains no time, so a resumed night writes the same card.
     """
     for role in ROLES:  # the champion first: a candidate that learned nothing is the champion
         checkpoint = checkpoints[role]
@@ -30,7 +30,7 @@ def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[s
 
 
 def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, config: NightConfig) -> ModelCard:
-    """Return the card of one of the night's models, as the Hugging Face hub reads it."""
+    """Return the model card of one of the night's models, in the Hugging Face hub's format."""
     exam = intervals_of(decision, role)
     benchmarks = {part.name: part.benchmark for part in config.exam.parts}
     results = [

@@ -1,4 +1,4 @@
-"""Promotion: the evaluated checkpoints become registered versions; the winner serves by day."""
+"""Promotion: register the evaluated checkpoints as versions, and let the winner serve by day."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ DRY_RUN = "dry_run"  # in the night's folder: no alias may move
 
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
-    """Tell Prefect whether to retry a failed promotion: only where MLflow failed, as a damaged checkpoint stays so."""
+    """Tell Prefect to retry a failed promotion only if MLflow failed: a damaged checkpoint would stay damaged."""
     return isinstance(getattr(state.data, "exception", state.data), MlflowException)
 
 
@@ -40,16 +40,16 @@ def registry_failed(task: Any, run: Any, state: Any) -> bool:
 def promote(
     decision: Artifact, checkpoints: Mapping[str, Path], home: Home, tracking: Tracking, model: str
 ) -> dict[str, Any]:
-    """Register champion and candidate with their accuracies, and move the aliases if so decided.
+    """Register champion and candidate with their accuracies, and move the aliases as the decision says.
 
-    A reward model that the night has fitted, and that serves, is registered beside them.
+    If the night has fitted a reward model that serves, it is registered too.
 
-    `checkpoints`: by role. Returns the decision as it was carried out, with the digest that is `serving` now and the
-    owner's moves so far (`by_hand`). A dry run moves nothing. A candidate whose champion was replaced since the exam is
-    not promoted: the exam says nothing about the new champion. The promotion is idempotent, wherever it was killed and
-    whatever the owner has moved since.
+    `checkpoints`: by role. Returns the decision as carried out, plus the digest now `serving` and the owner's moves so
+    far (`by_hand`). A dry run moves no alias. If the champion was replaced after the exam, the candidate is not
+    promoted, because the exam says nothing about the new champion. The task is idempotent: it can be killed at any
+    point and run again, even if the owner has moved an alias in between.
 
-    Raises DamagedCheckpointError before an alias names a damaged checkpoint, and MlflowException where the registry
+    Raises DamagedCheckpointError before an alias could name a damaged checkpoint, and MlflowException if the registry
     does not answer (after two retries).
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
@@ -133,9 +133,9 @@ def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dic
 
 
 def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:
-    """Return accuracy, 95 % interval and n of a model on every part of the exam that it sat.
+    """Return a model's accuracy, 95 % interval and n on every part of the exam that it sat.
 
-    `role`: champion, candidate, or distilled, which sat the whole target, where it did (see `exam.after_lessons`).
+    `role`: champion, candidate or distilled, which sat at most the target, in full (see `exam.after_lessons`).
     """
     if role == "distilled":
         return {decision["target"]: decision["growth"]["before"]} if decision["growth"] else {}

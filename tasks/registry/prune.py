@@ -1,4 +1,4 @@
-"""Remove checkpoints, exams and tables that no promotion chose and no night needs (docs/how-to/every-night.md)."""
+"""Remove checkpoints, exams and tables that were not promoted and that no night needs (docs/how-to/every-night.md)."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advanta
 
 @dataclass(frozen=True)
 class Item:
-    """What is removed together: files and folders, and the version that names them in a registry, if any does."""
+    """Files and folders that are removed together, and the registry version that names them, if any."""
 
     what: str
     why: str
@@ -38,13 +38,13 @@ class Item:
 
     @property
     def size(self) -> int:
-        """The bytes that this frees."""
+        """The bytes that removing this item frees."""
         return sum(bytes_freed(path) for path in self.paths)
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What goes, and why each of the other checkpoints stays, by its digest."""
+    """A pruning plan: the items to remove, and why each of the other checkpoints stays, by its digest."""
 
     goes: tuple[Item, ...]
     stays: Mapping[str, str]
@@ -52,16 +52,16 @@ class Pruning:
 
 @task(name="prune", task_run_name="prune", cache_policy=NO_CACHE)
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
-    """Remove what the rule lets go, under the home's lock. Return what that was."""
+    """Remove everything that the retention rule allows, and return it. The caller holds the home's lock."""
     planned = plan(home, keep_nights, registry)
     remove(home, planned)
     return [item.what for item in planned.goes]
 
 
 def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
-    """Return what goes and what stays, without touching anything."""
+    """Return what would be removed and what stays, without touching anything."""
     dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
-    oldest = dates[keep_nights - 1] if len(dates) >= keep_nights else ""  # of the newest `keep_nights`
+    oldest = dates[keep_nights - 1] if len(dates) >= keep_nights else ""  # the oldest of the newest `keep_nights`
     stays = _reasons_to_stay(home, registry, oldest)
     on_disk = {folder.name for folder in home.checkpoints.glob("*") if DIGEST.fullmatch(folder.name)}
     stays |= _of_another_mlflow(home, registry.client, on_disk - stays.keys())
@@ -69,7 +69,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     unnamed = on_disk - stays.keys()
     for kind, holder in (("version", registry), ("reward model", registry.reward_models)):
         for version in holder.versions():
-            if (digest := version.digest) in unnamed:  # others are another home's on the same server
+            if (digest := version.digest) in unnamed:  # the rest belong to other homes on the same server
                 unnamed.remove(digest)
                 why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
                 what, paths = f"{kind} {version.version} ({digest})", (home.checkpoints / digest,)
@@ -85,12 +85,12 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
 
 
 def remove(home: Home, planned: Pruning) -> None:
-    """Remove what is planned: each registry entry before its weights, so that a crash leaves no entry without them."""
+    """Carry out a pruning plan. Registry entries go before weights, so that a crash leaves no entry without weights."""
     for item in planned.goes:
         if item.registry is not None and item.version is not None:
             with alias_lock(home):
                 known = next((known for known in item.registry.versions() if known.version == item.version), None)
-                if known is not None and (known.aliases or known.promoted):  # since it was planned
+                if known is not None and (known.aliases or known.promoted):  # promoted after the plan was made
                     continue
                 item.registry.remove(item.version)
         for path in item.paths:
@@ -101,13 +101,13 @@ def remove(home: Home, planned: Pruning) -> None:
 
 
 def bytes_freed(path: Path) -> int:
-    """Return the bytes that removing a file or a folder frees: hard-linked files free nothing."""
+    """Return the bytes that removing a file or folder frees. Files with other hard links free nothing."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
 
 
 def _reasons_to_stay(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
-    """Return why each checkpoint that must stay does so, by its digest. `oldest`: the oldest night that keeps all."""
+    """Return why checkpoints must stay, by digest. `oldest`: the oldest night whose checkpoints are all kept."""
     stays: dict[str, str] = {}
     for version in registry.versions():
         if why := _standing(version, oldest):
@@ -140,9 +140,9 @@ def _standing(version: Version, oldest: str) -> str | None:
 
 
 def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> dict[str, str]:
-    """Return which checkpoints belong to finished nights that this MLflow does not know, each with the reason.
+    """Return the checkpoints of finished nights that this MLflow does not know, each with the reason to keep it.
 
-    What is promoted among them is recorded in the other database.
+    Only the other MLflow database records which of them were promoted.
     """
     stays: dict[str, str] = {}
     for file in sorted(home.nights.glob(f"{NIGHTS}/{SUMMARY}")):
@@ -156,7 +156,7 @@ def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> d
 
 
 def _needed(night: Path) -> set[str]:
-    """Return the checkpoints that a night resumes from: its champion, its stages' and its trainer states'."""
+    """Return the checkpoints that a night needs to resume: those of its champion, stages and trainer states."""
     notes = [night / "champion.txt", *night.rglob("checkpoint.txt")]
     digests = {note.read_text().strip() for note in notes if note.exists()}
     for state in night.glob(f"state/*/{NOTE}"):
@@ -166,7 +166,7 @@ def _needed(night: Path) -> set[str]:
 
 
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
-    """Yield what the rounds of old, finished nights of this model sampled; all other files of a night stay."""
+    """Yield the rollout, score and advantage tables of this model's old, finished nights. Their other files stay."""
     for folder in sorted(home.nights.glob(NIGHTS)):
         if folder.name >= oldest or not (folder / SUMMARY).exists():
             continue

@@ -15,11 +15,11 @@ LIMIT = 2 * 3600.0  # seconds
 
 @task(name="push", task_run_name="push", cache_policy=NO_CACHE)
 def push(checkpoint: Path, repo: str, message: str) -> str | None:
-    """Upload a checkpoint with its card as one commit. Return why that failed, in a line; None if it did not.
+    """Upload a checkpoint with its card as one commit. Return None, or if it failed the reason, in one line.
 
-    A new repository is private; an existing one keeps its visibility. The token is the hub client's: HF_TOKEN, or that
-    of `hf auth login`. The same files make no second commit. The client may wait for ever for a hub that does not
-    answer, so the upload runs in a child process for at most `LIMIT` seconds.
+    A new repository is private; an existing one keeps its visibility. The token comes from HF_TOKEN or from
+    `hf auth login`. Uploading the same files again makes no second commit. The hub client may wait forever if the hub
+    does not answer, so the upload runs in a child process for at most `LIMIT` seconds.
     """
     try:
         reason = call_once("upload", LIMIT, upload, checkpoint, repo, message)
@@ -29,7 +29,7 @@ def push(checkpoint: Path, repo: str, message: str) -> str | None:
 
 
 def upload(checkpoint: Path, repo: str, message: str) -> str | None:
-    """Upload, in the child process. Return why that failed, in a few words."""
+    """Upload from the child process. Return None, or if it failed the reason, in a few words."""
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     try:
         api.create_repo(repo, private=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The report's two charts: matplotlib's SVG, inlined in the page and in its colours.
+"""The report's two charts, drawn by matplotlib as inline SVG in the page's colours.
 
-matplotlib is imported only when a chart is drawn, because that takes seconds.
+matplotlib is imported only when a chart is drawn, because the import takes seconds.
 """
 
 import io
@@ -15,7 +15,7 @@ from markupsafe import Markup
 from tasks.report.history import PastNight
 from tasks.report.text import percent, plural
 
-# Colours to draw with, each replaced in the SVG by one of the page's, which differ in light, in dark and on paper.
+# Placeholder colours. Each is replaced in the SVG by one of the page's, which depend on light mode, dark mode or print.
 INK, MUTED, RULE, FIRST, SECOND = "#010101", "#020202", "#030303", "#040404", "#050505"
 COLOURS = {
     INK: "currentColor",
@@ -28,7 +28,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "nightschool",  # the same night gives the same bytes
     "text.parse_math": False,
-    "font.family": "DejaVu Sans",  # to measure with; the page shows its own
+    "font.family": "DejaVu Sans",  # only to measure text; the page uses its own font
     "font.size": 9.0,
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
     **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), MUTED),
@@ -43,13 +43,13 @@ STYLE: dict[Any, Any] = {
     "legend.columnspacing": 0.9,
     "legend.handlelength": 1.2,
 }
-SIZE = 4.6, 2.9  # inches: nine-point type is readable on a phone and in half a page
-ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}  # where a legend is
-LABELS = 5  # dates below the history
+SIZE = 4.6, 2.9  # inches: 9-point text is readable on a phone and at half a page's width
+ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}  # position of a legend
+LABELS = 5  # number of dates below the history chart
 
 
 class Picture(NamedTuple):
-    """A drawing, its title, and a caption that says how to read it, also to a screen reader."""
+    """A chart with its title and a caption that explains how to read it, also for screen readers."""
 
     title: str
     caption: str
@@ -79,7 +79,7 @@ def learning_curve(reward: pd.Series, quiz: pd.Series, exams: Mapping[str, float
 
 
 def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
-    """Draw the accuracy of the model that serves, night after night, and each candidate's: filled if promoted."""
+    """Draw the serving model's accuracy night by night, and a dot per candidate, which is filled if promoted."""
     places = list(range(1, len(nights) + 1))
 
     def plot(axes: Any) -> None:
@@ -115,7 +115,7 @@ def apart(heights: Sequence[float], least: float) -> list[float]:
 
 
 def _picture(title: str, caption: str, plot: Callable[[Any], None]) -> Picture:
-    """Return what `plot` draws, as SVG whose ids are unique in the page and whose colours are the page's."""
+    """Return the chart that `plot` draws, as SVG with ids that are unique in the page and the page's colours."""
     import matplotlib
     from matplotlib.figure import Figure
 

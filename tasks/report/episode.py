@@ -1,4 +1,4 @@
-"""An episode of the exam, turn by turn: what the candidate saw, wrote and got."""
+"""An exam episode, turn by turn: what the candidate saw and wrote, and the reward it got."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +14,9 @@ from tasks.report.queries import read_table
 
 
 class ShownEpisode(NamedTuple):
-    """An episode of the exam's target, whose value is the candidate's median.
+    """An episode of the exam's target: the one with the candidate's median value.
 
-    `frames`: each turn with an SVG of the state before it, empty where the environment draws nothing.
+    `frames`: each turn with an SVG of the state before it, empty if the environment draws nothing.
     """
 
     problem_id: str
@@ -25,7 +25,7 @@ class ShownEpisode(NamedTuple):
 
 
 def shown_episode(night: Path) -> ShownEpisode | None:
-    """Return an episode of the candidate; None where the target is no environment, or cannot be played here."""
+    """Return the candidate's median episode, or None if the target is no environment or cannot be played here."""
     table = read_table(night / "evaluate" / "candidate", "evaluations")
     if table is None or table["value"].isna().all():
         return None
@@ -33,7 +33,7 @@ def shown_episode(night: Path) -> ShownEpisode | None:
     try:
         benchmark: Any = configured(target)
         problems = {problem.problem_id: problem for problem in benchmark.problems("test")}
-    except InputError:  # a user's class that is not importable any more
+    except InputError:  # a user's class that can no longer be imported
         return None
     rows = table[table["benchmark"] == target.name].sort_values(["value", "problem_id"])
     median = rows.iloc[len(rows) // 2]

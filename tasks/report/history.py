@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from conf.storage.home import SUMMARY
 
-NAME = re.compile(r"^name: .*$", re.MULTILINE)  # a year of frozen configurations takes seconds to parse as YAML
+NAME = re.compile(r"^name: .*$", re.MULTILINE)  # parsing a year of frozen configurations as YAML takes seconds
 
 
 class PastNight(NamedTuple):
-    """A finished night: accuracies of champion and candidate on the target, the candidate's with its 95 % interval.
+    """A finished night: target accuracies of champion and candidate, and the candidate's 95 % interval.
 
-    `link`: the night's report, relative to tonight's; None for tonight. `by_hand`: how you have moved the serving alias
-    since the night before.
+    `link`: the path of the night's report, relative to tonight's; None for tonight. `by_hand`: the owner's moves of
+    the serving alias since the night before.
     """
 
     date: str
@@ -35,12 +35,12 @@ class PastNight(NamedTuple):
 
 
 def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
-    """Return the finished nights of this configuration's name and target, the oldest first, tonight's the last.
+    """Return the finished nights with tonight's configuration name and target, oldest first and tonight last.
 
-    `summary`: tonight's, which is not written yet. Accuracies of another target would mean nothing here.
+    `summary`: tonight's summary, which is not on disk yet. Accuracies on different targets are not comparable.
     """
     found: list[PastNight] = []
-    known: list[Mapping[str, str]] = []  # each summary repeats all moves before it
+    known: list[Mapping[str, str]] = []  # each summary repeats all earlier moves
     for past, link in [*_earlier(night), (summary, None)]:
         if past["target"] == summary["target"]:
             champion, candidate = past["accuracy"]["champion"], past["accuracy"]["candidate"]
@@ -52,13 +52,13 @@ def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
 
 
 def _move(move: Mapping[str, str]) -> str:
-    """Return a move of the alias as `rollback to version 1, 19 November 2026, 08:15`, in local time."""
+    """Format a move of the alias as `rollback to version 1, 19 November 2026, 08:15`, in local time."""
     at = datetime.fromisoformat(move["at"]).astimezone()
     return f"{move['by']} to version {move['version']}, {at.day} {at:%B %Y, %H:%M}"
 
 
 def _earlier(night: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the summaries of the finished nights of the same name before tonight, each with a link to its report."""
+    """Yield the summary of each finished night of the same name before tonight, with a link to its report."""
     name = _name(night)
     for file in sorted(night.parent.glob(f"????-??-??/{SUMMARY}")):
         if file.parent.name < night.name and _name(file.parent) == name:

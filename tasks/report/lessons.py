@@ -1,4 +1,4 @@
-"""What each part of the night taught: its lines, its losses, and the quiz before and after it."""
+"""What each step of the night taught: its lines, its losses, and the quizzes before and after it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,10 @@ Pair = tuple[float, float] | None
 class Lesson(NamedTuple):
     """A channel of the journal, a lesson on worked solutions, or a block of rounds.
 
-    `lines`: of a block, its groups of answers; `used`: of a block, the groups with signal. `notes`: how many lines were
-    not used and why, texts of self-play that became no problem, and how many steps the night's hours had room for.
-    `losses`: of the first and the last optimizer step. `quiz`: accuracies in the quiz before and after, where both were
-    taken; of the journal's channels, with the last one.
+    `lines`: how many lines there were and `used` how many were used; for a block, all groups of answers and those with
+    signal. `notes`: how many lines were not used and why, which self-play texts were not admitted as problems, and how
+    many steps fit into the night's hours. `losses`: at the first and the last optimizer step. `quiz`: the quiz
+    accuracies before and after, if both were taken. Of the journal's channels, only the last has them.
     """
 
     channel: str
@@ -54,9 +54,9 @@ class Lesson(NamedTuple):
 
 
 def lessons_of(night: Path) -> list[Lesson]:
-    """Return what was taught, in the order of `stages`, the journal's channels one by one.
+    """Return the night's lessons in the order of `stages`, with a separate lesson for each channel of the journal.
 
-    Left out are lessons without lines, and what an early end of the night undid.
+    Lessons without lines are left out, and so are steps that an early end of the night undid.
     """
     found: list[Lesson] = []
     quizzes = {name: quiz["accuracy"] for name, quiz in quiz_results(night).items()}
@@ -76,7 +76,7 @@ def lessons_of(night: Path) -> list[Lesson]:
 
 
 def _channels(night: Path, quiz: Pair) -> list[Lesson]:
-    """Return the journal's channels that had lines, in the order in which they were taught."""
+    """Return a lesson for each journal channel that had lines, in the order in which they were taught."""
     found: list[Lesson] = []
     for channel in CHANNELS:
         folder = night / "lessons" / channel
@@ -101,7 +101,7 @@ def _traces(night: Path, step: Step, quiz: Pair) -> Lesson | None:
 
 
 def _block(night: Path, step: Step, quiz: Pair) -> Lesson | None:
-    """Return a block of rounds; None where there was no round."""
+    """Return a block of rounds as a lesson, or None if it had no finished round."""
     folders = [folder for number, folder in rounds(night) if number in step.rounds]
     metrics = [figures for folder in folders if (figures := committed_json(folder / "checkpoint", "metrics.json"))]
     if not metrics:
@@ -113,7 +113,7 @@ def _block(night: Path, step: Step, quiz: Pair) -> Lesson | None:
 
 
 def _no_problems(folders: Sequence[Path]) -> list[str]:
-    """Return how many texts of these rounds became no problem, by reason; empty without self-play."""
+    """Return how many self-play texts of these rounds were not admitted, by reason; empty without self-play."""
     files = [file for folder in folders if (file := folder / "select_prompts" / "proposals.parquet").exists()]
     counts = Counter(row["verdict"] for file in files for row in table_rows(file, PROPOSALS))
     return _counted(counts, {why: f"{why} texts" for why in sorted(counts) if why != "admitted"})

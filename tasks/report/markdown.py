@@ -1,4 +1,4 @@
-"""The report in words: its first lines, and the short form in Markdown for Prefect, a chat or an e-mail."""
+"""The report's opening lines, and its short form in Markdown for Prefect, chat or e-mail."""
 
 import math
 import re
@@ -12,12 +12,12 @@ from tasks.evaluation.statistics import probability, signed
 from tasks.report.queries import MODELS
 from tasks.report.text import day, duration, number, percent, percent_range, plain_line, plural
 
-MORE = 1.25  # times the hours of a night into which no round fitted
+MORE = 1.25  # suggested multiple of the hours of a night into which no round fitted
 FILTERS = (duration, number, percent, percent_range, plain_line, plural, signed)
 
 
 class Headline(NamedTuple):
-    """What you want to know first."""
+    """The report's opening lines: what you want to know first."""
 
     title: str
     changed: str
@@ -41,7 +41,7 @@ def template(name: str) -> Template:
 
 
 def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
-    """Return what changed, by how much, how sure that is, and what to do; `decision`: the content of decision.json."""
+    """Return what changed, by how much, how sure that is, and what to do. `decision`: the content of decision.json."""
     promoted = summary["decision"] == "promoted"
     target = summary["target"]
     found = decision["comparisons"]["candidate"][target]
@@ -62,15 +62,15 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
 
 
 def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_hand: Sequence[str] = ()) -> str:
-    """Return the night in short: alarms, the first lines, the exam, the reasons, and where to read on.
+    """Render the short report: alarms, opening lines, exam, reasons, and links to more.
 
-    `by_hand`: how you have moved the serving alias since the night before.
+    `by_hand`: the owner's moves of the serving alias since the night before.
     """
     return template("short.md").render(first_facts(summary, decision), by_hand=by_hand)
 
 
 def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what both templates begin with. Links to anything but http:// and https:// are left out."""
+    """Return the variables that both templates use first. Only http:// and https:// links are kept."""
     return {
         "summary": summary,
         "night": day(summary["night"]),
@@ -81,7 +81,7 @@ def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict
 
 
 def to_do(summary: Mapping[str, Any]) -> str:
-    """Return your next step: read the alarms, carry out what a dry run left open, or nothing."""
+    """Return your next step, such as reading the alarms or promoting the candidate of a dry run, or "Nothing"."""
     alarms = len(summary["alarms"])
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
@@ -92,14 +92,14 @@ def to_do(summary: Mapping[str, Any]) -> str:
     if alarms:
         return first
     if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
-        hours = summary["hours"]  # a round should fit into what was expected before the night, and more than it had
+        hours = summary["hours"]  # enough for a round as estimated before the night, and more than it had
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."
     return "Nothing. The next night tries again with the day's new lessons."
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
-    """Return whether the alias was moved during the night, so that another checkpoint serves than was decided."""
+    """Return whether the alias was moved during the night, so that a different checkpoint serves than was decided."""
     return summary["serving"] not in (None, _decided(summary))
 
 
@@ -113,7 +113,7 @@ def _changed(summary: Mapping[str, Any]) -> str:
 
 
 def _decided(summary: Mapping[str, Any]) -> str:
-    """Return the digest of the checkpoint that serves if only the decision counts."""
+    """Return the digest of the checkpoint that should serve according to the decision."""
     return summary["digests"]["candidate" if summary["decision"] == "promoted" else "champion"]
 
 

@@ -1,4 +1,4 @@
-"""The morning report: one self-contained page on a night."""
+"""The morning report: a self-contained HTML page about one night."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +43,7 @@ FIGURES = {
 
 
 def render(night: Path, summary: Mapping[str, Any]) -> str:
-    """Return the report of the night in this folder as one HTML file; what the night does not have is left out."""
+    """Render the report of the night in this folder as one HTML page. Sections without data are left out."""
     decision = committed_json(night / "decide", "decision.json")
     history, metrics = past_nights(night, summary), round_metrics(night)
     verdicts = {(name, "training"): counts for name, counts in summary["verdicts"].items()} | exam_verdicts(night)
@@ -69,11 +69,11 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         machines=read_machines(night),
         config=(night / "config.yaml").read_text(),
     )
-    return page.encode("utf-8", "replace").decode()  # a lone surrogate in a completion cannot be written
+    return page.encode("utf-8", "replace").decode()  # a lone surrogate in a completion cannot be encoded
 
 
 def _learning_curve(metrics: pd.DataFrame, summary: Mapping[str, Any]) -> Picture | None:
-    """Return the learning curve; None where no round has a reward."""
+    """Return the learning curve, or None if no round has a reward."""
     if "reward" not in metrics or metrics["reward"].isna().all():
         return None
     exams = {MODELS[role]: found["accuracy"] for role, found in summary["accuracy"].items()}

@@ -1,6 +1,6 @@
-"""What the report shows of a night's folder: answers, solve rates, quizzes, verdicts, exams.
+"""Queries on a night's folder for the report: answers, solve rates, quizzes, verdicts, exams.
 
-Only committed stages are read; what a night does not have is empty.
+Only committed stages are read. If a night has no data for a query, the result is empty.
 """
 
 import json
@@ -17,17 +17,17 @@ from tasks.evaluation.statistics import outcomes
 from tasks.rollouts.curriculum import arm_of
 from tasks.rollouts.verdicts import FAILED, GIVEN, count
 
-MODELS = {"champion": "champion", "distilled": "after the lessons", "candidate": "candidate"}  # as people read them
+MODELS = {"champion": "champion", "distilled": "after the lessons", "candidate": "candidate"}  # display names
 COMPLETION = ["problem_id", "group", "sample"]
 EXAM_ANSWER = ["benchmark", "problem_id", "sample"]
 EACH = 5
 
 
 def round_metrics(night: Path) -> pd.DataFrame:
-    """Return the rounds' figures, one row a round; NaN for what is missing or not finite.
+    """Return the rounds' metrics, one row per round, with NaN for values that are missing or not finite.
 
-    `quiz`: its accuracy. `ranked_first`: the share of your held-out picks that the student itself ranks first; before a
-    block's first round it has the number of the round before.
+    `quiz`: the quiz accuracy. `ranked_first`: the share of the owner's held-out picks that the student itself ranks
+    first. The value at the start of a block is in the row of the round before the block.
     """
     figures: dict[int, dict[str, Any]] = {}
     for number, folder in rounds(night):
@@ -41,9 +41,9 @@ def round_metrics(night: Path) -> pd.DataFrame:
 
 
 def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
-    """Return the quizzes before and after lessons and rounds in the order in which they were taken: accuracy and n.
+    """Return accuracy and n of the quizzes before and after lessons and rounds, in the order they were taken.
 
-    By name: `start`, then the lesson or block of rounds that the quiz follows.
+    The keys name the quizzes: `start`, then the lesson or block of rounds that the quiz follows.
     """
     taken = sorted((night / QUIZ).glob(f"*/{MANIFEST}"), key=lambda file: file.stat().st_mtime)
     graded = {file.parent.name: _quiz(file.parent) for file in taken}
@@ -51,10 +51,10 @@ def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
 
 
 def solve_rates(night: Path) -> pd.DataFrame:
-    """Return a row for each kind of problem: its graded `answers`, and the shares solved of the `first` and `last`.
+    """Return a row per kind of problem: its number of graded `answers`, and its solve rates `first`, `last` and `best`.
 
-    These are a third of the rounds each; NaN: none was drawn. `best`: the share of the best round. Of episodes the
-    shares are their mean value.
+    `first` and `last` cover the first and the last third of the rounds, with NaN if the kind was not drawn in them.
+    `best` is the rate in the best round. For episodes, the solve rate is the mean value.
     """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"verdict": []})])
@@ -75,7 +75,7 @@ def solve_rates(night: Path) -> pd.DataFrame:
 
 
 def sampled_answers(night: Path) -> list[dict[Any, Any]]:
-    """Return ten completions of the last round, if possible five of them correct and each of another problem."""
+    """Return ten completions of the last round: if possible, five of them correct and all for different problems."""
     for _, folder in reversed(rounds(night)):
         rollouts, rows = round_table(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
@@ -93,12 +93,12 @@ def sampled_answers(night: Path) -> list[dict[Any, Any]]:
 def flipped_answers(night: Path) -> list[dict[Any, Any]]:
     """Return up to five exam problems that only the candidate solved (`gained`), and five that only the champion did.
 
-    Each has the champion's `text`, and the candidate's `text_after`.
+    Each row has the champion's answer (`text`) and the candidate's (`text_after`).
     """
     before, after = (read_table(night / "evaluate" / role, "evaluations") for role in ("champion", "candidate"))
     if before is None or after is None:
         return []
-    before, after = (table[table["value"].isna()] for table in (before, after))  # an episode has a picture of its own
+    before, after = (table[table["value"].isna()] for table in (before, after))  # episodes have a picture instead
     both = before.merge(after, on=EXAM_ANSWER, suffixes=("", "_after")).dropna(subset=["correct", "correct_after"])
     was, is_now = both["correct"].astype(bool), both["correct_after"].astype(bool)
     chosen = (rows.sample(min(EACH, len(rows)), random_state=0) for rows in (both[~was & is_now], both[was & ~is_now]))
@@ -106,13 +106,13 @@ def flipped_answers(night: Path) -> list[dict[Any, Any]]:
 
 
 def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
-    """Return how often each verdict was given to the training completions of each benchmark, over all rounds."""
+    """Count the verdicts on each benchmark's training completions, over all rounds."""
     tables = [table for _, folder in rounds(night) if len(table := _verified(folder))]
     return count(pair for table in tables for pair in zip(table["benchmark"], table["verdict"], strict=True))
 
 
 def exam_verdicts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
-    """Return how often each verdict was given in the exam, by its part and the model as people read it."""
+    """Count the verdicts in the exam, by exam part and the model's display name."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for role, model in MODELS.items():
         table = read_table(night / "evaluate" / role, "evaluations")
@@ -123,7 +123,7 @@ def exam_verdicts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def excluded_problems(night: Path) -> dict[str, list[str]]:
-    """Return the problems that were left out because their truth cannot be parsed, by benchmark or part of the exam."""
+    """Return the problems that were left out because their truth cannot be parsed, by benchmark or exam part."""
     found: dict[str, set[str]] = {}
     stages = [one / "select_prompts" for _, folder in rounds(night) for one in passes(folder)]
     stages += [night / "evaluate" / role for role in MODELS]
@@ -134,19 +134,19 @@ def excluded_problems(night: Path) -> dict[str, list[str]]:
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame | None:
-    """Return a committed stage's table; None if there is none."""
+    """Return a committed stage's table, or None if there is none."""
     file = folder / f"{name}.parquet"
     return pd.read_parquet(file) if (folder / MANIFEST).exists() and file.exists() else None
 
 
 def round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
-    """Return a table of a round and its refills; None if no such stage was committed."""
+    """Return one table of a round and its refills, concatenated, or None if no such stage was committed."""
     tables = [table for one in passes(folder) if (table := read_table(one / stage, name)) is not None]
     return pd.concat(tables, ignore_index=True) if tables else None
 
 
 def _quiz(folder: Path) -> dict[str, Any]:
-    """Return the accuracy of a quiz and the number `n` of its graded answers; empty without any."""
+    """Return a quiz's accuracy and the number `n` of its graded answers, or an empty dict if none was graded."""
     table = read_table(folder, "evaluations")
     if table is None:
         return {}
@@ -155,7 +155,7 @@ def _quiz(folder: Path) -> dict[str, Any]:
 
 
 def _readable(row: Mapping[Any, Any]) -> str:
-    """Return a completion as it was written; of an episode one turn after the other."""
+    """Return a completion's text. For an episode, join the texts of its turns with newlines."""
     return "\n".join(texts_of(row["text"])) if "turns" in json.loads(row["parts"]) else row["text"]
 
 
@@ -165,7 +165,7 @@ def _broad_kinds(rows: pd.DataFrame) -> list[str]:
 
 
 def _scored(folder: Path) -> pd.DataFrame:
-    """Return a round's scores with their problems; empty if the round was not scored."""
+    """Return a round's scores joined with their problems, or an empty table if the round was not scored."""
     scores, prompts = round_table(folder, "score", "scores"), round_table(folder, "select_prompts", "prompts")
     if scores is None or prompts is None:
         return pd.DataFrame()
@@ -174,6 +174,6 @@ def _scored(folder: Path) -> pd.DataFrame:
 
 
 def _verified(folder: Path) -> pd.DataFrame:
-    """Return the scores that a verifier gave: an answer to your own prompts is neither right nor wrong."""
+    """Return only the scores given by a verifier: answers to the owner's prompts are neither right nor wrong."""
     scored = _scored(folder)
     return scored[scored["benchmark"].notna()] if len(scored) else scored

@@ -1,4 +1,4 @@
-"""The stage `report`: the page, its short form for Prefect and the terminal, and the evidence for MLflow."""
+"""The task `report`: write the page and its short form for Prefect and the terminal, and log evidence to MLflow."""
 
 import json
 import math
@@ -28,9 +28,9 @@ from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, quiz_results
 from tasks.report.sections import day_copy_sentences, journal_faults
 
-AGAIN = re.compile(r"-\d+$")  # of a stage that runs twice in a night: distill-2
+AGAIN = re.compile(r"-\d+$")  # suffix of a stage that runs again in a night: distill-2
 LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")
-HOURS = {  # what the night's hours are divided among: the first folders of the stages' paths
+HOURS = {  # how the night's hours are divided: phases, with the first folder of their stages' paths
     "lessons": {*LESSONS, "fit_reward_model", "picks"},
     "rounds": {"round", QUIZ},
     "exam": {"exam", "evaluate"},
@@ -38,7 +38,7 @@ HOURS = {  # what the night's hours are divided among: the first folders of the 
 
 
 class Spent(NamedTuple):
-    """What a committed stage took, or a round's update; `end`: a time stamp."""
+    """The time that a committed stage or a round's update took. `end`: a Unix timestamp."""
 
     end: float
     path: str
@@ -54,9 +54,9 @@ def report(
     links: Mapping[str, str],
     tracking: Tracking,
 ) -> dict[str, Any]:
-    """Write the report, end MLflow's run and write summary.json last: from then on the night is finished.
+    """Write the report, end the MLflow run, and return the night's summary.
 
-    Returns the summary.
+    summary.json is written last: from then on the night counts as finished.
     """
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
@@ -84,7 +84,7 @@ def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str
 def summarise(
     folder: Path, decision: Mapping[str, Any], rounds: int, alarms: Sequence[str], links: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the night for machines: the line that `nightschool night --json` prints."""
+    """Return the night's machine-readable summary: the line that `nightschool night --json` prints."""
     compared, target, early = decision["comparisons"]["candidate"], decision["target"], ended_early(folder)
     roles = (*ROLES, "distilled") if decision["growth"] else ROLES
     intervals = {role: intervals_of(decision, role) for role in roles}
@@ -123,10 +123,10 @@ def summarise(
 
 
 def division_of(folder: Path) -> dict[str, Any] | None:
-    """Return what division.json has, and the seconds of lessons, rounds and exam: `planned`, and `real`, by the clock.
+    """Return the content of division.json, plus the `planned` and `real` (wall-clock) seconds of lessons, rounds, exam.
 
-    The reward model is among the lessons, and quizzes are among the rounds. None before the hours were divided, and for
-    a night without hours.
+    The reward model counts as lessons, and quizzes count as rounds. Returns None if the hours have not been divided yet
+    or the night has no hours set.
     """
     division = read_json(folder / DIVISION)
     if division is None or division["hours"] is None:
@@ -140,20 +140,20 @@ def division_of(folder: Path) -> dict[str, Any] | None:
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
-    """Return the seconds of each stage, summed over rounds and repeated lessons, in the order of their last commits."""
+    """Return the seconds per stage, summed over rounds and repeated lessons, in the order of the last commits."""
     seconds: dict[str, float] = {}
     for stage in _stages(folder):
-        first, *rest = stage.path.split("/")  # `sample` of round-02/refill-1/sample, `evaluate` of evaluate/champion
+        first, *rest = stage.path.split("/")  # `sample` for round-02/refill-1/sample, `evaluate` for evaluate/champion
         name = rest[-1] if is_round(first) else AGAIN.sub("", first)
         seconds[name] = seconds.pop(name, 0.0) + stage.seconds
     return {name: round(value, 2) for name, value in seconds.items() if value}
 
 
 def wall_seconds(folder: Path) -> float:
-    """Return how long the night ran by the clock, in seconds, without the pauses of an interrupted night.
+    """Return the night's wall-clock time in seconds, without the pauses of an interrupted night.
 
-    The present flow run counts from its start, as on Prefect's pages. Of earlier runs only the time counts that their
-    committed stages cover.
+    The current flow run counts from its start, as on Prefect's pages. Earlier flow runs count only for the time that
+    their committed stages cover.
     """
     context = FlowRunContext.get()
     now = time.time()
@@ -162,20 +162,20 @@ def wall_seconds(folder: Path) -> float:
 
 
 def _stages(folder: Path) -> list[Spent]:
-    """Return what the night's committed stages and updates took, in the order in which they ended."""
+    """Return the times of the night's committed stages and updates, in the order in which they ended."""
     found = []
     for file in [*folder.rglob(MANIFEST), *folder.glob("round-*/checkpoint/metrics.json")]:
         noted, end, path = json.loads(file.read_text()), file.stat().st_mtime, str(file.parent.relative_to(folder))
         if file.name == MANIFEST:
             found.append(Spent(end, path, noted["seconds"]))
-        else:  # an update is over when its checkpoint begins to be saved
+        else:  # an update ends when saving its checkpoint begins
             end, path = end - noted.get("seconds_checkpoint", 0.0), path.replace("checkpoint", "update")
             found.append(Spent(end, path, noted.get("seconds_update", 0.0)))
     return sorted(found)
 
 
 def _covered(stages: Iterable[Spent], until: float = math.inf) -> float:
-    """Return the seconds before `until` in which any of these stages ran."""
+    """Return the seconds before `until` during which any of these stages ran."""
     total = 0.0
     for stage in sorted(stages, reverse=True):
         start = min(stage.end - stage.seconds, until)

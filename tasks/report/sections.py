@@ -1,6 +1,6 @@
-"""The report's remarks on the journal, the worked solutions, judge and reward model, and your day copy.
+"""The report's remarks on the journal, the worked solutions, the judge, the reward model and the day copy.
 
-Each says what a stage committed in the night's folder, and nothing of a stage that did not run.
+Each reports what a stage committed in the night's folder. A stage that did not run gets no remark.
 """
 
 from pathlib import Path
@@ -11,12 +11,12 @@ from tasks.report.queries import read_table
 from tasks.report.text import plural
 from tasks.reward_model.overoptimization import unwatched
 
-FIRST = 5  # refused lines that are shown
-LONGEST = 200  # characters of a reason, which may repeat what the line says
+FIRST = 5  # number of refused lines shown
+LONGEST = 200  # maximum characters of a reason, which may quote the line
 
 
 def journal_faults(night: Path) -> dict[str, Any]:
-    """Count the journal's lines that were refused; `first` holds the first ones, each with file, line and reason."""
+    """Count the refused journal lines. `first` has the first few, each with file, line and reason."""
     table = read_table(night / "freeze_journal", "quarantine")
     refused: list[Any] = [] if table is None else table.to_dict("records")
     first = [
@@ -26,10 +26,10 @@ def journal_faults(night: Path) -> dict[str, Any]:
 
 
 def remarks(night: Path) -> dict[str, Any]:
-    """Return what `remarks.html` says: on worked solutions and their teacher, on judge and reward model."""
+    """Return the variables of `remarks.html`: on worked solutions and their teacher, the judge and the reward model."""
     refused = read_table(night / "import_traces", "quarantine")
     hits: list[Any] = []
-    for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # may meet the same ones again
+    for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # may find the same hits again
         hits += [hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits]
     asked = [committed_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
     return {
@@ -43,7 +43,7 @@ def remarks(night: Path) -> dict[str, Any]:
 
 
 def day_copy_sentences(night: Path) -> list[str]:
-    """Return sentences on your day copy, its lessons and whether the night began with it; none without one."""
+    """Return sentences on the day copy: what it learned, and whether the night began with it. Empty without one."""
     replayed = committed_json(night / "replay_day", "day.json")
     start = committed_json(night / "choose_start", "start.json")
     if replayed is None or not replayed["learned"]:
@@ -56,7 +56,7 @@ def day_copy_sentences(night: Path) -> list[str]:
 
 
 def _watched(night: Path) -> dict[int, str | None]:
-    """Return for each block of rounds with a learned reward, by its first round, why it cannot be watched, if so."""
+    """Return, by the first round of each block with a learned reward, why the reward cannot be watched, or None."""
     starts = {
         number: committed_json(night / ranking_path(number, number - 1), "ranking.json") for number, _ in rounds(night)
     }

@@ -6,27 +6,27 @@ from datetime import date
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share as `74.5 %`; a dash for what was not measured."""
+    """Format a share as `74.5 %`, or as a dash if it was not measured (None or NaN)."""
     return "–" if share is None or math.isnan(share) else f"{100 * share:.{digits}f} %"
 
 
 def percent_range(low: float, high: float, digits: int = 1) -> str:
-    """Return an interval of shares in per cent, without the sign, as `70.0–78.6`."""
+    """Format an interval of shares in percent, without the percent sign: `70.0–78.6`."""
     return f"{100 * low:.{digits}f}–{100 * high:.{digits}f}"
 
 
 def number(value: float, digits: int) -> str:
-    """Return a number with so many decimals and a real minus sign; a dash for NaN."""
+    """Format a number with `digits` decimals and a real minus sign, or as a dash if it is NaN."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
 def plural(count: int, noun: str) -> str:
-    """Return `1 round`, `3 rounds`."""
+    """Format a count with its noun: `1 round`, `3 rounds`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as `4.2 s`, `3 min 07 s` or `2 h 05 min`."""
+    """Format seconds as `4.2 s`, `3 min 07 s` or `2 h 05 min`."""
     if seconds < 59.95:
         return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
     whole = round(seconds)
@@ -36,7 +36,7 @@ def duration(seconds: float) -> str:
 
 
 def day(night: str) -> str:
-    """Return `2026-11-20` as `20 November 2026`."""
+    """Format a night's date, such as `2026-11-20`, as `20 November 2026`."""
     return f"{date.fromisoformat(night):%-d %B %Y}"
 
 

@@ -1,4 +1,4 @@
-"""The reward model: fitted to the owner's picks, it serves if it proves itself on held-out ones."""
+"""Fit the reward model to the owner's picks. It serves only if it proves itself on held-out picks."""
 
 import json
 from dataclasses import asdict
@@ -40,10 +40,10 @@ def fit_reward_model(
 ) -> None:
     """Fit a reward model on the backbone of `checkpoint`, the champion, and write whether it serves to `outcome.json`.
 
-    `config` None: no reward model is wanted. Whatever is wrong with the picks is a refusal with its reason: the night
-    continues without a reward model. `broke`: how earlier attempts failed; there is no further one
-    then. `earlier`: the last night's reward model; the fit continues it where it has the champion's shape and was
-    fitted to nothing that judges it tonight. `checkpoint.txt` exists only if the reward model serves.
+    `config`: None if no reward model is wanted. If the picks are unusable, the outcome records the reason, and the
+    night continues without a reward model. `broke`: how earlier attempts failed; if set, no further attempt is made.
+    `earlier`: the last night's reward model. The fit continues from it if it has the champion's shape and was not
+    fitted to any of tonight's held-out picks. `checkpoint.txt` exists only if the reward model serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
@@ -74,19 +74,19 @@ def fit_reward_model(
 
 
 def _may_go_on(earlier: Path, backbone: Path, picks: DayPicks) -> bool:
-    """Whether a fit may continue an earlier reward model, by its shape and by the picks that it was fitted to."""
+    """Return whether a fit may continue an earlier reward model, given its shape and the picks it was fitted to."""
     fitted, judges = learned(earlier), {choice.lesson for choice in picks.held_out_choices}
     return bool(fitted) and fitted.isdisjoint(judges) and _shape(earlier) == _shape(backbone)
 
 
 def _shape(model: Path) -> dict[str, Any]:
-    """Return a model's architecture and sizes, the numbers of its configuration."""
+    """Return a model's architecture (`model_type`) and its sizes, which are all integers in its configuration."""
     settings = json.loads((model / "config.json").read_text())
     return {key: value for key, value in settings.items() if key == "model_type" or type(value) is int}
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return the metrics of an outcome for MLflow, by name."""
+    """Return an outcome's metrics for MLflow, by name."""
     values = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
     if "accuracy" in outcome:
         values |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
@@ -96,7 +96,7 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
 
 
 def _refusal(config: RewardModelConfig | None, picks: DayPicks, broke: str | None) -> str | None:
-    """Return why no reward model is fitted tonight, as half a sentence; None if one is."""
+    """Return why no reward model is fitted tonight, as half a sentence, or None if one is fitted."""
     if config is None:
         return UNUSED
     if len(picks) + picks.left_out["older"] < config.min_picks:

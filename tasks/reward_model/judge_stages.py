@@ -1,4 +1,4 @@
-"""The judge's stages: it proves itself on the owner's held-out picks, and ranks a round's completions."""
+"""The judge's stages: examine the judge on the owner's held-out picks, and let it rank a round's completions."""
 
 import json
 from collections import defaultdict
@@ -30,9 +30,9 @@ def examine_judge(
 ) -> None:
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
-    It may if the share of picks that it ranks first, where a pick that it does not judge counts as a guess, has a lower
-    end (exact, 95 %) above chance. Of more than `picks` it gets so many, the same every time. A judge that fails
-    never raises.
+    It may serve if the exact 95 % interval of its accuracy, the share of picks that it ranks first, lies above chance.
+    A pick that it does not judge counts as a guess. It gets at most `picks` picks, the same sample every time. A
+    failing judge does not raise.
     """
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
@@ -55,7 +55,7 @@ def examine_judge(
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return the metrics of an outcome for MLflow, by name."""
+    """Return an outcome's metrics for MLflow, by name."""
     accuracy = outcome["accuracy"]
     values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
     values |= {"accuracy": accuracy["value"], "low": accuracy["low"]}
@@ -75,10 +75,10 @@ def rank_by_judge(
     cache: Path,
     until: float,
 ) -> None:
-    """Write one score per completion, in the order of the rollouts: of the owner's prompts, and with `ties` of all.
+    """Write one score per completion, in rollout order: for the owner's prompts only, or with `ties` for all prompts.
 
-    Null where the judge is not to be trusted: see `tasks/reward_model/judge.py`. `judged.json` has counts and
-    costs.
+    A score is null if the judge was not asked or cannot be trusted (see `tasks/reward_model/judge.py`). `judged.json`
+    has counts and costs.
     """
     table = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     asked = {row["group"]: row for row in table if ties or row["kind"] == OWNER}

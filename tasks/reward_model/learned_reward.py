@@ -1,4 +1,4 @@
-"""The learned reward in GRPO: the reward itself on the owner's prompts, a tie-breaker next to a verifier."""
+"""The learned reward in GRPO: the main reward on the owner's prompts, a tie-breaker on prompts with a verifier."""
 
 import math
 from collections import defaultdict
@@ -9,10 +9,10 @@ from statistics import fmean, pstdev
 from conf.sections.lessons import LearnedRewardConfig
 from rewards.verifier import Attempt, Score
 
-OWNER = "owner"  # stands for the benchmark in the owner's own prompts
-COMPLETE = 0.5  # reward of an answer that ended by itself
+OWNER = "owner"  # takes the place of a benchmark's name for the owner's prompts
+COMPLETE = 0.5  # reward of an answer that ended by itself, not at the length limit
 CLIP = 3.0  # standard deviations, so that one outlier cannot dominate a group
-ROUNDING = 1e-4  # a group whose rewards spread less has no preference
+ROUNDING = 1e-4  # a group whose rewards have a smaller standard deviation has no preference
 
 
 def with_learned(
@@ -27,8 +27,8 @@ def with_learned(
 ) -> list[Score]:
     """Return the scores with the learned reward applied, group by group.
 
-    `scores` are the verifier's, composed; None for an answer to an owner's prompt. `learned` are the reward model's,
-    one per attempt, NaN where it gave none. `limit` is the largest change that the tie-breaker may make.
+    `scores`: the verifier's composed scores, None for answers to the owner's prompts. `learned`: the reward model's
+    score per attempt, NaN if it gave none. `limit`: the largest change that the tie-breaker may make.
     """
     groups: dict[int, list[int]] = defaultdict(list)
     for index, attempt in enumerate(attempts):
@@ -52,11 +52,11 @@ def owner_scores(
     length_penalty: float,
     max_tokens: int,
 ) -> list[Score]:
-    """Score a group of answers to an owner's prompt with `weight`·z + f/2 − `length_penalty`·l.
+    """Score a group of answers to one of the owner's prompts by `weight`·z + f/2 − `length_penalty`·l.
 
-    z is the learned reward, standardised within the group. f is 1 for an answer that ended by itself and is not empty.
-    l is the length as a share of `max_tokens`. The score's parts hold them unweighted, with the raw learned reward. An
-    answer that the reward model could not judge has no reward and does not count in its group.
+    z is the learned reward, standardised within the group. f is 1 for a non-empty answer that ended by itself, else 0.
+    l is the length as a share of `max_tokens`. The score's parts hold these values unweighted, plus the raw learned
+    reward. An answer that the reward model could not score gets no reward and is ignored in its group.
     """
     scores = []
     for attempt, raw, z in zip(group, learned, standings(group, learned), strict=True):
@@ -74,11 +74,11 @@ def owner_scores(
 def break_ties(
     group: Sequence[Attempt], verified: Sequence[Score], learned: Sequence[float], limit: float
 ) -> list[Score]:
-    """Return a group's verified scores, its correct answers moved by `limit`·tanh(z).
+    """Return a group's verified scores, with the rewards of its correct answers changed by `limit`·tanh(z).
 
-    z is the learned reward standardised among the correct answers. Only these are moved, and `limit` is cut to the gap
-    between the worst of them and the best other answer: no wrong answer overtakes a right one, and a group without a
-    right one gets no signal. The score's parts hold the learned reward and the change.
+    z is the learned reward, standardised among the correct answers. Only these change, and `limit` is capped at the gap
+    between the worst correct answer and the best other one. So no wrong answer overtakes a correct one, and a group
+    without a correct answer gets no signal. The score's parts hold the learned reward and the change.
     """
     rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
     correct = [index for index in rewards if verified[index].verdict == "correct"]
@@ -99,9 +99,9 @@ def break_ties(
 
 
 def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]:
-    """Return the learned rewards of a group, standardised; NaN where there is none.
+    """Return a group's learned rewards, standardised, with NaN for an answer without one.
 
-    The reward model was trained on complete answers, so a truncated one does not count and gets the group's minimum.
+    The reward model was trained on complete answers, so truncated ones are left out and get the group's minimum.
     """
     pairs = zip(group, learned, strict=True)
     complete = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in pairs]
@@ -111,9 +111,9 @@ def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]
 
 
 def standardised(rewards: Sequence[float]) -> list[float]:
-    """Return the rewards with mean 0 and standard deviation 1, clipped to ±3; all 0 where they are practically equal.
+    """Standardise rewards to mean 0 and standard deviation 1, clipped to ±3. If practically equal, all become 0.
 
-    Values that are not finite become NaN and do not count.
+    Values that are not finite become NaN and are ignored.
     """
     finite = [reward for reward in rewards if math.isfinite(reward)]
     mean, deviation = (fmean(finite), pstdev(finite)) if finite else (0.0, 0.0)

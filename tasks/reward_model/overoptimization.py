@@ -6,26 +6,26 @@ from statistics import fmean
 from tasks.evaluation.statistics import mcnemar
 from tasks.monitoring.alarms import Alarm
 
-Figures = Mapping[str, float]  # of a round: the content of metrics.json
-# Whether each held-out pick was ranked first, by the first round of the block and the round before the ranking (the one
-# before the block for the ranking at its start).
+Figures = Mapping[str, float]  # a round's metrics: the content of metrics.json
+# Whether each held-out pick was ranked first. The key is the block's first round and the last round before the ranking
+# (for the ranking at the block's start, the round before the block).
 Rankings = Mapping[tuple[int, int], Sequence[bool]]
 
-WATCHED = ("reward/learned_owner", "reward/learned")  # the first of them that the rounds report
-WINDOW = 3  # rounds over which the learned reward is averaged: one round has few prompts
-RISE = 0.1  # of the learned reward's spread within a group at the start of the block
+WATCHED = ("reward/learned_owner", "reward/learned")  # the first of these that the rounds report is used
+WINDOW = 3  # rounds over which the learned reward is averaged, since one round has few prompts
+RISE = 0.1  # as a share of the learned reward's within-group spread at the start of the block
 CHANCE = 0.05  # significance level of the fall
 
 
 def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, relative: bool = False) -> Alarm | None:
-    """Return the alarm for the first round at which the learned reward has risen and the policy's ranking fallen.
+    """Return an alarm for the first round at which the learned reward is up but the policy's ranking is down, or None.
 
-    A judge's scores are `relative`: they compare the answers of a group, and their mean cannot rise. There the fall
-    alone counts.
+    A judge's scores are `relative`: they compare the answers of a group, so their mean cannot rise. For them, the fall
+    of the ranking alone counts.
 
     Both are compared with the start of their block, because lessons between blocks change them too: the rewards as
-    means of up to three rounds without overlap, the rankings pick by pick with McNemar's exact test (one-sided).
-    The result only depends on committed figures. None without an alarm.
+    means over up to three rounds without overlap, the rankings pick by pick with McNemar's exact test (one-sided).
+    The result depends only on committed metrics.
     """
     for first, number in sorted(rankings):
         before, after = rankings.get((first, first - 1)), rankings[first, number]
@@ -46,7 +46,7 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, rela
 
 
 def unwatched(before: Sequence[bool]) -> str | None:
-    """Return why this ranking at the start of a block can never lead to an alarm; None if it can (five picks to lose).
+    """Return why a ranking at a block's start can never lead to an alarm, or None if it can (with five picks to lose).
 
     The reason is half a sentence.
     """
@@ -59,9 +59,9 @@ def unwatched(before: Sequence[bool]) -> str | None:
 
 
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
-    """Return the mean learned reward of the first and of the last rounds, and its spread within a group at the start.
+    """Return the mean learned reward of the first and of the last rounds, and its within-group spread at the start.
 
-    Measured on the owner's prompts if there are any: elsewhere the learned reward only breaks ties.
+    It is measured on the owner's prompts if there are any, because elsewhere the learned reward only breaks ties.
     """
     name = next((name for name in WATCHED if any(name in figures for figures in rounds)), WATCHED[-1])
     measured = [figures for figures in rounds if name in figures]

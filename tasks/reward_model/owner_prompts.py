@@ -1,4 +1,4 @@
-"""The owner's prompts from the journal, which are practised while a reward model can judge the answers."""
+"""The owner's prompts from the journal, which are trained on while a reward model can judge the answers."""
 
 import hashlib
 import json
@@ -25,16 +25,16 @@ def owner_prompts(
 ) -> None:
     """Write the distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
-    Left out, and counted in `counts.json` (see `ExampleReader`): conversations that evaluate the reward model, also
-    those without a pick so far, that ask a question of the exam or nearly one, that the student's template refuses, and
-    that leave no room for an answer.
+    Conversations are left out, and counted in `counts.json` (see `ExampleReader`), if they are held out to evaluate the
+    reward model (even without a pick so far), if they ask an exam question or nearly one, if the student's template
+    refuses them, or if they leave no room for an answer.
     """
     reader = ExampleReader(checkpoint, student, exam_questions, max_prompt_tokens)
     rows: dict[str, Row] = {}
     for name, schema in TABLES.items():
         for row, tokens in reader.prompts(read_table(day.folder / f"{name}.parquet", schema)):
             if reader.fits(tokens):
-                messages = json.loads(row.messages)  # the same conversation may be written otherwise
+                messages = json.loads(row.messages)  # the same conversation may be serialized differently
                 key = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:16]
                 rows[key] = {
                     "problem_id": f"owner/{key}",

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 HALF_LIFE = 14.0  # nights after which a pick's weight has halved
-LONGEST = 1024  # tokens of a prompt plus an answer
-MOST = 200  # picks to fit: on two slow cores 200 take six minutes, and those of a month ago weigh a quarter
-AT_ONCE = 16  # answers of maximal length: all answers of a pick go through the model together
+LONGEST = 1024  # maximum tokens of a prompt plus an answer
+MOST = 200  # maximum picks to fit: 200 take six minutes on two slow cores, and month-old picks weigh a quarter
+AT_ONCE = 16  # maximum-length answers per pick: all answers of a pick go through the model together
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A pick as text; a correction (`corrected`) is a choice between two answers.
+    """A pick as text. A correction (`corrected`) counts as a choice between two answers.
 
-    `day`: the date of its line. `lesson`: its name in the journal. `held_out`: its conversation judges. `generated`: it
-    is from the generated day.
+    `day`: the date of its journal line. `lesson`: its name in the journal. `held_out`: whether its conversation is held
+    out for evaluation. `generated`: whether it is from the generated day.
     """
 
     messages: list[dict[str, str]]
@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass
 class DayPicks:
-    """Picks to fit, with their `lessons`' names, held-out picks, also as text, and the number left out, by reason."""
+    """Picks to fit, their names in the journal (`lessons`), held-out picks, and how many were left out, by reason."""
 
     fitted: list[Pick] = field(default_factory=list)
     lessons: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class DayPicks:
 
 
 def choices(day: Path) -> Iterator[Choice]:
-    """Yield the picks of a frozen day, each answer once, then its corrections as picks of the corrected answer."""
+    """Yield a frozen day's picks, then its corrections as picks of the correction. Identical answers are merged."""
     for row in table_rows(day / "preferences.parquet", PREFERENCES):
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
     for row in table_rows(day / "corrections.parquet", CORRECTIONS):
@@ -86,13 +86,13 @@ def day_picks(
     student: StudentConfig,
     exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
-    """Split the picks, as of a date, into those to fit and those that judge the fit.
+    """Split the picks into those to fit and those that evaluate the fit. Weights depend on a pick's age on `date`.
 
-    Leaves out picks that ask an exam question, even approximately (`exam`), whose conversation the student's template
-    refuses (`refused`), and with an answer longer than 1,024 tokens or more answers than a step has memory for
-    (`too_long`). Of the held-out ones it also leaves out corrections (`correction`): style tells the owner's answer
-    from the student's, so they do not show how well the student's own answers are told apart. Only the 200 newest are
-    fitted (`older`).
+    Leaves out picks that ask an exam question, even approximately (`exam`), picks whose conversation the student's
+    template refuses (`refused`), and picks with more than 1,024 tokens in the prompt and an answer, or with more
+    answers than a step has memory for (`too_long`). Held-out corrections are left out too (`correction`): style tells
+    the owner's answer from the student's, so they do not show how well the fit tells the student's own answers apart.
+    Only the 200 newest picks are fitted; the others are left out as `older`.
     """
     picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in choices:

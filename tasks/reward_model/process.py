@@ -1,4 +1,4 @@
-"""The reward model in the trainer's process: fits it, and keeps the one that serves loaded."""
+"""The reward model in the trainer's process: fit one, and keep the one that serves loaded."""
 
 import gc
 import random
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
 class Fitted:
     """The outcome of a fit: its ranking of the held-out picks, and the checkpoint if it may serve.
 
-    `steps`: metrics by step.
+    `steps`: the metrics of each optimizer step.
     """
 
     ranking: Ranking
@@ -45,17 +45,17 @@ def fit_reward_model(
     checkpoints: Path,
     earlier: Path | None = None,
 ) -> Fitted:
-    """Fit a reward model and evaluate it on held-out picks; keep it if it may serve.
+    """Fit a reward model, evaluate it on held-out picks, and keep it if it may serve.
 
-    `lessons`: the picks' names in the journal. `earlier`: a reward model that the fit continues; without one it begins
-    with the champion. What it began with is its parent. It is evaluated as loaded back from disk, so that the model
-    that serves is the one that was evaluated.
+    `lessons`: the picks' names in the journal. `earlier`: a reward model to continue from; without one, the fit starts
+    from the champion. The model it starts from becomes the parent. The fitted model is evaluated after it was loaded
+    back from disk, so the model that serves is exactly the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
 
     trainer_process._let_go()
-    let_go()  # memory suffices for one model
+    let_go()  # memory is only enough for one model
     order = random.Random(seed).sample(list(picks), len(picks))
     model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
     draft = new_draft(checkpoints)
@@ -77,7 +77,7 @@ def fit_reward_model(
 def judge(
     checkpoint: Path, groups: Sequence[tuple[list[int], list[list[int]]]], config: TrainerConfig
 ) -> list[list[float]]:
-    """Return a kept reward model's rewards of the answers to each prompt, all as token ids.
+    """Return a kept reward model's rewards for the answers to each prompt. Prompts and answers are token ids.
 
     The model stays loaded between calls. The same call returns the same rewards.
     """
@@ -94,7 +94,7 @@ def _loaded(checkpoint: Path, config: TrainerConfig) -> "RewardModel":
 
 
 def let_go() -> None:
-    """Release the judge's memory; the garbage collector is needed because model and layers refer to each other."""
+    """Release the reward model's memory. Model and layers refer to each other, so the garbage collector is needed."""
     _loaded.cache_clear()
     gc.collect()
     release_gpu_memory()

@@ -1,4 +1,4 @@
-"""The policy's own ranking of the answers of held-out picks, which reveals over-optimization."""
+"""The policy's own ranking of the answers in held-out picks, which reveals over-optimization."""
 
 import hashlib
 import json
@@ -32,14 +32,14 @@ def rank_picks(
     predecessor: Predecessor | None,
     trainer: Worker,
 ) -> None:
-    """Write whether the policy finds the picked answer the most likely one, for every held-out pick, to `ranking.json`.
+    """Write to `ranking.json`, for every held-out pick, whether the policy finds the picked answer the most likely.
 
-    Of more than 200 picks it draws 200, the same in every ranking of a night. An answer's likelihood is the mean
-    log-probability of its tokens, including the end token (nats per token). `policy`: the digest at which
-    `predecessor` stands; without a predecessor, that of the checkpoint `tokenizer`, which no update continues from.
-    `ranking.json` has one value a pick of `right`, of the `margins` by which the picked answer is likelier than the
-    others on average (nats per token), of which were `generated`, and of digests of their `openings`, which picks of
-    one conversation share; and the mean of `right`, `accuracy`.
+    If there are more than 200 picks, 200 are drawn, the same in every ranking of a night. An answer's likelihood is the
+    mean log-probability of its tokens, including the end token (nats per token). `policy`: the digest of the weights
+    that `predecessor` holds; without a predecessor, of the checkpoint `tokenizer`, from which no update continues.
+    `ranking.json` has four lists with one value per pick: `right`; `margins`, by how much the picked answer is likelier
+    than the mean of the others (nats per token); `generated`, whether the pick is from the generated day; and
+    `openings`, a digest that picks of the same conversation share. Its `accuracy` is the mean of `right`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()

@@ -1,4 +1,4 @@
-"""Advantages from a round's scores."""
+"""Compute advantages from a round's scores."""
 
 import json
 from collections import defaultdict
@@ -21,15 +21,15 @@ from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, numbering, read_table, 
 
 @stage()
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
-    """Write each completion's advantage over its group; null where it was not graded, or was cut and is masked.
+    """Write each completion's advantage over its group, or null if it was not graded or was cut off and is masked.
 
-    With `train_on` the group is what is trained on of it: the kept completions' advantages are relative to each other,
-    so that they sum to 0; the others' are null.
+    With `train_on`, the advantages of the completions to train on are relative to each other only, so they sum to 0.
+    The other completions get null.
 
-    `signal.json` counts the groups, and those with signal: with an advantage on a completion that can be trained on. A
-    group of equal rewards, or of fewer than two graded completions, has none; nor has one in which only a tie-breaker
-    differs, which is trained on, but also replaced. Episodes of several turns also have `turns.parquet`, and, with
-    `credit: gigpo` or `td`, an advantage for each token.
+    `signal.json` counts the groups, and those with signal: a nonzero advantage on a completion that can be trained on.
+    Groups with equal rewards or fewer than two graded completions have no signal. Nor have groups that differ only by a
+    tie-breaker: they are trained on, but also replaced. Episodes of several turns also get `turns.parquet` and, with
+    `credit: gigpo` or `td`, an advantage per token.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
@@ -40,7 +40,7 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     cut = torch.tensor([rollout.finish_reason == "length" for rollout in completions]).view_as(rewards)
     moved = [json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]
     tie_breakers = rewards.new_tensor(moved).view_as(rewards)
-    verified = (rewards - tie_breakers).round(decimals=9)  # floating-point error is no difference
+    verified = (rewards - tie_breakers).round(decimals=9)  # ignore floating-point error
     shaped, verified = (overlong_rewards(given, lengths, cut, grpo) for given in (rewards, verified))
     if grpo.train_on is not None:
         dropped = ~most_varied(shaped, grpo.train_on)
@@ -64,9 +64,9 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
 def _credit_turns(
     folder: Path, scores: Artifact, completions: Sequence[Rollout], advantages: Tensor, grpo: GrpoConfig
 ) -> dict[tuple[int, int], list[float]]:
-    """Write the turns of episodes with their values and advantages; return each episode's by token, where they differ.
+    """Write the turns of episodes with their values and advantages, and return the advantages per token by episode.
 
-    `advantages`: one a completion. Nothing for single answers.
+    `advantages`: one per completion. The result is empty for single answers and with `credit: episode`.
     """
     if not (file := scores.folder / "turns.parquet").exists():
         return {}

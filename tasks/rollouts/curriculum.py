@@ -1,6 +1,6 @@
-"""The curriculum: which kinds of problems a round draws, by what they taught so far (`grpo.choice`).
+"""The curriculum: which kinds of problems a round draws, given what they have taught so far (`grpo.choice`).
 
-An arm is a kind of problem; where each problem is a kind of its own, its benchmark and level.
+An arm is a kind of problem or, if each problem is its own kind, a level of a benchmark.
 """
 
 from collections import defaultdict
@@ -14,8 +14,8 @@ from rewards.verifier import Attempt, Score
 from tasks.rollouts.verdicts import GIVEN
 from tasks.tables import Row
 
-ARMS = "arms.json"  # what a score stage leaves: see `next_arms`
-HINTED = " · hint "  # between a kind and the share of the solution that its problems are asked with
+ARMS = "arms.json"  # written by a score stage: see `next_arms`
+HINTED = " · hint "  # separates a kind from the share of the solution that its prompts show
 
 Arms = Mapping[str, Mapping[str, Any]]
 
@@ -28,9 +28,9 @@ class Tried(NamedTuple):
 
 
 def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
-    """Return a problem's arm: its kind; if each problem is a kind of its own, its benchmark and level, `math/Level 3`.
+    """Return a problem's arm: its kind or, if each problem is its own kind, its benchmark and level (`math/Level 3`).
 
-    Endless benchmarks have kinds that many problems share, and no problem's id. With a hint an arm is another one.
+    Endless benchmarks have kinds that many problems share and that contain no problem id. A hint makes a separate arm.
     """
     if not kind.startswith(problem_id):
         return kind
@@ -39,10 +39,10 @@ def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str
 
 
 def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) -> dict[str, dict[str, Any]]:
-    """Return the arms after a round, by name: its groups `drawn`, their `signal`, and the `estimate` to draw by.
+    """Return the arms after a round, by name: the number of groups `drawn`, their `signal`, and an `estimate` of it.
 
-    The signal is the mean absolute advantage in the groups (SEC, arXiv 2505.14970), None where nothing was graded. With
-    the `choice` *signal* the estimate follows it at `rate` (see `follow`); other choices have none.
+    The signal is the mean absolute advantage in the groups (SEC, arXiv 2505.14970), or None if nothing was graded. With
+    `choice` *signal*, the estimate, by which arms are drawn, follows it at `rate` (see `follow`); otherwise it is None.
     """
     arms: dict[str, dict[str, Any]] = {}
     for arm in sorted({*before, *(group.arm for group in tried)}):
@@ -57,7 +57,7 @@ def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) ->
 
 
 def tried(prompts: Sequence[Row], attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
-    """Return a round's groups; `prompts`: of problems that have a verifier, rows of the table PROMPTS."""
+    """Return a round's groups. `prompts`: the rows of the PROMPTS table whose problems have a verifier."""
     rewards: dict[int, list[float]] = defaultdict(list)
     for attempt, score in zip(attempts, scores, strict=True):
         if score.reward is not None and score.verdict != GIVEN:
@@ -67,12 +67,12 @@ def tried(prompts: Sequence[Row], attempts: Sequence[Attempt], scores: Sequence[
 
 
 def read_arms(folder: Path) -> Arms:
-    """Return the arms that a score stage left; none of a night without."""
+    """Return the arms that a score stage wrote, or an empty dict if it wrote none."""
     return read_json(folder / ARMS, {})
 
 
 def estimates_of(arms: Arms) -> dict[str, float]:
-    """Return the arms' estimates, of those that have one."""
+    """Return the estimates of the arms that have one."""
     return {name: arm["estimate"] for name, arm in arms.items() if arm["estimate"] is not None}
 
 
@@ -82,9 +82,9 @@ def _spread(rewards: Sequence[float]) -> float:
 
 
 def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
-    """Return probabilities in proportion to what each is worth, mixed with an even share for all.
+    """Return probabilities proportional to `worth`, mixed with a uniform distribution of weight `exploration`.
 
-    Without the even share a kind that falls to 0 would never return. All are even where none is worth anything.
+    Without the uniform part, a kind that falls to 0 would never return. If nothing is worth anything, all are equal.
     """
     total = sum(worth)
     if total <= 0:
@@ -93,5 +93,5 @@ def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
 
 
 def follow(estimate: float | None, seen: float, rate: float) -> float:
-    """Return an estimate moved by `rate` of the way to what was seen: TD(0) with a constant step."""
+    """Move an estimate by `rate` of the way to the value seen: TD(0) with a constant step size."""
     return seen if estimate is None else estimate + rate * (seen - estimate)

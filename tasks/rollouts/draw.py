@@ -1,4 +1,4 @@
-"""Which problems a round draws: most where the student sometimes succeeds, some of everything."""
+"""Draw a round's problems: mostly those that the student sometimes solves, and some of every kind."""
 
 import logging
 import math
@@ -15,8 +15,8 @@ from tasks.rollouts.guidance import share_of
 from tasks.stage import Artifact
 from tasks.tables import SOLVE_RATES, table_rows
 
-POOL = 20  # problems of an endless benchmark to choose from, per problem that is chosen
-LEAST_POOL = 200  # and at least, so that a single prompt is also chosen among all kinds
+POOL = 20  # problems of an endless benchmark to choose from, per chosen problem
+LEAST_POOL = 200  # minimum number to choose from, so that even a single prompt is chosen among all kinds
 log = logging.getLogger("nightschool")
 
 Kind = Callable[[Problem], str]
@@ -25,8 +25,8 @@ Kind = Callable[[Problem], str]
 def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
     """Return the expected share of groups with signal: the mean of 1 − p^G − (1 − p)^G over the kinds.
 
-    That is the probability that of a group's G (`size`) completions neither all nor none are correct, where each is
-    correct with the kind's solve rate p. A kind never tried has the mean of the others.
+    This is the probability that a group's G (`size`) completions are neither all correct nor all wrong, if each is
+    correct with the kind's solve rate p. A kind that was never tried gets the mean rate of the others.
     """
     usual = fmean(rates.values())
     known = [rates.get(kind, usual) for kind in kinds]
@@ -34,7 +34,7 @@ def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int)
 
 
 def shares(weights: Sequence[float], count: int) -> list[int]:
-    """Split `count` in proportion to the weights, by the largest remainders."""
+    """Split `count` in proportion to the weights, with the largest-remainder method."""
     exact = [count * weight / sum(weights) for weight in weights]
     whole = [int(value) for value in exact]
     by_remainder = sorted(range(len(exact)), key=lambda i: exact[i] - whole[i], reverse=True)
@@ -44,7 +44,7 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
 
 
 def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
-    """Return the training problems among which `count` are chosen, without the exam's."""
+    """Return the pool of training problems from which `count` are chosen, without problems that the exam asks."""
     problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
     pool = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.asks(one.question))]
@@ -54,7 +54,7 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
 
 
 def kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
-    """Return the function from a problem to its kind. A benchmark that comes from two sources has kinds for each."""
+    """Return a function from a problem to its kind. If a benchmark has several sources, each has separate kinds."""
     if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
         return benchmark.kind
     origin = source.source or source.revision or "the default source"
@@ -69,10 +69,10 @@ def problem_weights(
     estimates: Mapping[str, float],
     chance: random.Random,
 ) -> dict[Problem, float]:
-    """Return each problem's probability: that of its kind or arm by `choice`, shared alike by the pool's of it.
+    """Return each problem's probability: that of its kind or arm, split evenly over the pool's problems of that kind.
 
-    By solve rate, a kind is worth p(1 − p), and one of unknown rate counts as p = 0.5; else an arm is worth its
-    estimate, and one without has the mean of the others.
+    With `choice: solve_rate`, a kind is worth p(1 − p), with p = 0.5 if its rate is unknown. Otherwise an arm is worth
+    its estimate, or the mean of the others if it has none.
     """
     by_rate = grpo.choice == "solve_rate"
     members: dict[str, list[Problem]] = defaultdict(list)
@@ -93,7 +93,7 @@ def problem_weights(
 
 
 def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
-    """Return the problems in the order in which they are drawn by weight, none twice."""
+    """Return the problems in the order of a weighted draw without replacement."""
     keys = {problem: _draw_key(chance.random(), weight) for problem, weight in weights.items()}
     return sorted(keys, key=lambda problem: keys[problem], reverse=True)
 
@@ -101,13 +101,13 @@ def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[
 def _draw_key(chance: float, weight: float) -> float:
     """Return the sort key of a weighted draw without replacement: log u^(1/w), the largest first.
 
-    Efraimidis and Spirakis (2006). The logarithm does not underflow for small weights; a weight of 0 comes last.
+    Source: Efraimidis and Spirakis (2006). The log does not underflow for small weights. A weight of 0 comes last.
     """
     return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
 
 
 def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:
-    """Return the solve rates of the kinds tried, and those of their benchmarks' levels and hints, by Laplace's rule."""
+    """Return solve rates by kind tried, and by (benchmark, level, hint share), the latter by Laplace's rule."""
     if previous is None:
         return {}, {}
     rates: dict[str, float] = {}

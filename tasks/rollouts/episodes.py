@@ -1,4 +1,4 @@
-"""Playing episodes in lock-step: one call of the engine a turn, for all episodes that still go on."""
+"""Play episodes in lock-step: one engine call per turn, for all unfinished episodes."""
 
 import json
 import logging
@@ -21,16 +21,16 @@ from tasks.rollouts.proven import call_proven
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker, WorkerDiedError
 
-LIMIT = 600.0  # seconds for a user's environment to answer a turn of all episodes
+LIMIT = 600.0  # seconds that a user's environment may take for one turn of all episodes
 
 log = logging.getLogger("nightschool")
 
 
 @dataclass
 class Episode:
-    """An episode that is being played: `token_ids` are those after the prompt, and `finish` is empty until its end.
+    """An episode that is being played. `token_ids`: the tokens after the prompt. `finish`: empty until its end.
 
-    `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `state`: the environment's, JSON.
+    `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `state`: the environment's state, as JSON.
     """
 
     problem: Problem
@@ -62,7 +62,7 @@ class Episode:
         )
 
     def wrote(self, answer: Rollout) -> None:
-        """Add what the model wrote."""
+        """Append the model's answer."""
         self.token_ids += answer.token_ids
         self.sampler_logprobs += answer.sampler_logprobs
         self.loss_mask += answer.loss_mask
@@ -70,14 +70,14 @@ class Episode:
         self.policy_digest = answer.policy_digest
 
     def saw(self, tokens: Sequence[int]) -> None:
-        """Add what the environment said."""
+        """Append the environment's observation, which is masked out of the loss."""
         self.token_ids += tokens
         self.sampler_logprobs += [0.0] * len(tokens)
         self.loss_mask += [False] * len(tokens)
 
 
 class Player(NamedTuple):
-    """Who plays, and how: a checkpoint in an engine, with at most `max_tokens` a turn."""
+    """The model that plays: a checkpoint in an engine, with at most `max_tokens` per turn."""
 
     checkpoint: Path
     student: StudentConfig
@@ -88,10 +88,10 @@ class Player(NamedTuple):
 
 
 class Game(AbstractContextManager["Game"]):
-    """The environment's side, for the duration of a `with`.
+    """The environment's side of episodes, as a context manager.
 
-    A user's environment acts in a child process, which is stopped if it hangs. Raises InputError where an environment
-    raises, or does not answer in time.
+    A user's environment runs in a child process, which is stopped if it hangs. Raises InputError if an environment
+    raises or does not answer in time.
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
@@ -100,13 +100,13 @@ class Game(AbstractContextManager["Game"]):
         self._worker = None if benchmark.bounded else Worker("environment", quiet=LIMIT)
 
     def begin(self, episodes: Sequence[Episode]) -> None:
-        """Put the episodes into their first states."""
+        """Set the episodes to their initial states."""
         states = self._call(first_states, [episode.problem for episode in episodes])
         for episode, state in zip(episodes, states, strict=True):
             episode.state = state
 
     def step(self, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
-        """Return for each text the state after it, what the environment says, and whether the episode is over."""
+        """Return the new state, the observation, and whether the episode is over, for each (problem, state, text)."""
         return self._call(next_states, moves)
 
     def __exit__(self, *_: Any) -> None:
@@ -123,22 +123,22 @@ class Game(AbstractContextManager["Game"]):
 
 
 def first_states(environment: Environment, problems: Sequence[Problem]) -> list[State]:
-    """Return the first state of each problem's episode."""
+    """Return the initial state of each problem's episode."""
     return [begun(environment, problem)[0] for problem in problems]
 
 
 def next_states(environment: Environment, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
-    """Return what follows from each text: the state, the observation, and whether the episode is over."""
+    """Return the new state, the observation, and whether the episode is over, for each (problem, state, text)."""
     steps = [stepped(environment, *move) for move in moves]
     return [(state, seen, terminated or truncated) for state, seen, _, terminated, truncated, _ in steps]
 
 
 def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, turns: int | None) -> None:
-    """Play up to so many turns of all episodes that go on; None: to their ends. Changes the episodes.
+    """Play up to `turns` turns of all unfinished episodes, or play them to the end if None. Changes the episodes.
 
     The same seed, checkpoint and episodes give the same turns, whatever the engine did before: its caches are reset
-    first, and then kept from turn to turn. As many episodes are played side by side as its key/value cache holds, so
-    that nothing is computed again. One whose context is full ends there (`length`).
+    first and then kept from turn to turn. Only as many episodes are played in parallel as the key/value cache holds, so
+    that nothing is recomputed. An episode whose context is full ends with `length`.
     """
     if all(episode.finish for episode in episodes):
         return

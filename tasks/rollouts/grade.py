@@ -1,4 +1,4 @@
-"""Grading: attempts at benchmarks' problems by the benchmarks' own graders, and the reward of each."""
+"""Grade attempts with the benchmarks' own graders, and compose the reward of each attempt."""
 
 import logging
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from tasks.workers.cluster import Cluster
 from tasks.workers.remote import RemoteWorker
 from tasks.workers.worker import Worker, WorkerDiedError, call_once
 
-LIMIT = 3600.0  # seconds for the answers of a round, or of an exam
-PART = 64  # programs that one of several machines runs at a time; its sandbox takes seconds to start
+LIMIT = 3600.0  # seconds to grade the answers of a round or an exam
+PART = 64  # programs per call if several machines share them, since a sandbox takes seconds to start
 log = logging.getLogger("nightschool")
 
 
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
-    """Score attempts of one benchmark; all scores are null where a user's grader dies or exceeds the time limit.
+    """Score attempts at one benchmark. All scores are null if a user's grader dies or exceeds the time limit.
 
-    Built-in benchmarks limit themselves. Where the engine is on several machines, they share what runs programs.
+    Built-in benchmarks enforce their own limits. If the engine spans several machines, these share running programs.
     """
     if benchmark.runs_programs and isinstance(engine, Cluster):
         return _shared_scores(benchmark, attempts, engine)
@@ -40,7 +40,7 @@ def _shared_scores(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Cl
             return benchmark.score(part)
         scores: list[Score] = worker.ask("run", call_once, "grader", LIMIT, benchmark.score, part)
         if failed := [score.detail for score in scores if score.verdict == FAILED]:
-            raise NightError(f"its grader failed: {failed[0]}")  # another machine's may not
+            raise NightError(f"its grader failed: {failed[0]}")  # another machine's grader may work
         return scores
 
     return [score for part in engine.spread(score_part, range(0, len(attempts), PART)) for score in part]
@@ -54,8 +54,8 @@ def score_all(
 ) -> list[Score]:
     """Return a score per attempt, in the given order.
 
-    `entries`: per attempt, the configuration's entry that its problem is from. A grader's failures are logged with the
-    first reason.
+    `entries`: for each attempt, the configuration entry that its problem comes from. A grader's failures are logged
+    with the first reason.
     """
     scores: dict[int, Score] = {}
     for entry in dict.fromkeys(entries):
@@ -72,8 +72,8 @@ def compose(score: Score, attempt: Attempt, config: RewardConfig, max_tokens: in
 
     c is the benchmark's own reward (1 for a correct answer), f is 0 for the verdict `no_answer` and 1 otherwise, and l
     is the completion's length as a share of `max_tokens`. The score's parts `correct`, `format` and `length` hold the
-    unweighted values, next to the benchmark's own parts. With the default weights, which are 0, the reward
-    is unchanged. A reward of None stays None: a failure of the grader is no zero.
+    unweighted values, alongside the benchmark's own parts. With the default weights, which are 0, the reward
+    is unchanged. A reward of None stays None: a grader failure is not a reward of 0.
     """
     if score.reward is None:
         return score

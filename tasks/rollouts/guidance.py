@@ -1,4 +1,4 @@
-"""Guidance: problems of a level that the student never solves are asked with the beginning of their solution."""
+"""Guidance: if the student hardly ever solves a level, its prompts include the beginning of the solution."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from rewards.hints import hint
 from rewards.verifier import Problem
 from tasks.rollouts.curriculum import HINTED
 
-HARD = 0.1  # solve rate; where it is higher, problems are asked as they are
+HARD = 0.1  # solve rate; at or above it, problems are asked without a hint
 
 Rates = Mapping[tuple[str, str | None, float], float]  # by benchmark, level, and share of the solution
 
@@ -17,10 +17,10 @@ Rates = Mapping[tuple[str, str | None, float], float]  # by benchmark, level, an
 class Guide:
     """Decides how much of a benchmark's solutions a round shows.
 
-    `levels`: the solve rates so far. `shares`: of a solution, that a hint may have. `solutions`: by problem, of the
-    training split. Each share of a level has a solve rate p of its own, and is drawn by p(1 - p): what is never solved
-    starves, and what is mastered gives way to a shorter hint, whose rate has risen meanwhile. A share of 1 is no hint:
-    the solution joins the student's own answers. It counts as a rate of `HARD`, so it prevails where no hint helps.
+    `levels`: the solve rates so far. `shares`: the shares of a solution that a hint may show. `solutions`: those of the
+    training split, by problem. Each share has its own solve rate p per level and is drawn by p(1 - p): a share that is
+    never solved dies out, and a mastered one gives way to a shorter hint, whose rate has risen meanwhile. A share of 1
+    is no hint: the solution joins the student's answers. Its rate counts as `HARD`, so it prevails if no hint helps.
     """
 
     levels: Rates
@@ -29,7 +29,7 @@ class Guide:
     program: bool = False
 
     def shown(self, problem: Problem, chance: random.Random) -> tuple[float, str]:
-        """Return the share of its solution that is shown for a problem, and that text; 0 and "" for none."""
+        """Draw how much of a problem's solution to show. Return the share and the text, or 0 and "" for none."""
         if problem not in self.solutions or not self._is_hard(problem):
             return 0.0, ""
         shares = (0.0, *self.shares)
@@ -39,7 +39,7 @@ class Guide:
         return (share, text) if text else (0.0, "")
 
     def guess(self, problem: Problem) -> float | None:
-        """Return the solve rate to expect of a problem never tried, with its best hint; None where nothing is known."""
+        """Return the expected solve rate of an untried problem with its best hint, or None if nothing is known."""
         if (plain := self.levels.get((problem.benchmark, problem.level, 0.0))) is None:
             return None
         if problem not in self.solutions or not self._is_hard(problem):
@@ -56,12 +56,12 @@ class Guide:
 
 
 def hinted(kind: str, share: float) -> str:
-    """Return the kind under which the solve rate of problems with a hint is counted."""
+    """Return the kind under which the solve rate of problems with this share as a hint is counted."""
     return f"{kind}{HINTED}{share:g}" if share else kind
 
 
 def share_of(kind: str) -> float:
-    """Return the share of the solution that problems of a kind are asked with."""
+    """Return the share of the solution that is shown with problems of a kind."""
     return float(kind.partition(HINTED)[2] or 0.0)
 
 

@@ -1,4 +1,4 @@
-"""A round's groups of episodes: played in parts of a few turns, each a committed stage."""
+"""Play a round's groups of episodes, a few turns per committed stage."""
 
 import dataclasses
 import json
@@ -33,11 +33,11 @@ def play_turns(
     seed: str,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Play the next turns of a round's episodes, `group_size` of every prompt, with the policy itself.
+    """Play the next few turns of a round's episodes, `group_size` per prompt, with the policy itself.
 
-    `before`: the part before this one; None at the start. The engine's caches are reset before each part, so that an
-    episode that goes on after a kill has the bits of one that was never disturbed. Returns how many episodes still go
-    on (`live`), and the seconds of playing (`generate`).
+    `before`: the preceding `play_turns` stage, None at the start. The engine's caches are reset before each stage, so
+    an episode that continues after a kill is bit-identical to an undisturbed one. Returns the number of unfinished
+    episodes (`live`) and the seconds spent playing (`generate`).
     """
     episodes = _first(prompts, grpo) if before is None else read_episodes(before)
     started = time.perf_counter()
@@ -55,14 +55,14 @@ def play_turns(
 
 @stage()
 def collect(folder: Path, *, parts: tuple[Artifact, ...]) -> Mapping[str, float]:
-    """Write the episodes of the last part as rollouts, one row each. Returns the seconds of all parts."""
+    """Write the finished episodes as rollouts, one row each. Returns the summed seconds of the `play_turns` stages."""
     write_rollouts(folder / "rollouts.parquet", [episode.rollout() for episode in read_episodes(parts[-1])])
     generate = sum(part.figure("generate") or 0.0 for part in parts)
     return {"generate": generate, "seconds": sum(part.seconds for part in parts)}
 
 
 def read_episodes(part: Artifact) -> list[Episode]:
-    """Return the episodes as a part left them."""
+    """Return the episodes that a `play_turns` stage saved."""
     rows = part.read_json(EPISODES)
     return [Episode(**row | {"problem": Problem(**row["problem"])}) for row in rows]
 

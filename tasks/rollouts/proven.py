@@ -1,4 +1,4 @@
-"""Calls of an engine that is proven to hold a checkpoint's weights; long lists of prompts are cut into shards."""
+"""Call an engine that is proven to hold a checkpoint's weights, and split long lists of prompts into shards."""
 
 import dataclasses
 import hashlib
@@ -17,14 +17,14 @@ from tasks.workers.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
-GROUP = 8  # completions that a round usually has of each prompt; with fewer, a shard has more prompts
+GROUP = 8  # a round's usual number of completions per prompt; with fewer, a shard has more prompts
 log = logging.getLogger("nightschool")
 
 
 def call_proven(engine: Worker, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function in the engine's process, and once more in a new one after an unproven weight sync.
+    """Call a function in the engine's process. If the weight sync is not proven, retry once in a new process.
 
-    Raises SyncError where a new engine's weights are not proven either.
+    Raises SyncError if the new engine's weights are not proven either.
     """
     try:
         return engine.call(function, *args, **kwargs)
@@ -47,9 +47,9 @@ def sample_proven(
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample `size` completions of each prompt, in shards of `config.shard_prompts`.
 
-    Where a prompt gets few completions (in an exam, one), a shard has more prompts, so that it fills the engine too.
-    A shard is sampled with a seed and caches of its own, so what comes of it depends neither on the others nor on which
-    machine samples it. `options`, and what is returned: as of `engine_process.sample`; seconds are summed.
+    If a prompt gets few completions (one in an exam), a shard has more prompts, so that it still fills the engine.
+    Each shard has a separate seed and fresh caches, so its completions depend neither on the other shards nor on the
+    machine. `options` and the result are those of `engine_process.sample`, with seconds summed over shards.
     """
     if config.shard_prompts is None:
         return call_proven(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
@@ -69,5 +69,5 @@ def sample_proven(
 
 
 def shard_seed(seed: int, number: int) -> int:
-    """Return the seed of a shard, from 0: of 63 bits, all of them from both numbers."""
+    """Return a shard's 63-bit seed, a hash of the call's seed and the shard's number (from 0)."""
     return int.from_bytes(hashlib.sha256(f"{seed} shard {number}".encode()).digest()[:8]) >> 1

@@ -1,4 +1,4 @@
-"""Sampling a round's groups of completions with vLLM."""
+"""Sample a round's groups of completions with vLLM."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tasks.workers.worker import Worker
 
 @lru_cache(maxsize=4)
 def sampled_rollouts(artifact: Artifact) -> list[Rollout]:
-    """Return what a `sample` stage wrote. Its readers within a round share one list: do not change it."""
+    """Return the rollouts that a `sample` stage wrote. The list is cached and shared, so do not modify it."""
     return read_rollouts(artifact.folder / "rollouts.parquet")
 
 
@@ -33,10 +33,10 @@ def sample(
     seed: int,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Sample `group_size` completions of every prompt from the policy itself (temperature 1, no truncation).
+    """Sample `group_size` completions per prompt from the policy itself (temperature 1, no truncation).
 
-    Where a prompt has a `solution`, that takes the place of the last one: a student that is never right learns nothing
-    from its own answers (LUFFY, arXiv 2504.14945). Returns the figures of `engine_process.sample`.
+    If a prompt has a `solution`, it replaces the last completion: a student that is never right learns nothing from its
+    own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     groups, figures = sample_proven(

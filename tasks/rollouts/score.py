@@ -1,4 +1,4 @@
-"""Scores of a round's completions, and the running solve rates."""
+"""Score a round's completions, and update the running solve rates."""
 
 import json
 import math
@@ -45,9 +45,9 @@ def score(
 ) -> None:
     """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
 
-    Of episodes also the turns, and what counts as solved is the value, between 0 and 1. A solve rate counts these
-    tries, and earlier ones with the weight `decay`. `learned`: the reward model's scores of the completions, where one
-    is in use (see `tasks/reward_model/learned_reward.py`). `engine`: its machines share the programs.
+    For episodes, also write the turns, and count the value, between 0 and 1, as solved. A solve rate counts these
+    attempts, and earlier ones with weight `decay`. `learned`: the reward model's scores of the completions, if one is
+    in use (see `tasks/reward_model/learned_reward.py`). `engine`: its machines share running the programs to grade.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
@@ -73,7 +73,7 @@ def score(
             learned_reward,
             length_penalty=reward.length_penalty,
             max_tokens=grpo.max_completion_tokens,
-            # divided by its deviation, a group in which nothing else differs would count as much as any other
+            # divided by its deviation, a group that differs only by the tie-breaker would count like any other
             limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
         )
     rows = [
@@ -95,7 +95,7 @@ def score(
 
 
 def _marked(attempt: Attempt, score: Score) -> Score:
-    """Mark a benchmark's own solution as given; one that is not right teaches nothing."""
+    """Give a benchmark's own solution the verdict `given`, or no reward if it is not correct."""
     if attempt.finish_reason != "given":
         return score
     return replace(score, verdict=GIVEN) if score.verdict == "correct" else replace(score, reward=None, verdict=FAILED)

@@ -1,4 +1,4 @@
-"""The problems of a round: most weight where the student sometimes succeeds, some for everything."""
+"""Select a round's prompts: mostly problems that the student sometimes solves, and some of every kind."""
 
 import json
 import logging
@@ -42,17 +42,17 @@ def select_prompts(
     owner: Artifact | None = None,
     owner_share: float = 0.0,
 ) -> None:
-    """Draw `count` problems, each benchmark's share by its weight, and render their prompts.
+    """Draw `count` problems, divided among the benchmarks by weight, and render their prompts.
 
     A problem of a level that is hardly ever solved may be asked with a hint (see `tasks/rollouts/guidance.py`).
 
-    `owner`: the owner's prompts; they are `owner_share` of the count, or as many as are new to the round.
-    `solve_rates`: the previous score stage; a kind never tried counts like the others of its benchmark's level.
-    `excluded`: ids and questions of the exam's problems; neither they nor problems that ask nearly the same are drawn.
-    `drawn`: the prompts that the round has already; none of their problems is drawn again, and the groups are numbered
-    on. `seed`: of night, round and refill. Problems whose prompt leaves no room for a completion are skipped; raises
-    InputError where none is left. `excluded.json` names the problems that the benchmarks themselves leave out;
-    `selection.json` has the number `drawn` and, where there are solve rates, the `expected_signal_share` of groups.
+    `owner`: the owner's prompts. They make up `owner_share` of the count, or less if too few are new to the round.
+    `solve_rates`: the previous score stage. A kind that was never tried gets the rate of its benchmark's level.
+    `excluded`: ids and questions of the exam's problems. These, and problems that ask nearly the same, are not drawn.
+    `drawn`: the prompts that the round already has. Their problems are not drawn again, and group numbers continue.
+    `seed`: identifies night, round and refill. Problems whose prompts leave no room for a completion are skipped.
+    Raises InputError if none is left. `excluded.json` names the problems that the benchmarks themselves leave out.
+    `selection.json` has the number `drawn` and, if there are solve rates, the `expected_signal_share` of groups.
     """
     chance = random.Random(seed)
     rates, by_level = read_rates(solve_rates)
@@ -95,7 +95,7 @@ def select_prompts(
 
 
 def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
-    """Return what gives hints; it needs the solutions only where a level is known to be hard."""
+    """Return the guide that gives hints. Solutions are loaded only if a level of the benchmark is known to be hard."""
     if benchmark.environment or not any(rate < HARD for (name, *_), rate in levels.items() if name == benchmark.name):
         return Guide(levels)
     solutions = dict(benchmark.solutions()) if grpo.hints else {}
@@ -103,7 +103,7 @@ def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
 
 
 def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[Row]:
-    """Return rows of at most `count` of the owner's prompts, without the group's number. They have no truth."""
+    """Return prompt rows for at most `count` of the owner's prompts, without group numbers. They have no truth."""
     if owner is None:
         return []
     table = table_rows(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
@@ -128,7 +128,7 @@ def _row(
     student: StudentConfig,
     grpo: GrpoConfig,
 ) -> Row:
-    """Return a problem as a row of the prompts table, with what the guide shows of its solution."""
+    """Return a problem as a row of the prompts table, with the part of its solution that the guide shows."""
     part, text = guide.shown(problem, chance)
     begun, solution = ("", text) if part == 1 else (text, None)
     if solution and len(answer_tokens(tokenizer, solution)) > grpo.max_completion_tokens:

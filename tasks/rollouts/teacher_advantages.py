@@ -1,4 +1,4 @@
-"""Advantages of on-policy distillation: a teacher scores each token of a completion."""
+"""Advantages for on-policy distillation: a teacher scores each token of a completion."""
 
 import json
 from pathlib import Path
@@ -29,10 +29,10 @@ def credit_by_teacher(
 ) -> None:
     """Write every token's advantage: the teacher's log-probability minus the student's.
 
-    The student's are the sampler's. They differ from the trainer's by hundredths of a nat, which the loss corrects.
-    `advantage` is the mean over a completion's tokens. `signal.json` counts the groups; all with a token have signal.
-    `teacher.json` has the mean of log π − log p in nats a token, an estimate of KL(student‖teacher), and the number of
-    tokens. `teacher`: the folder of the model that `config` names.
+    The student's log-probabilities are the sampler's. They differ from the trainer's by hundredths of a nat, which the
+    loss corrects. `advantage` is the mean over a completion's tokens. `signal.json` counts the groups; any with a token
+    to train on has signal. `teacher.json` has the mean of log π − log p in nats per token, an estimate of
+    KL(student‖teacher), and the number of tokens. `teacher`: the folder of the model that `config` names.
     """
     from models.lessons.on_policy_distillation import token_advantages  # loads models
 
@@ -57,7 +57,7 @@ def credit_by_teacher(
 
 
 def find_teacher(config: OnPolicyConfig, student: Path, trust_remote_code: bool) -> Path:
-    """Return the teacher's folder. Raises InputError where it is missing or its tokenizer is not the student's."""
+    """Return the teacher's folder. Raises InputError if it is missing or its tokenizer is not the student's."""
     teacher = find_model(config.teacher, None, "on_policy.teacher")
     check_tokenizers(student, teacher, "on_policy.teacher", trust_remote_code)
     return teacher

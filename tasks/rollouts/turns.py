@@ -1,4 +1,4 @@
-"""The turns of episodes as rows of a table, and each turn's share of the credit on the tokens that it wrote."""
+"""Convert the turns of episodes to table rows, and turn advantages to token advantages."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from tasks.tables import Row, numbering
 
 
 def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
-    """Yield a row of the turns table for each turn of an episode; none for a single answer."""
+    """Yield a row of the turns table for each turn of an episode, or nothing for a single answer."""
     for number, (turn, (first, length)) in enumerate(zip(score.turns, spans(rollout), strict=False)):
         yield numbering(rollout) | {
             "turn": number,
@@ -29,7 +29,7 @@ def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
 
 
 def spans(rollout: Rollout) -> list[tuple[int, int]]:
-    """Return where each answer of an episode begins among its tokens, and how many it has."""
+    """Return the token span (start, length) of each of the policy's answers in an episode."""
     runs = [
         [index for index, _ in run] for written, run in groupby(enumerate(rollout.loss_mask), lambda x: x[1]) if written
     ]
@@ -37,7 +37,7 @@ def spans(rollout: Rollout) -> list[tuple[int, int]]:
 
 
 def on_tokens(rollout: Rollout, turns: Sequence[Row], advantages: Sequence[float]) -> list[float]:
-    """Return each turn's advantage on its tokens, and 0 on those that the policy did not write."""
+    """Return an advantage per token: its turn's advantage, or 0 for tokens that the policy did not write."""
     values = [0.0] * len(rollout.token_ids)
     for turn, advantage in zip(turns, advantages, strict=True):
         values[turn["first"] : turn["first"] + turn["tokens"]] = [advantage] * turn["tokens"]

@@ -7,8 +7,8 @@ from typing import get_args
 from rewards.verifier import Verdict
 
 FAILED: Verdict = "grader_failed"
-JUDGED: Verdict = "judged"  # by the learned reward: no verifier's verdict
-GIVEN: Verdict = "given"  # right, but not the student's
+JUDGED: Verdict = "judged"  # scored by the learned reward, not by a verifier
+GIVEN: Verdict = "given"  # correct, but not written by the student
 OTHERS = (JUDGED, GIVEN)
 VERDICTS: tuple[Verdict, ...] = tuple(verdict for verdict in get_args(Verdict) if verdict not in OTHERS)
 
@@ -16,9 +16,9 @@ Counts = Mapping[str, Mapping[str, int]]  # by benchmark, then by verdict
 
 
 def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Count pairs of benchmark and verdict.
+    """Count (benchmark, verdict) pairs, by benchmark and then by verdict.
 
-    Every verdict on a student's answer has a number, possibly 0; `judged` and `given` only where they occur.
+    Every verdict of a verifier has a count, possibly 0; `judged` and `given` have one only if they occur.
     """
     numbers = Counter(judged)
     return {
@@ -32,7 +32,7 @@ def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
 
 def describe(counts: Counts) -> str:
-    """Return the counts in one line: `gsm8k: 12 correct, 20 wrong; mbpp: 3 correct, 5 crashed`."""
+    """Format the counts as one line: `gsm8k: 12 correct, 20 wrong; mbpp: 3 correct, 5 crashed`."""
     return "; ".join(
         f"{name}: "
         + ", ".join(f"{number} {verdict.replace('_', ' ')}" for verdict, number in verdicts.items() if number)
@@ -41,7 +41,7 @@ def describe(counts: Counts) -> str:
 
 
 def as_metrics(counts: Counts) -> dict[str, int]:
-    """Return the counts by flat names: `verdicts/gsm8k/correct`."""
+    """Return the counts as flat metrics, named like `verdicts/gsm8k/correct`."""
     return {
         f"verdicts/{name}/{verdict}": number
         for name, verdicts in counts.items()

@@ -1,1 +1,1 @@
-"""The day: lines of the journal as lessons that are learned at once."""
+"""Teaching by day: journal entries as lessons that are learned at once."""

@@ -1,4 +1,4 @@
-"""The day copy with its lessons in order: each can be undone, and the copy is then what it would be without it."""
+"""The day copy with its lessons in order. Any lesson can be undone, as if it had never been taught."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -31,8 +31,8 @@ from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
 from models.rollout import Rollout
 
-OPENING = 16  # tokens with which a template opens an answer, at most
-SNAPSHOTS = 20  # kept; a rank of 16 takes 20 MB each for 135M parameters
+OPENING = 16  # the most tokens that a template puts before an answer
+SNAPSHOTS = 20  # the most that are kept, about 20 MB each at rank 16 for 135M parameters
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class _Lesson:
 
 
 class DayLearner:
-    """A pure function of champion, configuration and the lessons in their order, held as its latest value.
+    """Holds the day copy, which is a pure function of the champion, the configuration and the lessons in order.
 
-    Undoing a lesson goes back to the nearest snapshot before it and learns the later ones again: on a CPU, the same
-    bits as if it had never been taught.
+    Undoing a lesson restores the nearest snapshot before it and learns the later lessons again. On a CPU, the result
+    is the same, bit for bit, as if the lesson had never been taught.
     """
 
     def __init__(
@@ -56,39 +56,39 @@ class DayLearner:
         max_tokens: int,
         anchors: tuple[Example, ...] = (),
     ) -> None:
-        """`max_tokens`: of a prompt and an answer together."""
+        """`max_tokens`: the most tokens in a prompt and its answer together."""
         self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
         self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
         self.lessons: list[_Lesson] = []
-        self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before
+        self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before it
 
     @property
     def digest(self) -> str:
-        """A digest of the adapter, 20 hex digits."""
+        """The digest of the adapter, 20 hex digits."""
         digest = hashlib.sha256()
         for name, parameter in sorted(self.day.adapter.items()):
             digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
         return digest.hexdigest()[:20]
 
     def learn(self, name: str, entries: Sequence[Entry]) -> LessonOutcome:
-        """Learn a line of the journal, or several that say one thing, as the next lesson.
+        """Learn the next lesson: one journal entry, or several that make up one lesson.
 
-        Raises ValueError, with a sentence, for what cannot be learned by day.
+        Raises ValueError, with a reason for the owner, if the lesson cannot be learned by day.
         """
         try:
             outcome = self._teach(entries)
-        except RuntimeError as error:  # memory is short, perhaps: the adapter may have moved
+        except RuntimeError as error:  # out of memory, perhaps: the adapter may have changed
             self.day.restore(self._snapshots[len(self.lessons)])
             raise ValueError(f"it failed: {str(error).splitlines()[0][:200]}") from error
         self.lessons.append(_Lesson(name, entries))
         self._snapshots[len(self.lessons)] = self.day.snapshot()
-        for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first is for lessons older than all others
+        for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first stays, for undoing older lessons
             del self._snapshots[number]
         return outcome
 
     def write(self, folder: Path) -> None:
-        """Write the adapter as peft does, with the probe that proves its merge."""
+        """Write the adapter in peft's format, with the probe that verifies its merge."""
 
         def logprobs(rollouts: Sequence[Rollout]) -> list[list[float]]:
             return [self.day.logprobs(each.prompt_token_ids, [each.token_ids])[0].tolist() for each in rollouts]
@@ -97,12 +97,12 @@ class DayLearner:
         write_probe(folder, take_probe(self.tokenizer, logprobs))
 
     def prepare(self, pick: Preference) -> bool:
-        """Compute a part of what a pick among these answers needs; return whether more is left."""
+        """Precompute part of what learning a pick among these answers needs. Return whether more is left."""
         prompt, tokens = self._rendering(pick)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
-        """Undo a lesson, if it was learned. Return what the later ones did, which were learned again."""
+        """Undo a lesson, if it was learned. Return the outcomes of the later lessons, which are learned again."""
         names = [lesson.name for lesson in self.lessons]
         if name not in names:
             return {}
@@ -116,9 +116,9 @@ class DayLearner:
         return {name: outcome for name, outcome in later.items() if name in names[number:]}
 
     def _teach(self, entries: Sequence[Entry]) -> LessonOutcome:
-        """Teach a line of the journal, or several answers to one prompt that are all bad.
+        """Teach one journal entry, or several bad answers to the same prompt.
 
-        Raises ValueError, with a sentence, for what cannot be learned by day.
+        Raises ValueError, with a reason for the owner, if the lesson cannot be learned by day.
         """
         day, entry = self.day, entries[0]
         if isinstance(entry, Words):
@@ -152,7 +152,7 @@ class DayLearner:
                 raise ValueError(f"a line of kind {entry.kind} is learned by night")
 
     def _rendering(self, entry: Answer) -> tuple[list[int], Callable[[str], list[int]]]:
-        """Return the tokens of an entry's conversation, and a function that returns those of an answer to it."""
+        """Return the tokens of an entry's conversation, and a function that tokenizes an answer to it."""
         prompt = prompt_tokens(self.tokenizer, [message.model_dump() for message in entry.messages], self.student)
         unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
 
@@ -169,9 +169,9 @@ class DayLearner:
 def turns_of(
     entry: Conversation, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
 ) -> tuple[list[int], list[tuple[int, int]], list[float]]:
-    """Return a conversation's tokens, and from where to where the assistant's turns go, with their values.
+    """Return a conversation's tokens, and the span and value of each assistant turn.
 
-    Raises ValueError for one that is too long, or whose template renders a turn otherwise once others follow.
+    Raises ValueError if the conversation is too long, or if the template renders a turn differently once others follow.
     """
     messages = [message.model_dump() for message in entry.messages]
     unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
@@ -181,7 +181,7 @@ def turns_of(
         raise ValueError(f"the conversation has more than {max_tokens} tokens: the night may take its turns")
     for turn in (number for number, message in enumerate(messages) if message["role"] == "assistant"):
         *said, end_token = answer_tokens(tokenizer, messages[turn]["content"])
-        # a template may open an answer otherwise when it asks for it than afterwards
+        # a template may open an answer differently in a generation prompt than in an earlier turn
         begun = len(prompt_tokens(tokenizer, messages[:turn], student, answering=False))
         start = next((at for at in range(begun, begun + OPENING) if tokens[at : at + len(said)] == said), None)
         if start is None:
@@ -193,7 +193,7 @@ def turns_of(
 
 
 def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:
-    """Return the number of the token that holds a character of an answer; after the last one, the end token's."""
+    """Return the index of the answer's token that contains a character, or of the end token for a later character."""
     encoded: Any = tokenizer(answer, add_special_tokens=False, return_offsets_mapping=True)
     ends = [end for _, end in encoded["offset_mapping"]]
     return next((number for number, end in enumerate(ends) if end > character), len(ends))

@@ -1,4 +1,4 @@
-"""The learner's process: it holds the day copy while the classroom is open."""
+"""What runs in the learner's process, which holds the day copy while the classroom is open."""
 
 import gc
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ _questions: tuple[str, ...] = ()
 
 
 def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]]) -> str:
-    """Load the champion, and return the digest of its day copy.
+    """Load the champion, and return the digest of its new day copy.
 
-    `anchors`: everyday questions with the champion's answers, on which the distance from it is measured.
+    `anchors`: everyday questions with the champion's answers, on which the day copy's drift from it is measured.
     """
     global _learner, _questions
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
@@ -44,15 +44,15 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
 
 
 def prepare(pick: Preference) -> bool:
-    """Compute a part of what a pick among these answers needs, before it is made; return whether more is left."""
+    """Precompute part of what learning a pick among these answers needs. Return whether more is left."""
     try:
         return _started().prepare(pick)
-    except ValueError:  # too long; the lesson says so
+    except ValueError:  # too long; learning the pick reports it
         return False
 
 
 def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
-    """Learn a lesson, unless it asks an exam question or cannot be learned by day. Return the day copy's digest too."""
+    """Learn a lesson, unless it asks an exam question or is not for the day. Return its outcome and the new digest."""
     learner = _started()
     try:
         if exam_index(_questions).match_any(_texts(entries[0])):
@@ -64,12 +64,12 @@ def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
 
 
 def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
-    """Undo a lesson, if it was learned. Return the outcomes of those learned again, and the day copy's digest."""
+    """Undo a lesson, if it was learned. Return the outcomes of the lessons learned again, and the day copy's digest."""
     return _started().forget(name), _started().digest
 
 
 def save(folder: Path) -> None:
-    """Write the day copy's adapter as peft does."""
+    """Write the day copy's adapter in peft's format."""
     from models.hf.lora import save_adapter
 
     save_adapter(_started().day.model, folder)
@@ -82,9 +82,9 @@ def keep_day_copy(
     lessons: Sequence[Lesson],
     checkpoints: Path,
 ) -> tuple[Path | None, int]:
-    """Make the day copy of these lessons. Return its adapter as a checkpoint, and how many it learned.
+    """Build the day copy from these lessons. Return its adapter as a checkpoint, and the number of lessons learned.
 
-    None if it learned none. The process holds no day copy afterwards.
+    The adapter is None if no lesson was learned. Afterwards, the process holds no day copy.
     """
     global _learner
     try:
@@ -104,7 +104,7 @@ def keep_day_copy(
 
 
 def _texts(entry: Entry) -> list[str]:
-    """Return what an entry asks, or has to read."""
+    """Return the texts of an entry: the words to read, or the messages of its conversation."""
     return [entry.text] if isinstance(entry, Words) else [message.content for message in entry.messages]
 
 

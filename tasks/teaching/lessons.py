@@ -1,4 +1,4 @@
-"""The classroom's lessons as lines of the journal."""
+"""The classroom's lessons, as the journal records them."""
 
 import datetime
 from dataclasses import dataclass, replace
@@ -11,15 +11,15 @@ from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.read import Line, read_lines
 
-MOST = 200  # lessons that a day copy is made of, the latest ones
+MOST = 200  # the most lessons that a day copy is built from: the latest ones
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What an owner taught with one click.
+    """What the owner taught with one click.
 
-    `written`: its lines in the journal. `live`: whether the day copy learns it. `names`: of all that it teaches, as
-    checkpoints note it.
+    `written`: where its entries are in the journal. `live`: whether the day copy learns it. `names`: the names under
+    which checkpoints record what it teaches.
     """
 
     name: str
@@ -29,14 +29,14 @@ class Lesson:
     names: frozenset[str] = frozenset()
 
     def key(self, name: str) -> Any:
-        """Return what the lesson's first line says under a key beside those of the format; None if it does not."""
+        """Return the first entry's value for an extra key, one the format does not define, or None if it is absent."""
         return (self.entries[0].model_extra or {}).get(name)
 
 
 def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
-    """Return why a lesson is not learned by day, a sentence; empty if it is.
+    """Return a sentence that says why a lesson is not learned by day, or an empty string if it is.
 
-    `unseen_share`: the share of conversations that judge, and are never learned.
+    `unseen_share`: the share of conversations that are held out for evaluation, and never learned.
     """
     if not lesson.live:
         return "only tonight"
@@ -48,7 +48,7 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
 
 
 def lessons_without(champion: Path, journal: Path) -> list[Lesson]:
-    """Return the classroom's lessons that a champion has not learned, in the order in which they were given."""
+    """Return the latest classroom lessons that a champion has not learned, in the order they were taught."""
     found: dict[str, Lesson] = {}
     known, today = learned(champion), datetime.date.today()
     for line in read_lines(journal, str(today)):

@@ -1,4 +1,4 @@
-"""The day copy at night: made anew from the journal, so that it can sit the exam beside the night's models."""
+"""The day copy at night: rebuilt from the journal, so that it can take the exam alongside the night's models."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ DAY = "day.json"
 
 
 def lessons_of_day(champion: Path, day: Artifact, config: NightConfig, journal: Path) -> list[Lesson]:
-    """Return the lessons of a frozen `day` that tonight's champion has not learned and the day copy has."""
+    """Return the lessons of a frozen `day` that the day copy learns and tonight's champion has not learned."""
     frozen, lessons = frozen_lessons(day), lessons_without(champion, journal)
     tonights = (lesson for lesson in lessons if frozen.issuperset(lesson.names))
     return [lesson for lesson in tonights if not why_only_tonight(lesson, config.unseen_share)]
@@ -35,11 +35,11 @@ def replay_day(
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Make the day copy anew, in the order of the lessons; keep its adapter as a checkpoint.
+    """Rebuild the day copy from its lessons, in order, and keep its adapter as a checkpoint.
 
-    `day`: the frozen journal, after which nothing is added. `teach`: the night's settings, which are the classroom's
-    unless that had others on its command line. `anchors`: none if nobody taught this champion by day. `day.json` has
-    the number of `lessons` and of those `learned`. checkpoint.txt names the champion where none was learned.
+    `day`: the frozen journal; later lessons are left out. `teach`: the night's settings, which are the classroom's
+    unless its command line set others. `anchors`: empty if nobody taught this champion by day. `day.json` has the
+    number of `lessons` and the number `learned`. checkpoint.txt names the adapter, or the champion if none was learned.
     """
     lessons = lessons_of_day(champion, day, config, journal)
     config = config.model_copy(update={"teach": teach})

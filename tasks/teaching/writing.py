@@ -1,4 +1,4 @@
-"""What the classroom asks of the engine's process: answers by the champion, and by the day copy, its adapter."""
+"""What runs in the engine's process for the classroom: answers by the champion or, with an adapter, the day copy."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ Messages = Sequence[dict[str, str]]
 
 @dataclass(frozen=True)
 class Champion:
-    """The model that the engine holds by day, and how it is loaded and asked."""
+    """The model that the engine holds by day, and the settings to load and prompt it."""
 
     checkpoint: Path
     engine: EngineConfig
@@ -29,24 +29,24 @@ class Champion:
 
 @dataclass(frozen=True)
 class Written:
-    """An answer as far as it was written. One that is not `finished` was stopped, or cut off by its limit."""
+    """An answer, as far as it was written. If it is not `finished`, it was stopped or cut off by the token limit."""
 
     text: str
     finished: bool
 
 
 def load(champion: Champion) -> None:
-    """Load the champion, unless the engine holds it."""
+    """Load the champion, unless the engine already holds it."""
     _sampler(champion)
 
 
 def use_adapter(champion: Champion, adapter: Path | None) -> None:
-    """Answer for the day copy with this adapter; None: with the champion."""
+    """Set the adapter with which the day copy answers. With None, it answers as the champion does."""
     _sampler(champion).use_adapter(adapter)
 
 
 def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int) -> list[str]:
-    """Return the champion's likeliest answers."""
+    """Return the champion's greedy answer to each question."""
     prompts = [_prompt(champion, [{"role": "user", "content": question}]) for question in questions]
     groups = _sampler(champion).sample(prompts, 1, seed=0, temperature=0.0, max_tokens=max_tokens)
     return [group[0].text for group in groups]
@@ -55,10 +55,10 @@ def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int
 def write(
     champion: Champion, address: Path, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int
 ) -> list[Written]:
-    """Write an answer for each of `by_day_copy`, by the day copy or by the champion, and return them.
+    """Write one answer per item of `by_day_copy`: by the day copy if it is true, or else by the champion.
 
-    Their pieces are sent to the Unix socket at `address` as lines of JSON, [answer, text] each; when its reader closes
-    it, the answers end there. Raises ValueError, with a sentence, for a conversation without room for an answer.
+    Sends pieces to the Unix socket at `address` as JSON lines, [answer number, text] each. If the reader closes the
+    socket, the answers end there. Raises ValueError, with a reason, if the conversation leaves no room for an answer.
     """
     sampler, prompt = _sampler(champion), _prompt(champion, messages)
     length = champion.engine.max_model_len

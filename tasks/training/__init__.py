@@ -1,1 +1,1 @@
-"""The update of a round, and the trainer's process."""
+"""Tasks for lessons and for the update of each round, and the functions of the trainer's process."""

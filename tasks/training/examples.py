@@ -1,4 +1,4 @@
-"""Reads the owner's lines of the day as examples: token ids of those worth learning, and counts of the others."""
+"""Reads the day's feedback from the owner as training examples (token ids), and counts the lines left out."""
 
 import json
 from collections import Counter
@@ -18,17 +18,17 @@ from rewards.data.contamination import exam_index
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-WEAK = 0.25  # feedback below it says too little for a method that knows only good and bad
+WEAK = 0.25  # a smaller rating says too little for a method that knows only good and bad
 
 
 class ExampleReader:
-    """Reads the tables of a frozen day, one kind a method.
+    """Reads the tables of a frozen day, with one method per kind of table.
 
-    `counts`: the number of `lines`, and of those `used`. The others match an exam question (`exam`), exceed
-    `max_tokens` (`too_long`), are refused by the student's template (`refused`: two turns of the same speaker, say),
-    are held out to judge (`held_out`), or have nothing to learn: feedback near 0 (`neutral`), text of a single token
-    (`too_short`), a pick without another answer (`no_choice`).
-    `lessons`: the name of the lesson that each example returned so far belongs to.
+    `counts`: the number of `lines` read, and of lines `used`. The others match an exam question (`exam`), exceed
+    `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns in a row by one
+    speaker), are held out for evaluation (`held_out`), or have nothing to learn: a rating near 0 (`neutral`), a text of
+    fewer than two tokens (`too_short`), or a pick with no other answer to compare (`no_choice`).
+    `lessons`: the lesson that each example returned so far belongs to.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ExampleReader:
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Example]:
-        """Return the prompts with the answers that the owner wrote."""
+        """Return each prompt with the answer that the owner wrote."""
         examples: list[Example] = []
         for row, prompt in self.prompts(table):
             answer = self._answer(row.correction)
@@ -50,9 +50,9 @@ class ExampleReader:
         return examples
 
     def words(self, table: pd.DataFrame, piece: int) -> list[Example]:
-        """Return the texts in pieces of at most `piece` tokens; each token but a text's first is predicted once.
+        """Return the texts in pieces of at most `piece` tokens. Every token except a text's first is predicted once.
 
-        A piece begins with the last token of the one before. There is no end token: a text may be an extract.
+        Each piece begins with the last token of the previous piece. There is no end token: a text may be an extract.
         """
         examples: list[Example] = []
         for row in table.itertuples():
@@ -69,9 +69,9 @@ class ExampleReader:
         return examples
 
     def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
-        """Return the prompts with rated answers, desirable if the value is above 0.
+        """Return rated answers with their prompts. An answer is desirable if its value is above 0.
 
-        KTO ignores its size, so that values within ±0.25 count as neutral.
+        KTO ignores the size of a value, so values within ±0.25 are left out as neutral.
         """
         examples: list[RatedAnswer] = []
         for row, prompt in self.prompts(table):
@@ -84,7 +84,7 @@ class ExampleReader:
         return examples
 
     def picks(self, table: pd.DataFrame) -> list[Pick]:
-        """Return the picks, the picked answer first, each different answer once, without those that are too long."""
+        """Return the picks: the picked answer first, then each distinct other answer that is not too long."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
             answers = [self._answer(text) for text in json.loads(row.responses)]
@@ -99,7 +99,7 @@ class ExampleReader:
         return examples
 
     def prompts(self, table: pd.DataFrame) -> Any:
-        """Yield the rows that may be learned, each with its prompt's tokens."""
+        """Yield each row that may be learned, with the token ids of its prompt."""
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
@@ -120,7 +120,7 @@ class ExampleReader:
         return answer_tokens(self._tokenizer, text)
 
     def fits(self, prompt: Sequence[int], answer: Sequence[int] = ()) -> bool:
-        """Return whether an example has room; if not, count it."""
+        """Return whether an example fits into `max_tokens`. If not, count it as too long."""
         fits = len(prompt) + len(answer) <= self.max_tokens
         self.counts["too_long"] += not fits
         return fits
@@ -136,6 +136,6 @@ class ExampleReader:
 
 
 def _answers(row: Any) -> list[str]:
-    """Return all answers in a row, learned or not: any of them may contain an exam question."""
+    """Return all answers in a row, learned or not, because any of them may contain an exam question."""
     shown = json.loads(row.responses) if hasattr(row, "responses") else [row.response]
     return [*shown, *([row.correction] if hasattr(row, "correction") else [])]

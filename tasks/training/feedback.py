@@ -1,6 +1,6 @@
-"""Lessons from the owner's feedback, a stage each: corrections, texts, ratings and picks.
+"""Lessons from the owner's feedback, with one stage per kind: corrections, texts, ratings and picks.
 
-Without a line to learn, a stage leaves the checkpoint as it is.
+A stage with nothing to learn leaves the checkpoint as it is.
 """
 
 import json
@@ -23,15 +23,15 @@ from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
 from tasks.workers.worker import Worker
 
-WORDS_TOKENS = 256  # of a piece of text; longer ones are split
+WORDS_TOKENS = 256  # per piece of text; longer texts are split
 log = logging.getLogger("nightschool")
 
 
 class LessonInputs(TypedDict):
-    """The inputs of all feedback lessons.
+    """The inputs that all feedback lessons share.
 
-    `max_tokens`: of prompt and answer together; longer examples are left out. `pace`: the channel's share of the
-    night's hours; None: it takes all steps.
+    `max_tokens`: the limit for prompt and answer together; longer examples are left out. `pace`: the lesson's share of
+    the night's hours; None means that it takes all its steps.
     """
 
     day: Artifact
@@ -47,7 +47,7 @@ class LessonInputs(TypedDict):
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def corrections(folder: Path, *, config: CorrectionsConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Fine-tune on the answers that the owner corrected."""
+    """Fine-tune on the answers that the owner wrote as corrections."""
     _learn(folder, config, inputs, "corrections", CORRECTIONS, ExampleReader.corrections)
 
 
@@ -59,13 +59,13 @@ def words(folder: Path, *, config: WordsConfig, **inputs: Unpack[LessonInputs]) 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def feedback(folder: Path, *, config: FeedbackConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Learn from rated answers by KTO, with the checkpoint before as the reference."""
+    """Learn from rated answers with KTO, with the incoming checkpoint as the reference model."""
     _learn(folder, config, inputs, "feedback", FEEDBACK, ExampleReader.feedback)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Learn from picks without a reward model: by DPO against the other answers, or supervised on the picked one."""
+    """Learn from picks without a reward model: DPO against the other answers, or supervised on the picked answer."""
 
     def read(reader: ExampleReader, table: pd.DataFrame) -> Sequence[Any]:
         found = reader.picks(table)
@@ -84,11 +84,11 @@ def _learn(
     schema: pa.Schema,
     read: Callable[[ExampleReader, pd.DataFrame], Sequence[Any]],
 ) -> None:
-    """Learn the oldest examples in the trainer's process; write the checkpoint, each step's metrics, and the counts.
+    """Train on the oldest examples in the trainer's process; write the checkpoint's name, step metrics and counts.
 
-    `read` makes them of one of the day's tables, without the lessons that the student has learned already. A night
-    takes at most `MOST_STEPS` of a channel, and no more than its `pace` allows. What is left is not learned, so a later
-    night teaches it.
+    `read` turns one of the day's tables, minus the lessons that the student has already learned, into examples. A night
+    takes at most `MOST_STEPS` steps of each kind of feedback, and no more than `pace` allows. Examples left over are
+    learned on a later night.
     """
     checkpoint, curve = inputs["checkpoint"], list[dict[str, float]]()
     reader = ExampleReader(checkpoint, inputs["student"], inputs["exam_questions"], inputs["max_tokens"])

@@ -1,4 +1,4 @@
-"""A round's figures over all that it sampled: the expected and the observed signal, the trainer's figures, seconds."""
+"""A round's metrics over everything it sampled: expected and observed signal, trainer metrics, and seconds."""
 
 import json
 import math
@@ -16,14 +16,14 @@ from tasks.rollouts.verdicts import JUDGED
 from tasks.stage import Artifact
 from tasks.tables import PROPOSALS, SCORES, read_table, table_rows
 
-REWARD_PARTS = ("correct", "format", "length")  # of every score: see tasks/rollouts/grade.py
+REWARD_PARTS = ("correct", "format", "length")  # in every score: see tasks/rollouts/grade.py
 OUTLOOK = "expected_signal_share"
 
 
 class Pass(NamedTuple):
-    """What a round's stages made of its first prompts, of those of one of its refills, or of its requests for problems.
+    """The stages' artifacts for one batch of a round: its first prompts, a refill, or its requests for new problems.
 
-    `scores`: None of requests, whose completions are problems and no answers.
+    `scores`: None for requests, whose completions are problems rather than answers.
     """
 
     prompts: Artifact
@@ -35,10 +35,10 @@ class Pass(NamedTuple):
 def round_metrics(
     passes: Sequence[Pass], trained: Mapping[str, float], proposals: Artifact | None = None
 ) -> dict[str, float]:
-    """Return the figures of `metrics.json` by name; what is not a finite number is left out.
+    """Return the metrics for `metrics.json` by name, leaving out any that are not finite.
 
-    `trained`: what the trainer reports; its `groups` and `useful_groups` are all that were sampled, and those with
-    signal. `proposals`: of a round of self-play, the stage that judged what the student wrote.
+    `trained`: the trainer's metrics. Its `groups` counts all sampled groups, and `useful_groups` those with signal.
+    `proposals`: in a self-play round, the artifact of the stage that judged the problems that the student wrote.
     """
     answered = [one for one in passes if one.scores is not None]
     prompts, rollouts, advantages = zip(*((one.prompts, one.rollouts, one.advantages) for one in answered), strict=True)
@@ -65,7 +65,7 @@ def round_metrics(
 
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
-    """Return the refills, and the share of groups with signal that the solve rates predict, if there are any."""
+    """Return the refill counts and, if known, the share of groups with signal that the solve rates predict."""
     drawn: list[dict[str, Any]] = [artifact.read_json("selection.json") for artifact in prompts]
     figures: dict[str, float] = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if all(OUTLOOK in one for one in drawn):
@@ -74,15 +74,15 @@ def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
 
 
 def _proposals(judged: Artifact) -> dict[str, float]:
-    """Return what became of the problems that the student wrote, as shares."""
+    """Return the share of each verdict on the problems that the student wrote."""
     rows = table_rows(judged.folder / "proposals.parquet", PROPOSALS)
     counts = Counter(row["verdict"] for row in rows)
     return {f"self_play/{verdict}": number / len(rows) for verdict, number in counts.items()}
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
-    """Return the figures of completions and scores. `reward`: of problems with a verifier, as a learned reward is
-    standardised within its group.
+    """Return the metrics of completions and scores. `reward` covers only problems with a verifier, because a learned
+    reward is standardised within its group.
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
@@ -107,7 +107,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
 
 
 def _reward_parts(parts: pd.DataFrame) -> list[str]:
-    """Return the parts of every score; of episodes also those of their environment, 0 where an episode has none."""
+    """Return the names of the reward parts to report: for episodes all parts, with missing values filled with 0."""
     if "turns" in parts:
         parts.fillna(0.0, inplace=True)
         return list(parts.columns)
@@ -115,14 +115,14 @@ def _reward_parts(parts: pd.DataFrame) -> list[str]:
 
 
 def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
-    """Return the mean reverse KL to the teacher in nats a token, in a round of on-policy distillation."""
+    """Return the mean reverse KL to the teacher, in nats per token, for a round of on-policy distillation."""
     scored = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
     tokens = sum(one["tokens"] for one in scored)
     return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in scored) / tokens} if tokens else {}
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:
-    """Return how long stages took; of episodes, which are played in parts, all parts together."""
+    """Return the total seconds of some stages, with all the parts in which episodes are played."""
     return sum(artifact.figure("seconds") or artifact.seconds for artifact in artifacts)
 
 
@@ -131,13 +131,13 @@ PARTS = ("learned_z", "tie_breaker")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
-    """Return the figures of the reward model, or of the judge, by name; NaN where there is nothing to compute one from.
+    """Return the metrics of the reward model or the judge by name; NaN if there is nothing to compute a metric from.
 
-    `graded`: a row for each graded answer with group, verdict, tokens and `ended` (not cut off). `parts`: the parts of
-    the same answers' scores. The figures are of ended answers only, as the model has learned from no others: the mean
-    reward, also of the owner's prompts alone (`learned_owner`); its standard deviation within groups, of the owner's
-    prompts where there are any (`learned_spread`); its correlation with length within groups (`learned_length`); and of
-    the pairs of a right and a wrong answer to one problem the share in which the right one has more (`learned_pairs`).
+    `graded`: a row per graded answer, with group, verdict, tokens and `ended` (not cut off). `parts`: the same answers'
+    score parts. The metrics cover only ended answers, as the model has learned from no others: the mean reward overall
+    and on the owner's prompts (`learned_owner`); its standard deviation within groups, on the owner's prompts if there
+    are any (`learned_spread`); its correlation with length within groups (`learned_length`); and the share of pairs of
+    a right and a wrong answer to one problem in which the right answer has the higher reward (`learned_pairs`).
     """
     answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]
@@ -157,7 +157,7 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
 
 
 def _pairs_in_order(verified: pd.DataFrame) -> float:
-    """Return the share of pairs of a right and a wrong answer in order of the learned reward, equals counted half."""
+    """Return the share of right-wrong answer pairs where the right one has the higher learned reward; ties count ½."""
     right = verified["verdict"] == "correct"
     pairs = verified[right].merge(verified[~right], on="group", suffixes=("_right", "_wrong"))
     gaps = pairs["learned_right"].astype(float) - pairs["learned_wrong"].astype(float)

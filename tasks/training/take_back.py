@@ -1,4 +1,4 @@
-"""Whether a lesson or a block of rounds stays: by the same quiz before and after it."""
+"""Decides whether to keep a lesson or a block of rounds, by comparing the same quiz before and after it."""
 
 import json
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from tasks.evaluation.statistics import outcomes, sign_flip
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
-LEVEL = 0.025  # what has a p-value for "worse" below this is taken back: one harmless lesson in forty
+LEVEL = 0.025  # a lesson with a p-value for "worse" below this is taken back: one in forty harmless lessons
 OUTCOME = "outcome.json"
 
 
 @stage()
 def judge_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
-    """Write which checkpoint the night goes on with: the lesson's (`after`), or the one `before`."""
+    """Write the outcome, and the checkpoint that the night continues with: `after` the lesson, or `before` it."""
     p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL
     outcome = {
@@ -31,18 +31,18 @@ def judge_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
 
 
 def p_worse(before: Artifact, after: Artifact) -> float:
-    """Return the one-sided p-value of the exact test that the second quiz went worse than the first."""
+    """Return the one-sided p-value of an exact test for whether the second quiz went worse than the first."""
     return sign_flip((_outcomes(before) - _outcomes(after)).to_numpy(dtype=float))
 
 
 def _outcomes(quiz: Artifact) -> pd.Series:
-    """Return a quiz's outcomes by problem; what could not be graded counts as wrong."""
+    """Return a quiz's outcomes by problem. An answer that could not be graded counts as wrong."""
     table = read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)
     return table.assign(outcome=outcomes(table).fillna(0.0)).set_index("problem_id")["outcome"]
 
 
 def sentence(what: str, outcome: Mapping[str, Any]) -> str | None:
-    """Return what became of a lesson or block that made the student worse, for the report; None for one that stayed."""
+    """Return the report's sentence about a lesson or block that was taken back, or None if it was kept."""
     if outcome["outcome"] == "kept":
         return None
     share = outcome["accuracy"]

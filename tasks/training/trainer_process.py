@@ -1,4 +1,4 @@
-"""What runs in the trainer's process: the trainer is held here from call to call."""
+"""The functions that run in the trainer's process, which keeps the trainer in memory between calls."""
 
 import gc
 import shutil
@@ -24,15 +24,15 @@ _held: str | None = None  # the digest of the checkpoint whose weights the train
 
 
 class ElsewhereError(Exception):
-    """The trainer holds another checkpoint than the one asked for, or none."""
+    """The trainer holds a different checkpoint from the one asked for, or none."""
 
 
 @dataclass(frozen=True)
 class Predecessor:
-    """What an update starts from.
+    """The starting point of an update.
 
-    `base`: the checkpoint that the block of rounds began with. `digest`: the current checkpoint's. `state`: the trainer
-    state of the round before; None in a block's first round.
+    `base`: the checkpoint that the block of rounds began with. `digest`: the digest of the current checkpoint. `state`:
+    the trainer state of the previous round, or None in a block's first round.
     """
 
     base: Path
@@ -49,7 +49,7 @@ class Updated:
 
 
 def prepare() -> None:
-    """Import what the trainer needs, so that its first call need not."""
+    """Import the trainer's modules ahead of time, so that the first call does not have to."""
     import models.trainer  # noqa: F401
 
 
@@ -63,12 +63,12 @@ def lesson(
     names: Sequence[str | None] = (),
     settled: Collection[str] = (),
 ) -> tuple[Path, list[dict[str, float]]]:
-    """Learn examples in the way that the type of the lesson's configuration asks for.
+    """Train on a lesson's examples with the method for its type of configuration.
 
-    `examples`: as that function of `models/lessons/sft_preference.py` takes them. `names`: of each one's lesson in the
-    journal, None for others. `settled`: names of lessons that have nothing to learn. The checkpoint keeps the names of
-    what came, and of what its parent has learned. Returns it with the metrics of every step. On a CPU the same
-    checkpoint gives the same bits again.
+    `examples`: in the format of that method's function in `models/lessons/sft_preference.py`. `names`: the name of each
+    example's lesson in the journal, or None. `settled`: names of lessons that have nothing to learn. Returns the new
+    checkpoint and the metrics of every step. The checkpoint records the names of the lessons learned, including its
+    parent's. On a CPU, the same starting checkpoint gives the same result bit for bit.
     """
     global _trainer
     from models.trainer import Trainer
@@ -84,7 +84,7 @@ def lesson(
     if before and curve:
         _trainer.keep_share(before, share)
     taken = came(len(examples), lesson, config.seed, len(curve))
-    waiting = {name for number, name in enumerate(names) if number not in taken}  # perhaps a part of a text
+    waiting = {name for number, name in enumerate(names) if number not in taken}  # even one piece of a text is enough
     base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None
     kept = _keep(_trainer, checkpoints, checkpoint.name, base, lessons={*filter(None, names), *settled} - waiting)
     _let_go()
@@ -113,7 +113,7 @@ def _steps(
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
     """Return the trainer's configuration for a lesson: its learning rate, and no KL term.
 
-    Adapters learn at a higher rate than in full fine-tuning. A KL term would need a second model.
+    Adapters need a higher learning rate than full fine-tuning. A KL term would need a second model.
     """
     rate = learning_rate * (ADAPTER_RATE_FACTOR if config.lora else 1.0)
     optimizer = config.optimizer.model_copy(update={"learning_rate": rate})
@@ -131,11 +131,11 @@ def update(
     with_signal: int | None = None,
     rate_factor: float = 1.0,
 ) -> Updated:
-    """Take a round's optimizer steps. A trainer that does not hold the predecessor is loaded again.
+    """Take a round's optimizer steps, first reloading the trainer if it does not hold the predecessor.
 
-    So no step is taken twice: an update that failed after its steps, or whose answer was lost, may be repeated, and
-    comes to the same checkpoint (on a CPU to the last bit). The checkpoint is not durable yet. `retired` checkpoints
-    are removed right before it is written. Raises StateError where the state is damaged or not the predecessor's.
+    So no step is taken twice: an update that failed after its steps, or whose reply was lost, can be repeated and gives
+    the same checkpoint (bit for bit on a CPU). The checkpoint is not yet durable. `retired` checkpoints are removed
+    right before it is written. Raises StateError if the trainer state is damaged or not the predecessor's.
     """
     global _held
     trainer = _trainer_at(predecessor, config)
@@ -150,23 +150,23 @@ def update(
 
 
 def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return the log-probability of every token of every rollout, in nats, under the policy that `update` would train.
+    """Return the log-probability, in nats, of each token of each rollout under the policy that `update` would train.
 
-    The trainer is loaded where needed, and kept for that update. Raises StateError as `update` does.
+    The trainer is loaded if needed, and kept for that update. Raises StateError as `update` does.
     """
     return _trainer_at(predecessor, config).logprobs(rollouts)
 
 
 def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
-    """Return the trainer at the predecessor; load it unless it is the one in memory."""
+    """Return the trainer with the predecessor's weights, loading it if it is not already in memory."""
     global _trainer, _held
     from models.trainer import Trainer
 
-    # a new block begins with a new optimizer, even where the trainer holds the same weights; and `logprobs` may have
-    # loaded the trainer with another configuration
+    # a new block starts with a new optimizer, even if the trainer holds the same weights; and `logprobs` may have
+    # loaded the trainer with a different configuration
     elsewhere = _held != predecessor.digest or _trainer is None or _trainer.checkpoint != predecessor.base
     if _trainer is None or elsewhere or _trainer.config != config:
-        _let_go()  # memory is short for two
+        _let_go()  # there may not be memory for two trainers
         _trainer = Trainer.load(
             predecessor.base, config, predecessor.state, predecessor.base, checkpoint_digest=predecessor.digest
         )
@@ -175,7 +175,7 @@ def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return a teacher's log-probability of every token. It is loaded for this call, beside the trainer."""
+    """Return a teacher's log-probability of every token. Loads the teacher for this call only, beside the trainer."""
     from models.lessons.on_policy_distillation import teacher_logprobs as scored
 
     try:
@@ -186,15 +186,15 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
 
 
 def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return a checkpoint's log-probability of every token. It is loaded for this call; the trainer is released."""
+    """Return a checkpoint's log-probability of every token. Loads it for this call only, and releases the trainer."""
     _let_go()
     return teacher_logprobs(checkpoint, config, rollouts)
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
-    """Write the trainer's state into a folder. Raises ElsewhereError where the trainer does not hold `digest`.
+    """Write the trainer's state into a folder. Raises ElsewhereError if the trainer does not hold `digest`.
 
-    `retired` states are removed right before.
+    `retired` states are removed right before the new one is written.
     """
     if _trainer is None or _held != digest:
         raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
@@ -211,16 +211,16 @@ def _let_go() -> None:
 
 
 def _remove(retired: Sequence[Path]) -> None:
-    """Remove folders right before others of their size are written.
+    """Remove folders right before new ones of the same size are written.
 
-    The page cache then reuses their memory: on a virtual machine memory never used before is several times slower.
+    The page cache then reuses their memory. On a virtual machine, memory never used before is several times slower.
     """
     for folder in retired:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
-    """Merge an adapter into its base. Returns the full checkpoint; raises MergeError where the merge is not proven."""
+    """Merge an adapter into its base and return the full checkpoint. Raises MergeError if the merge fails its check."""
     from models.hf import merging
 
     _let_go()  # its memory is needed
@@ -242,9 +242,9 @@ def _keep(
     lessons: Collection[str] = (),
     durable: bool = True,
 ) -> Path:
-    """Keep the trainer's weights as a checkpoint; given the digest of a `base`, only its adapters.
+    """Save the trainer's weights as a checkpoint, or only its adapters if the digest of their `base` is given.
 
-    `lessons`: what it has learned besides what the checkpoint had that the trainer began with.
+    `lessons`: names of the lessons learned since the checkpoint that the trainer started from.
     """
     draft = new_draft(checkpoints)
     with room_for(draft, size_of(trainer.checkpoint) if base is None else 0):

@@ -1,4 +1,4 @@
-"""A round's update, the moment from which it counts, and the merge of a block's adapter."""
+"""Tasks that take a round's update, commit it with its checkpoint, and merge a block's adapter."""
 
 import json
 import logging
@@ -33,10 +33,10 @@ class UpdateChangedError(NightError):
 
 @dataclass(frozen=True)
 class UpdateResources:
-    """What an update works with, and what is not part of its identity.
+    """The resources that an update uses, which are not part of a cache key.
 
-    `retired_checkpoints`, `retired_states`: folders that no round goes on from any more; they go when new ones are
-    written.
+    `retired_checkpoints`, `retired_states`: folders that no round continues from any more. They are removed right
+    before new ones are written.
     """
 
     predecessor: Predecessor
@@ -54,9 +54,9 @@ def update(
     rate_factor: float,
     resources: UpdateResources,
 ) -> Updated:
-    """Take the round's optimizer steps. The new weights are on the disk, but count only after `checkpoint`.
+    """Take the round's optimizer steps. The new weights are written to disk, but count only after `checkpoint`.
 
-    The artifacts are those of the round's first prompts, then of each refill. `rate_factor`: of the learning rate.
+    The artifacts are those of the round's first prompts, then of each refill. `rate_factor` scales the learning rate.
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     by_sample: dict[tuple[int, int], Any] = {}
@@ -80,7 +80,7 @@ def update(
 
 
 def read_advantages(folder: Path) -> dict[tuple[int, int], float | list[float]]:
-    """Return by group and sample the completion's advantage (NaN: not graded), or its tokens' where there are any."""
+    """Return each completion's advantage (NaN: not graded) by group and sample, or its token advantages if given."""
     advantages: dict[tuple[int, int], float | list[float]] = {}
     for row in table_rows(folder / "advantages.parquet", ADVANTAGES):
         of_all = math.nan if row["advantage"] is None else row["advantage"]
@@ -102,11 +102,11 @@ def checkpoint(
     resources: UpdateResources,
     figures: Mapping[str, float],
 ) -> None:
-    """Make the update count: force its weights to the disk, and write the trainer's state and the round's figures.
+    """Commit the update: flush its weights to disk, and write the trainer's state and the round's metrics.
 
-    Where the trainer's process died since the update, the update is repeated from the same predecessor and rollouts. It
-    must come to the same checkpoint, which the next round samples from already. Raises UpdateChangedError where it does
-    not (on a CPU it always does).
+    If the trainer's process has died since the update, the update is repeated from the same predecessor and rollouts.
+    It must give the same checkpoint, because the next round already samples from it. Raises UpdateChangedError if it
+    does not (on a CPU it always does).
     """
     started, digest = time.perf_counter(), updated.checkpoint.name
     draft = state.with_name(f"{state.name}.draft")
@@ -136,6 +136,6 @@ def checkpoint(
 
 @stage(retries=2, resources=("checkpoints", "trainer"))
 def merge(folder: Path, *, adapter: Path, trust_remote_code: bool, checkpoints: Path, trainer: Worker) -> None:
-    """Add the adapter of a block's last round to its base's weights; the probe proves that nothing was lost."""
+    """Merge the adapter of a block's last round into its base's weights. The probe checks that nothing was lost."""
     merged = trainer.call(trainer_process.merge, adapter, checkpoints, trust_remote_code)
     (folder / "checkpoint.txt").write_text(merged.name)

@@ -1,1 +1,1 @@
-"""The night's child processes, on this machine and on further ones joined by Ray."""
+"""The night's child processes, on this machine and on others connected by Ray."""

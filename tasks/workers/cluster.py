@@ -1,4 +1,4 @@
-"""An engine on several machines: this one's, and one on each node of a Ray cluster that offers one."""
+"""An engine on several machines: this machine, and each node of a Ray cluster that offers an engine."""
 
 import contextvars
 import json
@@ -21,36 +21,36 @@ from tasks.workers.worker import POLL, HoursOverError, Worker
 A = TypeVar("A")
 R = TypeVar("R")
 
-RESOURCE = "engine"  # what a node offers: ray start --resources='{"engine": 1}'
-JOINING = 120.0  # seconds for an actor to start and to describe its machine
+RESOURCE = "engine"  # the resource that a node offers: ray start --resources='{"engine": 1}'
+JOINING = 120.0  # seconds for an actor to start and describe its machine
 HERE = "this machine"
-FILE = "machines.json"  # in the night's folder: how many shards each machine did, and in how many seconds
+FILE = "machines.json"  # in the night's folder: how many shards each machine did, and the seconds they took
 log = logging.getLogger("nightschool")
 
 
 class Cluster(Worker):
-    """An engine's process on this machine, which shares its work with those of a Ray cluster's nodes.
+    """The engine's process on this machine, which shares its work with the nodes of a Ray cluster.
 
-    A node helps only where all that an answer depends on is the same as here: versions, graders and device. What a lost
-    node had begun is done by others; this machine alone can do it all. `folder`: the night's. The rest: as `Worker`.
+    A node helps only if everything that affects an answer matches this machine: versions, graders and device. If a node
+    is lost, others redo its work; this machine can do it all. `folder`: the night's folder. The rest: as for `Worker`.
     """
 
     def __init__(self, address: str, folder: Path, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.address, self.file = address, folder / FILE
-        self._nodes: dict[str, RemoteWorker] = {}  # those that help, by Ray's id
-        self._left_out: set[str] = set()  # ids
-        self._lock = threading.Lock()  # of the two above, and of the file
+        self._nodes: dict[str, RemoteWorker] = {}  # the nodes that help, by Ray's id
+        self._left_out: set[str] = set()  # ids of unsuitable and lost nodes
+        self._lock = threading.Lock()  # guards the two above, and the file
 
     def spread(self, job: Callable[[Worker, A], R], items: Sequence[A]) -> list[R]:
-        """Return what a job makes of each item, in order; whichever machine is free does the next.
+        """Run a job on each item, and return the results in order. Whichever machine is free takes the next item.
 
-        Raises what the job raises here, and HoursOverError where other machines are waited for after `until`.
+        Raises what the job raises on this machine, and HoursOverError if other machines are still busy at `until`.
         """
         with self._lock:
             self._join()
         left, answers = deque(range(len(items))), dict[int, R]()
-        done = list[tuple[str, float]]()  # by whom, and in how many seconds
+        done = list[tuple[str, float]]()  # each item's machine and seconds
 
         def work(name: str, worker: Worker) -> None:
             while left:
@@ -61,20 +61,20 @@ class Cluster(Worker):
                 try:
                     answers[number] = job(worker, items[number])
                 except Exception:
-                    left.appendleft(number)  # for others
+                    left.appendleft(number)  # for another machine
                     raise
                 done.append((name, time.monotonic() - began))
 
         def help_out(identity: str, node: RemoteWorker) -> None:
             try:
                 work(node.name, node)
-            except Exception as error:  # whatever it is: where it is not the node's fault, it happens here as well
+            except Exception as error:  # any error: if it is not the node's fault, it happens here as well
                 if self._nodes.pop(identity, None) is not None:
                     self._leave_out(identity, node, f"was lost; others do its work ({first_line(error)})")
 
         threads = []
         for helper in list(self._nodes.items()):
-            run = contextvars.copy_context().run  # the stage's name goes along: calls are timed by it
+            run = contextvars.copy_context().run  # keeps the stage's name, by which calls are timed
             threads.append(threading.Thread(target=run, args=(help_out, *helper), daemon=True))
             threads[-1].start()
         try:
@@ -85,7 +85,7 @@ class Cluster(Worker):
                     raise HoursOverError("the night's hours were over before the other machines were done")
                 for thread in threads:
                     thread.join(POLL / len(threads))
-                work(HERE, self)  # what a lost machine left
+                work(HERE, self)  # items that a lost machine left
         finally:
             left.clear()
             with self._lock:
@@ -93,13 +93,13 @@ class Cluster(Worker):
         return [answers[number] for number in range(len(items))]
 
     def end(self, grace: float = 5.0) -> None:
-        """Close for good, here and on the nodes."""
+        """End the engines permanently, on this machine and on the nodes."""
         super().end(grace)
         for node in list(self._nodes.values()):
             node.end()
 
     def _join(self) -> None:
-        """Look which nodes there are, and let new ones help."""
+        """Look for new nodes, and have the suitable ones help."""
         nodes = engine_nodes(self.address)
         import ray
 
@@ -132,7 +132,7 @@ class Cluster(Worker):
 
 
 def engine_nodes(address: str) -> list[dict[str, Any]]:
-    """Return the nodes of a cluster that offer an engine, as Ray describes them. Raises InputError (see `connect`)."""
+    """Return a cluster's live nodes that offer an engine, as Ray describes them. Raises InputError (see `connect`)."""
     connect(address)
     import ray
 
@@ -140,7 +140,7 @@ def engine_nodes(address: str) -> list[dict[str, Any]]:
 
 
 def start_actor(node: Mapping[str, Any]) -> Any:
-    """Return a new actor (`Node`) on a node, which it has to itself: its GPUs too."""
+    """Start an actor (`Node`) that gets a node's engine slot and all of its GPUs, and return the actor."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -154,12 +154,12 @@ def start_actor(node: Mapping[str, Any]) -> Any:
 
 
 def read_machines(folder: Path) -> dict[str, dict[str, float]]:
-    """Return what each machine did in a night: `shards` of prompts or programs, and the `seconds` they took."""
+    """Return each machine's number of `shards` (of prompts or programs) in a night, and the `seconds` they took."""
     return read_json(folder / FILE, {})
 
 
 def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:
-    """Add shards, each by whom and in how many seconds, to what each machine did before."""
+    """Add finished shards to the machines' totals in a file. `done`: each shard's machine and seconds."""
     machines = read_machines(file.parent)
     for name, seconds in done:
         machine = machines.setdefault(name, {"shards": 0, "seconds": 0.0})
@@ -169,11 +169,11 @@ def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:
 
 
 def figures(folder: Path) -> dict[str, float]:
-    """Return what each machine did in a night as MLflow's figures, `machines/<name>/shards` and `…/seconds`."""
+    """Return what each machine did in a night as MLflow metrics, `machines/<name>/shards` and `…/seconds`."""
     named = {re.sub(r"[^\w.-]", "_", name): done for name, done in read_machines(folder).items()}
     return {f"machines/{name}/{what}": value for name, done in named.items() for what, value in done.items()}
 
 
 def first_line(error: Exception) -> str:
-    """Return an error in at most 200 characters."""
+    """Return an error's message as one line of at most 200 characters."""
     return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,4 +1,4 @@
-"""The night's connection to a Ray cluster: reachable, and closed to strangers."""
+"""The night's connection to a Ray cluster, which must not be open to strangers."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ PRIVATE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO":
 
 
 def connect(address: str) -> None:
-    """Connect this process to a cluster, once. `address`: `host:port`, or `auto` for the one on this machine.
+    """Connect this process to a cluster, once. `address`: `host:port`, or `auto` for the cluster on this machine.
 
-    Raises InputError where Ray is not installed, where no cluster answers, and where one that other machines can
-    reach takes calls without a token: whoever can call it, can run any program on its machines.
+    Raises InputError if Ray is not installed, if no cluster answers, or if a cluster that other machines can reach
+    accepts calls without a token, because whoever can call it can run any program on its machines.
     """
     os.environ.update({name: os.environ.get(name, value) for name, value in PRIVATE.items()})
     try:
@@ -36,7 +36,7 @@ def connect(address: str) -> None:
         why = " ".join(str(error).split())[:200]
         raise InputError(f"cluster.address: {address} is no Ray cluster that can be used ({why}); {HELP}") from error
     finally:
-        if on_main:  # Ray's own would end the process at once
+        if on_main:  # Ray's own handler would end the process at once
             signal.signal(signal.SIGTERM, handler)
     if not is_loopback(reached) and is_open(reached):
         ray.shutdown()
@@ -47,7 +47,7 @@ def connect(address: str) -> None:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address (`host:port`) can be reached from its own machine alone."""
+    """Return whether an address (`host:port`) can be reached only from its own machine."""
     host = address.rpartition(":")[0].strip("[]")
     return host == "localhost" or ip_address(host).is_loopback
 

@@ -1,4 +1,4 @@
-"""What runs in the engine's process, by night and by day: the sampler is held here from call to call."""
+"""What runs in the engine's process, by night and by day. The sampler is kept here between calls."""
 
 import time
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ _sampler: "Sampler | None" = None
 
 
 def prepare() -> None:
-    """Import what the engine needs, so that its first call need not."""
+    """Import what the engine needs, so that the first call does not have to."""
     import models.sampler  # noqa: F401
 
 
 def sampler_at(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> "Sampler":
-    """Return the engine with a checkpoint, which is loaded first where the engine holds another one."""
+    """Return the engine with a checkpoint, loading it first if the engine holds a different one."""
     global _sampler
     if _sampler is None:
         from models.sampler import Sampler
@@ -42,11 +42,11 @@ def sample(
     trust_remote_code: bool = False,
     fresh: bool = True,
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
-    """Sample from a checkpoint, which is loaded first where the engine holds another one.
+    """Sample from a checkpoint, loading it first if the engine holds a different one.
 
-    Returns the groups and the call's figures: seconds until the engine held the checkpoint (`sync`) and for the
+    Returns the groups and the call's metrics: seconds until the engine held the checkpoint (`sync`), seconds for the
     completions (`generate`), and how far the engine's log-probabilities of the probe were from the trainer's
-    (`probe_difference`, nats a token).
+    (`probe_difference`, nats per token).
     """
     started = time.perf_counter()
     sampler = sampler_at(checkpoint, config, trust_remote_code)
@@ -60,18 +60,18 @@ def sample(
 
 
 def kv_tokens(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> int:
-    """Return how many tokens the engine's key/value cache holds."""
+    """Return how many tokens fit in the engine's key/value cache."""
     return sampler_at(checkpoint, config, trust_remote_code).kv_tokens
 
 
 def logprobs(
     checkpoint: Path, config: EngineConfig, texts: Sequence[list[int]], trust_remote_code: bool = False
 ) -> list[list[float]]:
-    """Return a checkpoint's log-probabilities of texts, token by token (see `Sampler.logprobs`)."""
+    """Return a checkpoint's log-probability of each token of each text (see `Sampler.logprobs`)."""
     return sampler_at(checkpoint, config, trust_remote_code).logprobs(texts)
 
 
 def sleep() -> None:
-    """Leave the GPU to the trainer; on a CPU do nothing."""
+    """Free the GPU for the trainer. On a CPU, do nothing."""
     if _sampler is not None:
         _sampler.sleep()

@@ -1,4 +1,4 @@
-"""A worker on another machine: seen from the night, and the Ray actor there that keeps it and its checkpoints."""
+"""A worker on another machine: the night's handle to it, and the Ray actor there that holds it and its checkpoints."""
 
 import fcntl
 import os
@@ -15,14 +15,14 @@ from tasks.workers.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
-PIECE = 64 * 2**20  # bytes of a checkpoint in one message
-KEPT = 3  # checkpoints on a machine: an adapter, its base, and the one before
+PIECE = 64 * 2**20  # bytes of a checkpoint per message
+KEPT = 3  # checkpoints per machine: an adapter, its base, and the previous one
 
 
 class RemoteWorker(Worker):
-    """A worker that another machine's actor (`Node`) keeps.
+    """The night's handle to a worker that an actor (`Node`) runs on another machine.
 
-    A checkpoint among a call's arguments is sent there first, unless it is there.
+    If a call's arguments include a checkpoint, it is sent there first, unless it is there already.
     """
 
     def __init__(self, name: str, actor: Any, on_loss: Callable[[str], None]) -> None:
@@ -30,33 +30,33 @@ class RemoteWorker(Worker):
         self._actor = actor
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function there. Raises what it raises, or Ray's error where the machine is lost."""
+        """Call a function on the other machine. Raises what it raises, or Ray's error if the machine is lost."""
         there = [self._sent(arg) if isinstance(arg, Path) and DIGEST.fullmatch(arg.name) else arg for arg in args]
         return self.ask("call", function, there, kwargs)
 
     def close(self, grace: float = 5.0) -> None:
-        """End the engine there; the next call starts a new one."""
+        """End the engine on the other machine. The next call starts a new one."""
         self.ask("close")
 
     def end(self, grace: float = 5.0) -> None:
-        """End the actor, and with it its engine."""
+        """End the actor and its engine."""
         import ray
 
-        with suppress(Exception):  # it has ended with its machine, or Ray has
+        with suppress(Exception):  # the actor has ended with its machine, or Ray has ended
             ray.kill(self._actor)
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Return what a method of the actor returns."""
+        """Call a method of the actor, and return its result."""
         import ray
 
         return ray.get(self.begin(method, *arguments))
 
     def begin(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the actor, and return a reference to its answer (`ray.get`)."""
+        """Start a method of the actor, and return a reference to its result for `ray.get`."""
         return getattr(self._actor, method).remote(*arguments)
 
     def _sent(self, checkpoint: Path) -> Path:
-        """Return a checkpoint's folder there; an adapter's base is sent along."""
+        """Send a checkpoint, and an adapter's base, unless they are there already. Return its folder there."""
         if (base := base_of(checkpoint)) != checkpoint:
             self._sent(base)
         if (there := self.ask("checkpoint", checkpoint.name)) is not None:
@@ -73,11 +73,11 @@ class RemoteWorker(Worker):
 
 
 class Node:
-    """Keeps an engine on its machine: environment, heartbeat and log hold there as at home.
+    """The actor that runs an engine on its machine, with the same environment, heartbeat and log as a local engine.
 
-    The actor ends with the night's process or with its Ray node, and its engine with the actor. Its folder stays for
-    the next night: a checkpoint that is there already is not sent again. `threads`: the night's own OMP_NUM_THREADS,
-    because Ray sets another.
+    The actor ends with the night's process or with its Ray node, and its engine ends with the actor. Its folder stays
+    for the next night, so that a checkpoint is not sent twice. `threads`: the night's OMP_NUM_THREADS, because Ray sets
+    a different value.
     """
 
     def __init__(self, threads: str | None) -> None:
@@ -88,19 +88,19 @@ class Node:
         self.worker = Worker("engine", engine_environment(), self.folder / "engine.log")
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Return what a function returns in the engine's process."""
+        """Call a function in the engine's process, and return its result."""
         return self.worker.call(function, *arguments, **options)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns in the actor itself."""
+        """Call a function in the actor itself, and return its result."""
         return function(*arguments)
 
     def close(self) -> None:
-        """End the engine; the next call starts a new one."""
+        """End the engine. The next call starts a new one."""
         self.worker.close()
 
     def checkpoint(self, digest: str) -> Path | None:
-        """Return a checkpoint's folder here; None where it has to be sent."""
+        """Return a checkpoint's folder on this machine, or None if it has to be sent."""
         folder = inside(self.folder, digest)
         if not is_intact(folder):
             return None
@@ -108,26 +108,26 @@ class Node:
         return folder
 
     def begin(self) -> None:
-        """Begin to receive a checkpoint; the oldest ones go."""
+        """Prepare to receive a checkpoint, and delete the oldest ones."""
         new_draft(self.folder).mkdir()
         there = sorted((one for one in self.folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
         for folder in there[: -1 - KEPT]:
             shutil.rmtree(folder)
 
     def receive(self, name: str, piece: bytes) -> None:
-        """Add a piece to a file of the checkpoint that is being received."""
+        """Append a piece to a file of the checkpoint that is being received."""
         file = self.folder / "draft" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("ab") as stream:
             stream.write(piece)
 
     def finish(self) -> Path:
-        """Return the folder of the checkpoint that was received; its name is the digest of what arrived."""
+        """Return the folder of the received checkpoint. The folder's name is the digest of what arrived."""
         return keep(self.folder / "draft", self.folder, durable=False)
 
 
 def claim_folder() -> tuple[Path, TextIO]:
-    """Return a folder in the user's cache that no other actor has, and the lock that holds it."""
+    """Return a folder in the user's cache that no other actor uses, and the open lock file that reserves it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightschool"
     number = 0
     while True:

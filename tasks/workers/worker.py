@@ -1,6 +1,6 @@
 """The child processes that hold the engine and the trainer: call, restart, close.
 
-One small seam on the standard library's process pool; a cluster's actors stand behind it too (`cluster.py`).
+A thin layer over the standard library's process pool. Workers on a cluster have the same interface (`cluster.py`).
 """
 
 import ctypes
@@ -22,28 +22,28 @@ from typing import ParamSpec, TypeVar
 from conf.storage.home import NightError
 
 POLL = 5.0  # seconds between two checks
-QUIET = 600.0  # seconds: a child that uses less than a second of processor time in them is stuck
-ALIVE = 1.0 / 600  # share of them, in processor time; the idle threads of a stuck child use less
-FIRST_LIMIT = 12 * 3600.0  # seconds of a call that has no history
-LEAST_LIMIT, TIMES = 1800.0, 10  # of any other: so many times its longest so far, and never less than half an hour
+QUIET = 600.0  # seconds; a child that uses less than a second of CPU time in this period is stuck
+ALIVE = 1.0 / 600  # CPU seconds per second of that period; the idle threads of a stuck child use less
+FIRST_LIMIT = 12 * 3600.0  # seconds for a call that has no history
+LEAST_LIMIT, TIMES = 1800.0, 10  # for other calls: ten times the longest so far, but at least half an hour
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Heartbeat:
     """Watches one call in a child process.
 
-    Only time in which it is asked counts: where the night itself was stopped (Ctrl-Z, a suspended machine), no child is
-    stuck. `quiet`, `limit`: seconds.
+    Time counts only while it is polled, so that no child is taken for stuck because the night itself was stopped
+    (Ctrl-Z, a suspended machine). `quiet`, `limit`: seconds.
     """
 
     def __init__(self, process: int, quiet: float = QUIET, limit: float = FIRST_LIMIT) -> None:
         self.process, self.quiet, self.limit = process, quiet, limit
         self.poll = min(POLL, quiet / 4)
-        self.seconds = self.still = 0.0  # of the call so far, and since the last sign of life
+        self.seconds = self.still = 0.0  # since the call began, and since the last sign of life
         self.used = processor_seconds(process)
 
     def complaint(self) -> str | None:
-        """Return what is wrong with the child, `poll` seconds after the last call; None while it works."""
+        """Return what is wrong with the child, or None while it works. Call this every `poll` seconds."""
         self.seconds += self.poll
         self.still += self.poll
         used = processor_seconds(self.process)
@@ -57,19 +57,19 @@ class Heartbeat:
 
 
 def next_limit(longest: float | None) -> float:
-    """Return how many seconds a call may take, given those of the longest call of its kind (None: it is the first)."""
+    """Return how many seconds a call may take. `longest`: seconds of its kind's longest call, or None for the first."""
     return FIRST_LIMIT if longest is None else max(LEAST_LIMIT, TIMES * longest)
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time of a process and its descendants in seconds; 0 of one that is gone."""
+    """Return the CPU time of a process and its descendants in seconds, or 0 if the process is gone."""
     folder = Path(f"/proc/{process}")
     try:
         fields = (folder / "stat").read_text().rpartition(")")[2].split()
         children = [child for file in folder.glob("task/*/children") for child in file.read_text().split()]
     except OSError:
         return 0.0
-    used = sum(map(int, fields[11:15])) / TICKS  # user and system, of itself and of children it has waited for
+    used = sum(map(int, fields[11:15])) / TICKS  # user and system time, its own and that of children it has waited for
     return used + sum(processor_seconds(int(child)) for child in children)
 
 
@@ -77,10 +77,10 @@ P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
-KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end is left to it
+KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end by then is given up
 _SPAWNING = Lock()
 _stage: ContextVar[str] = ContextVar("stage", default="")
-_LIBC = ctypes.CDLL(None, use_errno=True)  # opened here: between fork and exec that could deadlock
+_LIBC = ctypes.CDLL(None, use_errno=True)  # opened here, because opening it between fork and exec could deadlock
 
 
 class WorkerDiedError(NightError):
@@ -88,25 +88,25 @@ class WorkerDiedError(NightError):
 
 
 class WorkerHungError(WorkerDiedError):
-    """A child process was ended because it did nothing any more or took far too long."""
+    """A child process was ended because it made no progress or took far too long."""
 
 
 class HoursOverError(NightError):
-    """The work does not fit into the night's hours any more."""
+    """The work no longer fits into the night's hours."""
 
 
 class WorkerEndedError(Exception):
-    """A call to a worker that was ended for good: the night is over."""
+    """A call failed because its worker was ended permanently: the night is over."""
 
 
 class Worker:
-    """One child process, started on first use, kept for all calls, killed with its parent.
+    """One child process, started on first use, kept for all calls, and killed with its parent.
 
-    Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that made the child, so children are made on a
-    thread of this object. A child's output goes into the file `log`; `on_loss` is called with a sentence where it dies
-    or hangs. A child that uses no processor time for `quiet` seconds is ended, and so is one whose call takes many
-    times as long as any of its kind before and as its stage takes usually (`usual`: seconds by the stage's name). After
-    `until` (seconds since the epoch) no call is waited for.
+    Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that started the child, so this object has a
+    thread to start children. A child's output goes to the file `log`. `on_loss` is called with a sentence if the child
+    dies or hangs. A child is ended if it uses no CPU time for `quiet` seconds, or if a call takes many times as long as
+    any earlier call of its kind and as its stage usually takes (`usual`: seconds by the stage's name). After `until`
+    (seconds since the epoch), no call is waited for.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether there is a child process, as far as is known."""
+        """Whether the child process is running, as far as is known."""
         return self._pool is not None
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Send a call; `function` must be importable by name, arguments and result picklable."""
+        """Send a call. `function` must be importable by name, and its arguments and result must be picklable."""
         with self._sending:
             self._refuse_if_ended()
             if self._pool is not None:
@@ -147,10 +147,10 @@ class Worker:
             return future
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Send a call and wait for its answer.
+        """Send a call and return its result.
 
-        Raises what the function raises, WorkerDiedError where the child dies, WorkerHungError where it hangs,
-        HoursOverError after `until`, WorkerEndedError where the worker was ended.
+        Raises what the function raises, WorkerDiedError if the child dies, WorkerHungError if it hangs, HoursOverError
+        after `until`, and WorkerEndedError if the worker was ended.
         """
         kind = " · ".join(dict.fromkeys(name for name in (_stage.get(), function.__name__) if name))
         if time.time() >= self.until:
@@ -158,14 +158,14 @@ class Worker:
         return self.result(self.submit(function, *args, **kwargs), kind)
 
     def spread(self, job: Callable[["Worker", A], R], items: Sequence[A]) -> list[R]:
-        """Return what a job makes of each item with this worker, in order. An engine on several machines shares them.
+        """Run a job on each item with this worker, and return the results in order. A `Cluster` shares the items.
 
-        A job may not depend on the items before it, nor on which worker does it.
+        A job may not depend on earlier items, nor on which worker runs it.
         """
         return [job(self, item) for item in items]
 
     def result(self, future: Future[R], kind: str = "") -> R:
-        """Return the answer to `submit`, with the errors of `call`. `kind`: of the calls to compare its time with."""
+        """Return a submitted call's result. Raises as `call` does. `kind`: the kind of call, which sets its limit."""
         try:
             seconds = self._await(future, kind)
             answer = future.result()
@@ -177,14 +177,14 @@ class Worker:
             raise self._lost("died (killed, out of memory, or crashed)", kind, WorkerDiedError) from broken
 
     def _await(self, future: Future[R], kind: str) -> float:
-        """Wait as long as an answer can be expected, then kill the child. Returns the seconds."""
+        """Wait as long as a result can be expected, then kill the child. Return the seconds waited."""
         processes = list((self._pool._processes or {}) if self._pool else {})
-        if not processes:  # closed meanwhile: the answer is there or never comes
+        if not processes:  # closed meanwhile: the result is there or never comes
             return 0.0
         known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
         longest = max((seconds for seconds in known if seconds is not None), default=None)
         heartbeat = Heartbeat(processes[0], self.quiet, next_limit(longest))
-        while not future.done():  # `wait` does not count one that was cancelled before it began
+        while not future.done():  # `wait` does not count a future that was cancelled before it began
             if wait([future], heartbeat.poll).done:
                 break
             if time.time() >= self.until:
@@ -197,13 +197,13 @@ class Worker:
         return heartbeat.seconds
 
     def _lost(self, how: str, kind: str, error: type[WorkerDiedError]) -> WorkerDiedError:
-        """Return the error that says how the child was lost, and report it to `on_loss`."""
+        """Report to `on_loss` how the child was lost, and return the error to raise."""
         at = f" at {kind}" if kind else ""
         self.on_loss(f"the {self.name} process {how}{at}")
         return error(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
 
     def close(self, grace: float = 5.0) -> None:
-        """End the child and release its memory; a later call starts a new one.
+        """End the child and release its memory. A later call starts a new one.
 
         A child that has not finished its call after `grace` seconds is killed.
         """
@@ -219,7 +219,7 @@ class Worker:
             child.join(KILL_LIMIT)
 
     def end(self, grace: float = 5.0) -> None:
-        """Close for good: calls that wait for an answer, and later ones, raise WorkerEndedError."""
+        """End the worker permanently. Pending and later calls raise WorkerEndedError."""
         self._ended = True
         self.close(grace)
 
@@ -230,7 +230,7 @@ class Worker:
     def _start(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> tuple[ProcessPoolExecutor, Future[R]]:
-        """Start a child with its first call; on the keeper's thread."""
+        """Start a child with its first call. This runs on the keeper's thread."""
         pool = ProcessPoolExecutor(1, get_context("spawn"), _begin, (os.getpid(), self.log))
         with _inherited(self.environment):
             return pool, pool.submit(function, *args, **kwargs)
@@ -239,7 +239,7 @@ class Worker:
 def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function in a new child process, which is ended after `limit` seconds.
 
-    Raises what the function raises, and WorkerDiedError where the child dies or is ended.
+    Raises what the function raises, and WorkerDiedError if the child dies or is ended.
     """
     worker = Worker(name, quiet=limit)
     worker.until = time.time() + limit
@@ -253,7 +253,7 @@ def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, 
 
 @contextmanager
 def working_on(stage: str) -> Iterator[None]:
-    """Name the stage that calls within belong to: the time of calls is limited by earlier ones of the same stage."""
+    """Name the stage of the calls in this block. A call's time limit depends on earlier calls of the same stage."""
     token = _stage.set(stage)
     try:
         yield
@@ -263,7 +263,7 @@ def working_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables while a child is spawned, which inherits them; one child at a time.
+    """Set environment variables while a child is spawned, so that it inherits them. One child at a time.
 
     A pool's initializer would come too late: the loader reads LD_PRELOAD before the child's first instruction.
     """
@@ -279,7 +279,7 @@ def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _begin(parent: int, log: Path | None) -> None:
-    """In the child: die with the parent, leave Ctrl-C to it, and write the output into the log."""
+    """Set up a new child: it dies with its parent, ignores Ctrl-C, and writes its output to the log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
     if log is not None:
@@ -291,9 +291,9 @@ def _begin(parent: int, log: Path | None) -> None:
 
 
 def die_with_parent(parent: int, how: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel to signal this process when the thread that made it ends; end at once if it has ended already.
+    """Ask the kernel to signal this process when the thread that started it ends. If the parent is gone, exit at once.
 
-    `how`: SIGTERM suits a process that has children to end.
+    `how`: use SIGTERM for a process that must end children of its own.
     """
     _LIBC.prctl(PR_SET_PDEATHSIG, how)
     if os.getppid() != parent:

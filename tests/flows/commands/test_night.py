@@ -157,10 +157,10 @@ def test_a_finished_night_is_shown_and_not_run_again(run: Run, home: Home, monke
     assert outcome.out.count("\n") == 1
     assert "--date" in outcome.err
     assert "--fresh" in outcome.err
+    (home.night(DATE) / "report.md").write_text("# The candidate was promoted, ü\n")
     shown = run("night", "--date", DATE, *PAST_DEADLINE)  # and no time
     assert shown.code == 0
-    for part in ("61.3 %", "The candidate won", "[0.51, 0.61], ü", "the grader failed", "report.html", "rollback"):
-        assert part in shown.out
+    assert shown.out == "# The candidate was promoted, ü\n\n"
     assert "seed: 1 → 9" in refused(run("night", "--date", DATE, "--set", "seed=9"))
 
 
