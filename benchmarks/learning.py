@@ -4,8 +4,9 @@
 
 All start with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
 a fixed part of the exam (levels 1 and 2, which training never draws), measured afterwards at each quarter of the time,
-and of the mean of the last five checkpoints' weights. Neither this nor the start of engine and trainer counts as learning time. Each finished run is a file under --out and is
-not run again. Prints a line of JSON for each run, then a Markdown table.
+and of the mean of the last five checkpoints' weights. Neither this nor the start of engine and trainer counts as
+learning time. Each finished run is a file under --out and is not run again. Prints a line of JSON
+for each run, then a Markdown table.
 """
 
 import argparse

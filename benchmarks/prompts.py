@@ -38,7 +38,7 @@ LEVELS = ("1", "2")  # the starter night's
 SOLUTIONS = 24  # of a lesson's step
 PROBLEMS, WRITTEN = 400, 20
 COLUMNS = " | tokens, question first | now | seconds, question first | now | ratio"
-SHARED = "models.packing.packing.shared_beginnings"
+SHARED = "models.packing.packing.shared_prefix_lengths"
 Turn = Callable[[bool], dict[str, float]]  # of whether the question comes first: its seconds, and its tokens
 
 

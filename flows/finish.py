@@ -13,7 +13,7 @@ from prefect.runtime import flow_run
 from conf.redact import redact
 from conf.storage.durable import disk_is_full
 from conf.storage.home import SHORT_REPORT, NightError
-from flows.evaluation.run import log_exams
+from flows.evaluation.night_exam import log_exams
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import resume_command

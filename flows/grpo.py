@@ -20,10 +20,10 @@ from conf.storage.layout import passes as passes_of
 from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
+from flows.training.quizzes import is_quizzed, run_quiz
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
 from flows.training.rollouts import GroupSampler
 from flows.training.saver import Retention, Saver
-from flows.training.validation import is_quizzed, run_quiz
 from models.hf.checkpoint import verify
 from rewards.verifier import Problem
 from tasks.monitoring.incidents import end_early, ended_early
@@ -168,7 +168,7 @@ class Rounds:
         retired = self.retention.outdated(number, self.base)
         resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
         arguments = (inputs[name] for name in ("rollouts", "advantages", "config", "rate_factor"))
-        night.rest_engine()
+        night.sleep_engine()
         with night.announced(path):
             return night.call(update, path, *arguments, resources), resources
 

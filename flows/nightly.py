@@ -14,10 +14,10 @@ from prefect.states import Completed, State
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
-from conf.storage.durable import DiskFullError, disk_is_full, full_disk
+from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
 from conf.storage.home import SHORT_REPORT, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
-from flows.evaluation.run import decide_night, first_student
+from flows.evaluation.night_exam import decide_night, first_student
 from flows.finish import finish, prefect_page
 from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
@@ -32,9 +32,9 @@ from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.judge import learned_reward, log_judge
 from flows.training.lessons import Lessons
+from flows.training.quizzes import Quizzes
 from flows.training.recipe import Recipe
 from flows.training.reward_model import rank_held_out
-from flows.training.validation import Quizzes
 from models.hf.checkpoint import parent_of
 from tasks.evaluation.answering import count_stored, exam_problems
 from tasks.monitoring.notify import post_report
@@ -114,7 +114,7 @@ def run_night(night: Night) -> dict[str, Any]:
         with suppress(Exception):  # on a full disk, this call fails too; the original error matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")
         if disk_is_full(error) and not isinstance(error, DiskFullError):
-            raise full_disk(night.home.root) from error
+            raise disk_full_error(night.home.root) from error
         raise
     if variable := night.config.morning.webhook_variable:
         post_report(variable, (night.folder / SHORT_REPORT).read_text())
@@ -138,7 +138,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
     quiz = quizzes.ask("start", student)
-    night.rest_engine()
+    night.sleep_engine()
 
     target = exam[config.exam.target]
     stored = count_stored(config, champion, target, home.exams)

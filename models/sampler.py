@@ -46,7 +46,7 @@ class Sampler:
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             cpu_lora.install()
-            token_ranks.leave_out()
+            token_ranks.disable()
         self.llm = LLM(
             model=str(base),
             dtype="float32" if compute_dtype(device) == torch.float32 else "bfloat16",

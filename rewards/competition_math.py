@@ -12,7 +12,7 @@ from typing import Any
 
 from conf.sections.benchmark import LEVELS
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
 from rewards.symbolic.boxed import has_box, last_boxed
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
 from rewards.symbolic.leakage import not_an_answer
@@ -74,7 +74,9 @@ class CompetitionMath(Benchmark):
         """
         problems = [_as_problem(row, split) for row in self._rows(split)]
         wanted = [each for each in problems if self.levels is None or each.level in self.levels]
-        return usable(self, split, map(_checked, (each for each in wanted if each.problem_id not in WITHOUT_ANSWER)))
+        return drop_excluded(
+            self, split, map(_checked, (each for each in wanted if each.problem_id not in WITHOUT_ANSWER))
+        )
 
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return the training problems with their solutions."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from conf.sections.benchmark import LEVELS
-from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
 from rewards.symbolic.numbers import last_number, numbers
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
@@ -49,7 +49,7 @@ class Gsm8k(Benchmark):
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, split, FIELDS, self.revision)
         found = (_as_problem(f"gsm8k/{split}/{index}", row) for index, row in enumerate(rows))
-        problems = usable(self, split, found)
+        problems = drop_excluded(self, split, found)
         return [each for each in problems if self.levels is None or each.level in self.levels]
 
     def solutions(self) -> list[tuple[Problem, str]]:

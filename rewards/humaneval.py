@@ -7,7 +7,7 @@ from typing import Any
 
 from conf.schema import SandboxConfig
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
 from rewards.programs.extraction import last_block, program_text
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
@@ -56,7 +56,7 @@ class HumanEval(Benchmark):
         """Return the problems with the dataset's own solutions, which are function bodies that continue the prompt."""
         file = data_file(self.name, self.source, *FILES)
         rows = read_rows(file, FIELDS) if file else hub_rows(HUB, None, "test", FIELDS, self.revision)
-        return usable(self, "test", map(_with_reference, rows))
+        return drop_excluded(self, "test", map(_with_reference, rows))
 
     def prompt(self, problem: Problem) -> str:
         """Return a prompt with the signature and docstring of the function to complete."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conf.schema import SandboxConfig
-from rewards.data.dataset_rows import Excluded, data_file, hub_rows, read_rows, usable
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
 from rewards.programs.extraction import program_text
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
@@ -63,7 +63,7 @@ class Mbpp(Benchmark):
         """Return a split's problems with the dataset's own solutions."""
         file, fields = data_file(self.name, self.source, *FILES[self.subset]), FIELDS[self.subset]
         rows = read_rows(file, fields) if file else hub_rows(HUB, self.subset, split, fields, self.revision)
-        return usable(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
+        return drop_excluded(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
 
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return the training problems' reference programs, each in a ```python block."""

@@ -10,7 +10,7 @@ from typing import Self
 
 from rewards.programs import bubblewrap, policy
 from rewards.programs.policy import Layer, SandboxUnavailable
-from rewards.programs.worker import JailProcess, Program, scored
+from rewards.programs.worker import Program, SandboxWorker, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
@@ -44,7 +44,7 @@ class Sandbox:
         self.without = frozenset(without)
         self.seccomp, self.ruleset = b"none", -1
         self.stuck = 0
-        self.workers: list[JailProcess] = []
+        self.workers: list[SandboxWorker] = []
 
     def __enter__(self) -> Self:
         try:
@@ -111,10 +111,10 @@ class Sandbox:
                     self._replace(worker)
         return [scores[index] for index in range(len(programs))]
 
-    def _new_worker(self) -> JailProcess:
-        return JailProcess(self.seccomp, self.ruleset, self.without)
+    def _new_worker(self) -> SandboxWorker:
+        return SandboxWorker(self.seccomp, self.ruleset, self.without)
 
-    def _replace(self, worker: JailProcess) -> None:
+    def _replace(self, worker: SandboxWorker) -> None:
         worker.close()
         fresh = self._new_worker()
         self.workers[self.workers.index(worker)] = fresh
@@ -147,9 +147,9 @@ def refusal(program: Program) -> Score | None:
     return scored("crashed", f"a source of {size} bytes", 0.0) if size > MAX_SOURCE_BYTES else None
 
 
-def _wait_for_answers(busy: Sequence[JailProcess]) -> list[JailProcess]:
+def _wait_for_answers(busy: Sequence[SandboxWorker]) -> list[SandboxWorker]:
     """Wait for at least one busy worker; return those that have answered, died or missed their deadline."""
-    done: list[JailProcess] = []
+    done: list[SandboxWorker] = []
     while busy and not done:
         answered = wait([worker.control for worker in busy], 1.0 if all(worker.alive for worker in busy) else 0.0)
         now = time.monotonic()

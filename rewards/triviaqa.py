@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.data.dataset_rows import Excluded, checked, data_file, hub_rows, read_rows, usable
+from rewards.data.dataset_rows import Excluded, checked, data_file, drop_excluded, hub_rows, read_rows
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
@@ -38,7 +38,7 @@ class TriviaQa(Benchmark):
         """
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
-        return usable(self, split, (_as_problem(row, split) for row in rows))
+        return drop_excluded(self, split, (_as_problem(row, split) for row in rows))
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Reward 1 if the text after the last `Answer:` (or all of it) is a true name, else 0; None without names."""

@@ -19,7 +19,17 @@ from rewards.data.contamination import exam_index
 from rewards.verifier import Benchmark
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, PROMPTS, PROPOSALS, SCORES, Row, numbering, read_table, table_rows, write_table
+from tasks.tables import (
+    ADVANTAGES,
+    PROMPTS,
+    PROPOSALS,
+    SCORES,
+    Row,
+    completion_key,
+    read_table,
+    table_rows,
+    write_table,
+)
 
 QUESTIONER = "questioner"  # the `kind` of prompts that ask for a problem
 POOL = 400  # problems to choose the examples from
@@ -40,7 +50,7 @@ def ask_for_problems(
 
     Raises InputError if no benchmark supports problems written by the student.
     """
-    entry, benchmark = asking(sources)
+    entry, benchmark = proposing_benchmark(sources)
     tokenizer, chance = load_tokenizer(checkpoint, student.trust_remote_code), random.Random(seed)
     drawn = benchmark.draw(seed, POOL)
     pool = [problem for problem in drawn if benchmark.proposed(problem.question)] or drawn
@@ -58,7 +68,7 @@ def ask_for_problems(
     (folder / "shown.json").write_text(json.dumps(sorted(shown)))
 
 
-def asking(sources: Sequence[BenchmarkConfig]) -> tuple[int, Benchmark]:
+def proposing_benchmark(sources: Sequence[BenchmarkConfig]) -> tuple[int, Benchmark]:
     """Return the configuration index and the benchmark of the first source that supports student-written problems."""
     for entry, source in enumerate(sources):
         benchmark = configured(source)
@@ -90,7 +100,7 @@ def admit(
     tonight) and surplus (beyond `count`, or too long). `before`: tonight's earlier self-play rounds. `excluded`: ids
     and questions of the exam's problems; near-duplicates are refused too. Groups are numbered on from the `requests`.
     """
-    entry, benchmark = asking(sources)
+    entry, benchmark = proposing_benchmark(sources)
     tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
     first = len(read_table(requests.folder / "prompts.parquet", PROMPTS))
     asked = set(requests.read_json("shown.json"))
@@ -155,7 +165,7 @@ def credit_questions(
     although they have fewer tokens. Each role has a separate baseline, as in Absolute Zero (arXiv 2505.03335), and a
     separate denominator.
     """
-    import torch  # takes seconds to import, and the check before a night only needs `asking`
+    import torch  # takes seconds to import, and the check before a night only needs `proposing_benchmark`
 
     from models.advantages import group_advantages
 
@@ -179,7 +189,7 @@ def credit_questions(
     replies = sum(one.written for one in sampled_rollouts(answers) if (one.group, one.sample) in trained_on)
     weighted = (advantages * replies / questions).flatten().tolist()
     rows: list[Row] = [
-        numbering(one) | {"advantage": None if weight != weight else weight, "token_advantages": None}
+        completion_key(one) | {"advantage": None if weight != weight else weight, "token_advantages": None}
         for one, weight in zip(written, weighted, strict=True)
     ]
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)

@@ -197,7 +197,7 @@ def table_rows(file: Path, schema: pa.Schema) -> list[Row]:
     return _read(file, schema).to_pylist()
 
 
-def numbering(rollout: Rollout) -> Row:
+def completion_key(rollout: Rollout) -> Row:
     """Return a rollout's values for the columns that every table of completions begins with."""
     return {name: getattr(rollout, name) for name in NUMBERED}
 

@@ -68,7 +68,7 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
     Raises DiskFullError if the disk has no room, before or during the write. Removes the path if it is half-written.
     """
     if needed > free_bytes(path):
-        raise full_disk(path, needed)
+        raise disk_full_error(path, needed)
     try:
         yield
     except Exception as error:
@@ -80,7 +80,7 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
             path.unlink()
         if isinstance(error, DiskFullError):  # from a nested guard, which knows the needed size better
             raise
-        raise full_disk(path, needed, written) from error
+        raise disk_full_error(path, needed, written) from error
 
 
 def disk_is_full(error: BaseException) -> bool:
@@ -90,7 +90,7 @@ def disk_is_full(error: BaseException) -> bool:
     return full or isinstance(error, DiskFullError)
 
 
-def full_disk(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
+def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
     """Return the error that names the path, the bytes needed (0: more than `written`), and the bytes free."""
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(

@@ -234,7 +234,7 @@ def line_of(entry: Entry) -> bytes:
     return entry.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
-def lesson_of(entry: Entry) -> str:
+def lesson_digest(entry: Entry) -> str:
     """Return a digest (20 hex digits) of an entry without its version, time, source and unknown keys."""
     fields = entry.model_dump(include=set(type(entry).model_fields) - {"version", "at", "imported_from"})
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:20]

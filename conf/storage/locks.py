@@ -59,7 +59,7 @@ def holds(root: Path) -> bool:
     return root / "night.lock" in _held
 
 
-def refuse_second(root: Path) -> None:
+def refuse_if_night_running(root: Path) -> None:
     """Raise NightRunningError if a night in another process holds the home; wait for other holders. Writes nothing."""
     if not holds(root):
         _wait_for(lambda: holder(root), root, 0.0)

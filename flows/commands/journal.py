@@ -23,7 +23,7 @@ from conf.storage.journal import (
 )
 from conf.storage.journal import schema as json_schema
 from conf.storage.journal_file import Written, append, read_file, retract
-from conf.storage.locks import refuse_second
+from conf.storage.locks import refuse_if_night_running
 from flows.commands.options import AsJson, print_json
 from flows.run.dates import checked_date
 
@@ -115,7 +115,7 @@ def retract_(
     from tasks.journal.read import learned_by
 
     home, file = Home.here(), _file_of(date)
-    refuse_second(home.root)
+    refuse_if_night_running(home.root)
     lines = file.read_bytes().split(b"\n")
     if line > len(lines) or not lines[line - 1].strip():
         raise InputError(f"retract: {file} has no line {line}; `nightschool journal show {date}` lists its lines")

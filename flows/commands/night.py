@@ -13,7 +13,7 @@ from conf.redact import redact
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
-from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_second
+from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
 from flows.commands.options import AsJson, Config, Date, Overrides, print_json
 from flows.run.dates import check_deadline, checked_date, date_of_night
 
@@ -68,7 +68,7 @@ def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: b
         check_identity(folder, config)
         _say(f"The night {date} is finished; --date starts another one, --fresh starts it over.")
         return summary
-    refuse_second(home.root)
+    refuse_if_night_running(home.root)
     if resumed := is_begun(folder) and not fresh:
         check_identity(folder, config)
     else:

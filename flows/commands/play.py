@@ -13,7 +13,7 @@ from conf.storage.home import Home, InputError
 from flows.commands.options import Config, Overrides
 from rewards.data.benchmarks import configured
 from rewards.environment import Environment
-from rewards.environments.episodes import begun, stepped, texts_of
+from rewards.environments.episodes import checked_reset, checked_step, texts_of
 from rewards.verifier import Problem
 
 ANTS = Path(__file__).parents[2] / "conf" / "ants.yaml"
@@ -52,14 +52,14 @@ def play(
 def show(environment: Environment, problem: Problem, answer: Callable[[], str]) -> None:
     """Print an episode, calling `answer` for each turn's text, until the episode ends or `answer` has no more texts."""
     draw: Any = getattr(environment, "characters", lambda state: "")
-    (state, observation), over, total, value = begun(environment, problem), False, 0.0, 0.0
+    (state, observation), over, total, value = checked_reset(environment, problem), False, 0.0, 0.0
     while not over:
         print(*filter(None, (draw(state), observation)), sep="\n")
         try:
             text = answer()
         except (EOFError, StopIteration):
             break
-        state, observation, reward, terminated, truncated, info = stepped(environment, problem, state, text)
+        state, observation, reward, terminated, truncated, info = checked_step(environment, problem, state, text)
         total += reward
         value, over = float(info.get("value", total)), terminated or truncated
         print(f"  {text}\n  {'valid' if info.get('valid', True) else 'invalid'}, reward {reward:+.3f}\n")

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from conf.storage.home import Home
-from conf.storage.locks import hold, refuse_second
+from conf.storage.locks import hold, refuse_if_night_running
 from tasks.registry.mlflow_registry import Registry
 from tasks.registry.prune import Pruning, bytes_freed, plan, remove
 
@@ -14,7 +14,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
 
     If `registry` is None, because no night has created one, nothing goes. Raises NightRunningError while a night runs.
     """
-    refuse_second(home.root)
+    refuse_if_night_running(home.root)
     only_planned = dry_run or registry is None
     with nullcontext() if only_planned else hold(home.root, "nightschool prune"):
         planned = plan(home, keep_nights, registry) if registry else Pruning((), {})

@@ -16,7 +16,7 @@ import typer
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from conf.storage.locks import refuse_second, refuse_second_server
+from conf.storage.locks import refuse_if_night_running, refuse_second_server
 from flows.commands.options import AsJson, Config, Overrides, print_json
 from flows.commands.serve import IMPATIENT, listener
 from flows.web.address import HERE
@@ -43,7 +43,7 @@ def teach(
     if terminal and as_json:
         raise InputError("--terminal: the page's address is printed by --json; leave one of them out")
     home, settings = Home.here(), for_teaching(load_night(config, overrides or []))
-    refuse_second(home.root)
+    refuse_if_night_running(home.root)
     refuse_second_server(home.root)
     with ExitStack() as stack:
         taken = None if terminal else stack.enter_context(listener(HERE, port))

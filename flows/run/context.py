@@ -130,7 +130,7 @@ class Night:
         self.engine.submit(engine_process.prepare)
         self.trainer.submit(trainer_process.prepare)
 
-    def rest_engine(self) -> None:
+    def sleep_engine(self) -> None:
         """Put the engine to sleep so that the trainer can use the GPU, unless each has a separate GPU.
 
         If the engine dies in the process, its memory is free anyway, and the next call restarts it.

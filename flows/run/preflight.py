@@ -14,7 +14,7 @@ from conf.sections.benchmark import PROGRAMS
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import Finding, require_machine
 from flows.run.speed import check_hours
-from flows.training.validation import BETWEEN_ROUNDS, is_quizzed, quiz_part
+from flows.training.quizzes import BETWEEN_ROUNDS, is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards.data import benchmarks
 from rewards.programs.policy import missing_layers, tolerated
@@ -27,7 +27,7 @@ from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
-from tasks.self_play import asking
+from tasks.self_play import proposing_benchmark
 from tasks.workers.connection import connect
 
 NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}
@@ -184,7 +184,7 @@ def _check_training(config: NightConfig) -> None:
     if True in played and any(step.kind == "on_policy" for step in config.steps):
         raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
     if any(step.kind == "self_play" for step in config.steps):
-        asking(config.benchmarks)
+        proposing_benchmark(config.benchmarks)
 
 
 def _check_hooks(config: NightConfig) -> None:

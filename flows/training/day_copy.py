@@ -8,8 +8,8 @@ from pathlib import Path
 from flows.run.context import CHANGED, Night
 from flows.teaching.anchors import known_anchors
 from flows.training.inputs import reward_model_of
+from flows.training.quizzes import Quizzes
 from flows.training.reward_model import rank_held_out
-from flows.training.validation import Quizzes
 from models.hf.checkpoint import MergeError, verify
 from tasks.evaluation.choose_start import choose_start
 from tasks.monitoring.tracking import Tracking
@@ -51,7 +51,7 @@ class OwnersDay:
         if (chosen := committed(night.folder / "choose_start")) is None:
             if refused := self._make():
                 night.note(refused)
-            night.rest_engine()
+            night.sleep_engine()
             merged = committed(night.folder / "merge_day")
             day = None if refused or merged is None else self.quizzes.ask_if_possible("day", night.checkpoint(merged))
             chosen = night.run(
@@ -64,7 +64,7 @@ class OwnersDay:
                 alpha=night.config.exam.alpha,
                 refused=refused,
             )
-            night.rest_engine()
+            night.sleep_engine()
         merged = committed(night.folder / "merge_day")
         if merged is None or not chosen.read_json("start.json")["day"]:
             return self.champion
@@ -87,7 +87,7 @@ class OwnersDay:
                     f"The day copy was not made: its {len(lessons)} lessons would take about {needed / 60:.0f} "
                     f"minutes, more than a fifth of the {max(left, 0) / 60:.0f} that are left."
                 )
-        night.rest_engine()
+        night.sleep_engine()
         try:
             replayed = night.run(
                 replay_day,

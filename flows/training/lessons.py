@@ -155,7 +155,7 @@ class Lessons:
         """
         started, on = time.perf_counter(), channels(self.night.config)
         for number, (channel, lesson) in enumerate(on):
-            self.night.rest_engine()
+            self.night.sleep_engine()
             share = None if pace is None else pace.left(started).share(len(on) - number, channel.name)
             path = f"{LESSONS}/{channel.name}"
             checkpoint = self._learn(channel, path, checkpoint, day=self.journal, pace=share, config=lesson)

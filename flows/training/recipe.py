@@ -8,7 +8,7 @@ from flows.grpo import Rounds
 from flows.run.budget import Allowance, Division
 from flows.run.context import Night, log
 from flows.training.lessons import LESSONS, Lessons, channels
-from flows.training.validation import Quizzes
+from flows.training.quizzes import Quizzes
 from tasks.journal.freeze import read_counts
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.stage import committed, run_name
@@ -50,12 +50,12 @@ class Recipe:
             if step.is_block:
                 before, checkpoint = checkpoint, rounds.run(step, checkpoint)
                 if checkpoint != before:
-                    checkpoint = self.quizzes.accept(step, before, checkpoint)
+                    checkpoint = self.quizzes.keep_unless_worse(step, before, checkpoint)
             else:
                 try:
                     if not early:
                         self._require_time(step, rounds.allowance)
-                    self.night.rest_engine()
+                    self.night.sleep_engine()
                     checkpoint = self._learn(step, checkpoint)
                 except HoursOverError as error:
                     rounds.end(step.number - 1, error)
@@ -67,7 +67,7 @@ class Recipe:
         """Run a lesson. Returns its checkpoint, or the previous one if there was nothing to learn or it did harm."""
         pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
         learned = self.lessons.teach(step, checkpoint, pace)
-        return learned if learned == checkpoint else self.quizzes.accept(step, checkpoint, learned)
+        return learned if learned == checkpoint else self.quizzes.keep_unless_worse(step, checkpoint, learned)
 
     def _teaches(self, step: Step) -> bool:
         """Return whether a step may have something to learn. A `lessons` step needs feedback from the owner."""

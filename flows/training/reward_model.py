@@ -105,7 +105,7 @@ class LearnedReward:
             "reward_model": night.checkpoint(self.reward_model),
             "config": night.config.trainer,
         }
-        night.rest_engine()
+        night.sleep_engine()
         self.failed = score_by_reward_model.committed(night.folder, path, **inputs, failed=True) is not None
         try:
             return night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
@@ -130,7 +130,7 @@ class LearnedReward:
         }
         if ended_early(night.folder) and rank_picks.committed(night.folder, path, **inputs) is None:
             return None
-        night.rest_engine()
+        night.sleep_engine()
         return night.run(rank_picks, path, **inputs, predecessor=predecessor, trainer=night.trainer)
 
 
@@ -151,7 +151,7 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return None
-    night.rest_engine()
+    night.sleep_engine()
     # the trainer reads a full checkpoint, without adapters or a KL term
     grpo = night.config.trainer.grpo.model_copy(update={"kl_coefficient": 0.0})
     reading = night.config.trainer.model_copy(update={"lora": None, "grpo": grpo})

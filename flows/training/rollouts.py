@@ -23,7 +23,7 @@ from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.teacher_advantages import credit_by_teacher
 from tasks.self_play import admit, ask_for_problems, credit_questions
 from tasks.stage import Artifact, committed, run_name
-from tasks.training.metrics import Pass
+from tasks.training.metrics import SampledBatch
 
 
 class GroupSampler:
@@ -44,7 +44,9 @@ class GroupSampler:
         self.policy: Path  # the checkpoint that samples
         self.learned: LearnedReward | None  # the learned reward in use, if any
 
-    def sample(self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None) -> list[Pass]:
+    def sample(
+        self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None
+    ) -> list[SampledBatch]:
         """Sample the round's groups, then replace those without signal in up to `refills` more passes.
 
         This is dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit. Each refill draws one problem for
@@ -57,7 +59,7 @@ class GroupSampler:
         if block.kind == "self_play":
             return self._self_play(number)
         config = self.night.config
-        passes: list[Pass] = []
+        passes: list[SampledBatch] = []
         missing = config.grpo.prompts_per_round
         for refill in range(config.grpo.refills + 1):
             path = f"{round_path(number)}/refill-{refill}" if refill else round_path(number)
@@ -73,7 +75,7 @@ class GroupSampler:
                 break
         return passes
 
-    def _self_play(self, number: int) -> list[Pass]:
+    def _self_play(self, number: int) -> list[SampledBatch]:
         """Have the student write the round's problems. If too few are admitted, draw the rest from the benchmarks."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
@@ -94,7 +96,7 @@ class GroupSampler:
             **common,
         )
         self.own_problems.append(prompts)
-        passes: list[Pass] = []
+        passes: list[SampledBatch] = []
         if admitted := prompts.read_json("selection.json")["drawn"]:
             passes.append(self._pass(path, seed, prompts, is_first=True))
         if missing := config.grpo.prompts_per_round - admitted:
@@ -112,10 +114,10 @@ class GroupSampler:
                 credited=answers.advantages,
                 grpo=config.grpo,
             )
-            passes.append(Pass(requests, proposals, None, questions))
+            passes.append(SampledBatch(requests, proposals, None, questions))
         return passes
 
-    def _pass(self, path: str, seed: str, prompts: Artifact, *, is_first: bool) -> Pass:
+    def _pass(self, path: str, seed: str, prompts: Artifact, *, is_first: bool) -> SampledBatch:
         """Sample, score and credit answers to the prompts, and update the solve rates with their scores."""
         night, config = self.night, self.night.config
         if self.plays:
@@ -143,7 +145,7 @@ class GroupSampler:
             advantages = self._credit_by_teacher(f"{path}/credit", rollouts)
         else:
             advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
-        return Pass(prompts, rollouts, scores, advantages)
+        return SampledBatch(prompts, rollouts, scores, advantages)
 
     def _select(self, path: str, seed: str, count: int, drawn: tuple[Artifact, ...]) -> Artifact:
         config = self.night.config
@@ -201,7 +203,7 @@ class GroupSampler:
         night, config = self.night, self.night.config
         inputs: dict[str, Any] = {"rollouts": rollouts, "config": config.on_policy, "trainer_config": config.trainer}
         if credit_by_teacher.committed(night.folder, path, **inputs) is None:
-            night.rest_engine()
+            night.sleep_engine()
         return night.run(credit_by_teacher, path, **inputs, teacher=self.teacher, trainer=night.trainer)
 
 

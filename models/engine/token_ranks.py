@@ -9,7 +9,7 @@ from torch import Tensor
 from vllm.v1.sample import sampler
 
 
-def leave_out() -> None:
+def disable() -> None:
     """Replace vLLM's rank count with zeros."""
     sampler.batched_count_greater_than = _zeros
 

@@ -31,13 +31,13 @@ GENERIC = "TokenizersBackend"  # a tokenizer that its tokenizer.json defines com
 def load_model(
     checkpoint: Path, dtype: "torch.dtype", device: "torch.device", trust_remote_code: bool = False
 ) -> "PreTrainedModel":
-    """Load a local folder's causal language model, with lean layers (see `models/packing/fused_layers.py`).
+    """Load a local folder's causal language model, with lean layers (see `models/packing/lean_layers.py`).
 
     An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other
     formats can run code.
     """
     from models.hf.lean import AutoModelForCausalLM
-    from models.packing.fused_layers import make_lean
+    from models.packing.lean_layers import make_lean
 
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),

@@ -110,6 +110,6 @@ def _plan_epochs(examples: int, config: LessonConfig, seed: int) -> list[list[in
     return [order[step::number] for order in orders for step in range(number)]
 
 
-def came(examples: int, config: DistillConfig | LessonConfig, seed: int, steps: int) -> set[int]:
+def examples_used(examples: int, config: DistillConfig | LessonConfig, seed: int, steps: int) -> set[int]:
     """Return the indices of the examples that a lesson's first `steps` steps use."""
     return {number for batch in plan_steps(examples, config, seed)[:steps] for number in batch}

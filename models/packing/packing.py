@@ -2,7 +2,7 @@
 
     beginning 0 | … | prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
-A prefix that the prompts of several groups share also occurs only once (`models/packing/beginnings.py`), and each of
+A prefix that the prompts of several groups share also occurs only once (`models/packing/prefixes.py`), and each of
 these prompts continues it. Every token except a completion's last goes through the model; a completion attends to its
 prompt and to itself (see `models/packing/attention.py`). All other matrix products run over the whole pack without
 padding. The head computes only the tokens to train on: in an episode of several turns, those that the model wrote.
@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from models.packing.beginnings import shared_beginnings
 from models.packing.layout import Layout, Table, table_of
+from models.packing.prefixes import shared_prefix_lengths
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
     Groups of similar length go together, because the attention pads a microbatch's completions to the longest one. A
     prefix that prompts share counts once per microbatch.
     """
-    shared = shared_beginnings([group.prompt for group in groups])
+    shared = shared_prefix_lengths([group.prompt for group in groups])
     sharing = [replace(group, shared=length) for group, length in zip(groups, shared, strict=True)]
     batches: list[list[Group]] = [[]]
     begun: set[tuple[int, ...]] = set()

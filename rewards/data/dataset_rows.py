@@ -98,7 +98,7 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
     return row
 
 
-def usable(benchmark: Benchmark, split: Split, items: Iterable[Item | Excluded]) -> list[Item]:
+def drop_excluded(benchmark: Benchmark, split: Split, items: Iterable[Item | Excluded]) -> list[Item]:
     """Return a split's items without the excluded ones, which are logged and recorded in `benchmark.excluded`."""
     every = list(items)
     excluded = [item for item in every if isinstance(item, Excluded)]

@@ -36,7 +36,7 @@ class Episodes(Benchmark):
 
     def prompt(self, problem: Problem) -> str:
         """Return the first observation."""
-        return begun(self._environment, problem)[1]
+        return checked_reset(self._environment, problem)[1]
 
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return a teacher's episodes, if the environment has any."""
@@ -81,11 +81,11 @@ def weighted_texts(completion: str) -> list[tuple[str, float]]:
 
 def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> list[Turn]:
     """Replay an episode until it ends or the texts run out. Raises InputError if the environment raises."""
-    state, observation = begun(environment, problem)
+    state, observation = checked_reset(environment, problem)
     turns: list[Turn] = []
     total = 0.0
     for text in texts:
-        after, seen, reward, terminated, truncated, info = stepped(environment, problem, state, text)
+        after, seen, reward, terminated, truncated, info = checked_step(environment, problem, state, text)
         total += reward
         turns.append(
             Turn(
@@ -106,7 +106,7 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
     return turns
 
 
-def begun(environment: Environment, problem: Problem) -> tuple[State, str]:
+def checked_reset(environment: Environment, problem: Problem) -> tuple[State, str]:
     """Return an episode's first state and observation. Raises InputError if `reset` fails or its state is not JSON."""
     with _errors_named(environment, problem, "reset"):
         state, observation = environment.reset(problem)
@@ -114,7 +114,7 @@ def begun(environment: Environment, problem: Problem) -> tuple[State, str]:
         return state, str(observation)
 
 
-def stepped(environment: Environment, problem: Problem, state: State, text: str) -> Step:
+def checked_step(environment: Environment, problem: Problem, state: State, text: str) -> Step:
     """Return the environment's response to a text. Raises InputError if `step` fails or its state is not JSON."""
     with _errors_named(environment, problem, "step"):
         after, observation, reward, terminated, truncated, info = environment.step(state, text)

@@ -39,7 +39,7 @@ class Program:
     memory_mb: int = 512
 
 
-class JailProcess:
+class SandboxWorker:
     """A warden inside bubblewrap, judging one program at a time.
 
     `seccomp`: the compiled filter, or `none`. `ruleset`: Landlock's descriptor, or -1.

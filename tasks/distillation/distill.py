@@ -11,7 +11,7 @@ from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerCo
 from conf.sections.lessons import DistillConfig
 from models.hf.checkpoint import learned
 from models.hf.loading import load_tokenizer
-from models.lessons.pace import Pace, came
+from models.lessons.pace import Pace, examples_used
 from rewards.data.benchmarks import configured
 from tasks.distillation.demonstrations import example_maker
 from tasks.distillation.known import mark_known
@@ -92,7 +92,7 @@ def distill(
             [filtered[index].lesson for index in chosen],
             [trace.lesson for trace in filtered if trace.lesson and trace.fate not in (*LEARNED, "later", "held_out")],
         )
-        taught = came(len(examples), config, trainer_config.seed, len(curve))
+        taught = examples_used(len(examples), config, trainer_config.seed, len(curve))
         for index in (index for number, index in enumerate(chosen) if number not in taught):
             filtered[index] = replace(filtered[index], fate="later")
         if pace is not None and pace.file.exists():  # absent if only one or two steps were planned

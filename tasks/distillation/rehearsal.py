@@ -9,7 +9,7 @@ from typing import Any
 
 from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
-from tasks.rollouts.proven import sample_proven
+from tasks.rollouts.verified import sample_verified
 from tasks.stage import stage
 from tasks.tables import write_rollouts
 from tasks.workers import engine_process
@@ -39,7 +39,7 @@ def rehearsal(
     prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], student) for prompt in asked]
     each = -(-count // len(prompts))
     options: dict[str, Any] = {"max_tokens": max_completion_tokens, "trust_remote_code": student.trust_remote_code}
-    groups, _ = sample_proven(engine, checkpoint, config, prompts, each, seed=seed, temperature=1.0, **options)
+    groups, _ = sample_verified(engine, checkpoint, config, prompts, each, seed=seed, temperature=1.0, **options)
     answers = [group[sample] for sample in range(each) for group in groups]
     write_rollouts(folder / "rollouts.parquet", answers[:count])
     engine.call(engine_process.sleep)

@@ -18,7 +18,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.stored_answers import Rows, answer_inputs, load_answers, problem_key, save_answers
 from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.grade import scores_of
-from tasks.rollouts.proven import sample_proven
+from tasks.rollouts.verified import sample_verified
 from tasks.workers.worker import Worker, working_on
 
 SAMPLED_SEED = 1  # seed of sampled answers, the same for every checkpoint
@@ -129,7 +129,7 @@ def _written(prompts: Sequence[list[int]], player: Player, samples: int) -> list
     short = [index for index, prompt in enumerate(prompts) if len(prompt) < player.config.max_model_len]
     if too_long := len(prompts) - len(short):
         log.warning("%d questions of the exam are too long to be asked: raise engine.max_model_len", too_long)
-    groups, _ = sample_proven(
+    groups, _ = sample_verified(
         player.engine,
         player.checkpoint,
         player.config,

@@ -8,7 +8,7 @@ from tasks.evaluation.sequential import smallest_gain
 from tasks.evaluation.statistics import (
     Accuracy,
     agresti_min_low,
-    are_values,
+    are_episodes,
     bootstrap,
     detectable_mean,
     mcnemar,
@@ -57,7 +57,7 @@ def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, 
     first, second = _outcomes(before), _outcomes(after)
     if not first.index.equals(second.index):
         raise ValueError(f"{name}: the two checkpoints answered different problems; evaluate both again")
-    graded, counted = first.notna() & second.notna(), not are_values(before)
+    graded, counted = first.notna() & second.notna(), not are_episodes(before)
     differences = (second - first)[graded].to_numpy(dtype=float)
     n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
     low, high = bootstrap(differences, seed=seed)

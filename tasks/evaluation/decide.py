@@ -11,7 +11,7 @@ import pandas as pd
 
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.comparison import Comparison, compare
-from tasks.evaluation.english import FILE, hold_english
+from tasks.evaluation.english import FILE, apply_english_guard
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.sequential import smallest_gain
@@ -70,7 +70,7 @@ def decide(
         if "first" in rows:
             champion, candidate = (pair(guard.name, rows["first"], rows[role]) for role in ("champion", "candidate"))
             decision = judge_guard(decision, candidate, guard.margin, FIRST, champion)
-    decision, fluent = _hold_english(decision, exams, exam.english_margin)
+    decision, fluent = _apply_english_guard(decision, exams, exam.english_margin)
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
@@ -127,13 +127,15 @@ def _decide_target(
     return Decision(decision.promote, (*decision.reasons, sentence))
 
 
-def _hold_english(decision: Decision, exams: Mapping[str, Artifact], margin: float | None) -> tuple[Decision, bool]:
+def _apply_english_guard(
+    decision: Decision, exams: Mapping[str, Artifact], margin: float | None
+) -> tuple[Decision, bool]:
     """Apply the English guard to the decision, if English was measured. Also return whether it passed."""
     passed = True
     for role, than in (("champion", ""), ("first", FIRST)):
         if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
             continue
-        decision, holds = hold_english(decision, exams[role], exams["candidate"], margin, than)
+        decision, holds = apply_english_guard(decision, exams[role], exams["candidate"], margin, than)
         passed = passed and holds
     return decision, passed
 

@@ -15,7 +15,7 @@ from models.hf.loading import load_tokenizer
 from tasks.evaluation.judgement import Decision
 from tasks.evaluation.statistics import signed, student_low
 from tasks.evaluation.stored_answers import key, stored, versions
-from tasks.rollouts.proven import call_proven
+from tasks.rollouts.verified import call_verified
 from tasks.stage import Artifact, committed
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
@@ -44,7 +44,7 @@ def write_english(
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()
         texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
         arguments = (checkpoint, config, texts, student.trust_remote_code)
-        logprobs = call_proven(engine, engine_process.logprobs, *arguments)
+        logprobs = call_verified(engine, engine_process.logprobs, *arguments)
         with stored(measured, inputs, time.perf_counter() - started) as draft:
             (draft / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
     shutil.copyfile(measured / FILE, folder / FILE)
@@ -56,7 +56,7 @@ def mean_nats(exam: Path) -> float | None:
     return measured and fmean(measured["nats"])
 
 
-def hold_english(
+def apply_english_guard(
     decision: Decision, before: Artifact, after: Artifact, margin: float, than: str = ""
 ) -> tuple[Decision, bool]:
     """Return the decision with the English guard applied, and whether the candidate passed.

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from tasks.evaluation.statistics import Accuracy, are_values, outcomes
+from tasks.evaluation.statistics import Accuracy, are_episodes, outcomes
 from tasks.rollouts.verdicts import FAILED
 from tasks.tables import EVALUATIONS, read_table
 
@@ -71,8 +71,8 @@ def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigur
         by_subject=_by(greedy, "subject"),
         sampled=samples,
         pass_at=_pass_at(sampled, samples),
-        mean_turns=float(greedy.turns.mean()) if are_values(greedy) else None,
-        valid_rate=float((greedy.valid * greedy.turns).sum() / greedy.turns.sum()) if are_values(greedy) else None,
+        mean_turns=float(greedy.turns.mean()) if are_episodes(greedy) else None,
+        valid_rate=float((greedy.valid * greedy.turns).sum() / greedy.turns.sum()) if are_episodes(greedy) else None,
     )
 
 
@@ -108,7 +108,7 @@ def _plain(name: str) -> str:
 
 
 def _accuracy(rows: pd.DataFrame) -> Accuracy:
-    return Accuracy.of_outcomes(outcomes(rows), counted=not are_values(rows))
+    return Accuracy.of_outcomes(outcomes(rows), counted=not are_episodes(rows))
 
 
 def _by(rows: pd.DataFrame, column: str) -> dict[str, Accuracy]:

@@ -58,7 +58,7 @@ def outcomes(evaluations: pd.DataFrame) -> pd.Series:
     return evaluations["value"].astype(float).fillna(evaluations["correct"].astype(float))
 
 
-def are_values(evaluations: pd.DataFrame) -> bool:
+def are_episodes(evaluations: pd.DataFrame) -> bool:
     """Return whether these rows are episodes, whose outcomes are values and not just right or wrong."""
     return bool(evaluations["value"].notna().any())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.sections.lessons import DayConfig
-from conf.storage.journal import HELD_OUT, Entry, Trace, Words, lesson_of, parse_line
+from conf.storage.journal import HELD_OUT, Entry, Trace, Words, parse_line
 from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
@@ -59,7 +59,7 @@ def freeze_journal(
     if new_levels and not untouched:
         generated += _generated(day, ("traces",), new_levels, seed, date)
     for number, entry in enumerate(generated):
-        name = f"{GENERATED}-{number}-{lesson_of(entry)}"
+        name = f"{GENERATED}-{number}-{lesson_digest(entry)}"
         judges = name not in known and is_judge(entry, unseen_share)
         taught.append((entry, {name: table_row(entry)}, GENERATED, judges))
     rows, counts = _tables(taught, known)

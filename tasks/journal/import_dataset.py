@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import InputError
-from conf.storage.journal import Entry, entry_of, lesson_of, read_object
+from conf.storage.journal import Entry, entry_of, lesson_digest, read_object
 from conf.storage.journal_file import append, read_file
 from tasks.journal.dataset_formats import Row, converter, known_formats
 
@@ -41,13 +41,13 @@ def import_rows(
     recognised, or if no row can become a line.
     """
     before = (entry for file in journal.glob("*.jsonl") for _, entry in read_file(file)[0] if entry.imported_from)
-    seen, known = set(map(lesson_of, before)), 0
+    seen, known = set(map(lesson_digest, before)), 0
     entries: list[Entry] = []
     refused: list[dict[str, Any]] = []
     for number, entry in _entries(source, read_rows(source, split, subset, limit), benchmark):
         if isinstance(entry, str):
             refused.append({"row": number, "reason": entry})
-        elif (lesson := lesson_of(entry)) in seen:
+        elif (lesson := lesson_digest(entry)) in seen:
             known += 1
         else:
             seen.add(lesson)

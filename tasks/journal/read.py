@@ -1,6 +1,6 @@
 """The journal's lessons, identified by content: what a checkpoint has learned is a set of lesson names.
 
-A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_of`). If the same content is taught
+A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_digest`). If the same content is taught
 again, the occurrence number is appended. So an edited line is a new lesson, a removed one is not taught again, and a
 line's file and position do not matter. A rated conversation makes one lesson per turn, and a long text one lesson per
 piece.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import Home, InputError
-from conf.storage.journal import Conversation, Entry, Words, lesson_of
+from conf.storage.journal import Conversation, Entry, Words, lesson_digest
 from conf.storage.journal_file import UNFINISHED, read_file
 from models.hf.checkpoint import learned
 from rewards.data.synthetic_journal import KINDS
@@ -67,7 +67,7 @@ def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
         for number, entry in good:
             rows: dict[str, dict[str, Any]] = {}
             for part in _parts(entry):
-                said[content := lesson_of(part)] += 1
+                said[content := lesson_digest(part)] += 1
                 rows[content if said[content] == 1 else f"{content}-{said[content]}"] = table_row(part)
             yield Line(file, number, entry, rows)
         yield from (Refused(file.name, **each) for each in bad if each["reason"] != UNFINISHED)

@@ -14,7 +14,7 @@ from tasks.reward_model.judge import Group, judge_groups, question_of
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, numbering, read_table, table_rows, write_table
+from tasks.tables import LEARNED, PROMPTS, completion_key, read_table, table_rows, write_table
 
 
 @stage(resources=("cache", "until"))
@@ -97,6 +97,6 @@ def rank_by_judge(
         for rows, scores in zip(members.values(), judged.scores, strict=True)
         for row, score in zip(rows, scores or (), strict=False)
     }
-    rows = [numbering(rollout) | {"learned": found.get(row)} for row, rollout in enumerate(sampled)]
+    rows = [completion_key(rollout) | {"learned": found.get(row)} for row, rollout in enumerate(sampled)]
     write_table(folder / "learned.parquet", LEARNED, rows)
     (folder / "judged.json").write_text(json.dumps(judged.summary))

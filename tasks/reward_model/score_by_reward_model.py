@@ -8,7 +8,7 @@ from conf.schema import TrainerConfig
 from tasks.reward_model import process
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, numbering, write_table
+from tasks.tables import LEARNED, completion_key, write_table
 from tasks.workers.worker import Worker
 
 
@@ -36,5 +36,5 @@ def score_by_reward_model(
         for row, reward in zip(rows, group, strict=True)
         if math.isfinite(reward)
     }
-    rows = [numbering(rollout) | {"learned": rewards.get(row)} for row, rollout in enumerate(sampled)]
+    rows = [completion_key(rollout) | {"learned": rewards.get(row)} for row, rollout in enumerate(sampled)]
     write_table(folder / "learned.parquet", LEARNED, rows)

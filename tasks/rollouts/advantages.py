@@ -16,7 +16,7 @@ from models.rollout import Rollout
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.turns import on_tokens
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, numbering, read_table, table_rows, write_table
+from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, completion_key, read_table, table_rows, write_table
 
 
 @stage()
@@ -53,7 +53,7 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
         has_signal = [any(by_turn[_key(rollout)]) for rollout in completions]
         signal = torch.tensor(has_signal).view_as(rewards).any(dim=1)
     rows = [
-        numbering(rollout)
+        completion_key(rollout)
         | {"advantage": None if advantage != advantage else advantage, "token_advantages": by_turn.get(_key(rollout))}
         for rollout, advantage in zip(completions, advantages.flatten().tolist(), strict=True)
     ]

@@ -15,9 +15,9 @@ from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from rewards.environment import Environment, State
-from rewards.environments.episodes import begun, stepped
+from rewards.environments.episodes import checked_reset, checked_step
 from rewards.verifier import Benchmark, Problem
-from tasks.rollouts.proven import call_proven
+from tasks.rollouts.verified import call_verified
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker, WorkerDiedError
 
@@ -124,12 +124,12 @@ class Game(AbstractContextManager["Game"]):
 
 def first_states(environment: Environment, problems: Sequence[Problem]) -> list[State]:
     """Return the initial state of each problem's episode."""
-    return [begun(environment, problem)[0] for problem in problems]
+    return [checked_reset(environment, problem)[0] for problem in problems]
 
 
 def next_states(environment: Environment, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
     """Return the new state, the observation, and whether the episode is over, for each (problem, state, text)."""
-    steps = [stepped(environment, *move) for move in moves]
+    steps = [checked_step(environment, *move) for move in moves]
     return [(state, seen, terminated or truncated) for state, seen, _, terminated, truncated, _ in steps]
 
 
@@ -145,7 +145,7 @@ def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, tur
     tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
     bridge, full = Bridge(tokenizer, player.student), _full(episodes)
     arguments = (player.checkpoint, player.config, player.student.trust_remote_code)
-    room = call_proven(player.engine, engine_process.kv_tokens, *arguments) // player.config.max_model_len
+    room = call_verified(player.engine, engine_process.kv_tokens, *arguments) // player.config.max_model_len
     side_by_side = max(1, room)
     for start in range(0, len(episodes), side_by_side):
         chunk, turn = episodes[start : start + side_by_side], 0
@@ -161,7 +161,7 @@ def _full(episodes: Sequence[Episode]) -> int:
 
 
 def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, seed: int, fresh: bool) -> None:
-    groups, _ = call_proven(
+    groups, _ = call_verified(
         player.engine,
         engine_process.sample,
         player.checkpoint,

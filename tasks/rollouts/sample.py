@@ -9,7 +9,7 @@ from typing import Any
 from conf.schema import EngineConfig, GrpoConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
-from tasks.rollouts.proven import sample_proven
+from tasks.rollouts.verified import sample_verified
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_rollouts, table_rows, write_rollouts
 from tasks.workers.worker import Worker
@@ -39,7 +39,7 @@ def sample(
     own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
-    groups, figures = sample_proven(
+    groups, figures = sample_verified(
         engine,
         checkpoint,
         config,

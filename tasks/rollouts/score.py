@@ -20,7 +20,7 @@ from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
-from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, numbering, table_rows, write_table
+from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, completion_key, table_rows, write_table
 from tasks.workers.worker import Worker
 
 SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
@@ -77,7 +77,7 @@ def score(
             limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
         )
     rows = [
-        numbering(rollout)
+        completion_key(rollout)
         | {"reward": score.reward, "verdict": score.verdict, "seconds": score.seconds}
         | {"parts": json.dumps(dict(score.parts))}
         for rollout, score in zip(sampled, scores, strict=True)

@@ -10,7 +10,7 @@ from models.hf.loading import check_tokenizers
 from tasks.registry.import_model import find_model
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage
-from tasks.tables import ADVANTAGES, numbering, write_table
+from tasks.tables import ADVANTAGES, completion_key, write_table
 from tasks.training import trainer_process
 from tasks.workers.worker import Worker
 
@@ -42,7 +42,7 @@ def credit_by_teacher(
         token_advantages(rollout.sampler_logprobs, logprobs) for rollout, logprobs in zip(sampled, scored, strict=True)
     ]
     rows = [
-        numbering(rollout) | {"advantage": fmean(values) if values else None, "token_advantages": values}
+        completion_key(rollout) | {"advantage": fmean(values) if values else None, "token_advantages": values}
         for rollout, values in zip(sampled, advantages, strict=True)
     ]
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)

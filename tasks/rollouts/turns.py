@@ -7,13 +7,13 @@ from itertools import groupby
 
 from models.rollout import Rollout
 from rewards.verifier import Score
-from tasks.tables import Row, numbering
+from tasks.tables import Row, completion_key
 
 
 def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
     """Yield a row of the turns table for each turn of an episode, or nothing for a single answer."""
     for number, (turn, (first, length)) in enumerate(zip(score.turns, spans(rollout), strict=False)):
-        yield numbering(rollout) | {
+        yield completion_key(rollout) | {
             "turn": number,
             "agent": turn.agent,
             "first": first,

@@ -20,7 +20,7 @@ REWARD_PARTS = ("correct", "format", "length")  # in every score: see tasks/roll
 OUTLOOK = "expected_signal_share"
 
 
-class Pass(NamedTuple):
+class SampledBatch(NamedTuple):
     """The stages' artifacts for one batch of a round: its first prompts, a refill, or its requests for new problems.
 
     `scores`: None for requests, whose completions are problems rather than answers.
@@ -33,7 +33,7 @@ class Pass(NamedTuple):
 
 
 def round_metrics(
-    passes: Sequence[Pass], trained: Mapping[str, float], proposals: Artifact | None = None
+    passes: Sequence[SampledBatch], trained: Mapping[str, float], proposals: Artifact | None = None
 ) -> dict[str, float]:
     """Return the metrics for `metrics.json` by name, leaving out any that are not finite.
 

@@ -16,7 +16,7 @@ OUTCOME = "outcome.json"
 
 
 @stage()
-def judge_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
+def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
     """Write the outcome, and the checkpoint that the night continues with: `after` the lesson, or `before` it."""
     p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL

@@ -13,7 +13,7 @@ from conf.sections.training import ADAPTER_RATE_FACTOR
 from conf.storage.durable import room_for, size_of
 from models.hf.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
-from models.lessons.pace import Pace, came
+from models.lessons.pace import Pace, examples_used
 from models.rollout import Rollout
 
 if TYPE_CHECKING:  # the trainer is loaded in its own process only
@@ -23,7 +23,7 @@ _trainer: "Trainer | None" = None
 _held: str | None = None  # the digest of the checkpoint whose weights the trainer holds
 
 
-class ElsewhereError(Exception):
+class WrongCheckpointError(Exception):
     """The trainer holds a different checkpoint from the one asked for, or none."""
 
 
@@ -83,7 +83,7 @@ def lesson(
         curve.append(figures)
     if before and curve:
         _trainer.keep_share(before, share)
-    taken = came(len(examples), lesson, config.seed, len(curve))
+    taken = examples_used(len(examples), lesson, config.seed, len(curve))
     waiting = {name for number, name in enumerate(names) if number not in taken}  # even one piece of a text is enough
     base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None
     kept = _keep(_trainer, checkpoints, checkpoint.name, base, lessons={*filter(None, names), *settled} - waiting)
@@ -192,12 +192,12 @@ def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Roll
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
-    """Write the trainer's state into a folder. Raises ElsewhereError if the trainer does not hold `digest`.
+    """Write the trainer's state into a folder. Raises WrongCheckpointError if the trainer does not hold `digest`.
 
     `retired` states are removed right before the new one is written.
     """
     if _trainer is None or _held != digest:
-        raise ElsewhereError(f"the trainer does not hold {digest}: its process was restarted after the update")
+        raise WrongCheckpointError(f"the trainer does not hold {digest}: its process was restarted after the update")
     _remove(retired)
     _trainer.save_state(state, digest)
 

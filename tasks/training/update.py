@@ -115,7 +115,7 @@ def checkpoint(
     with room_for(draft):
         try:
             resources.trainer.call(trainer_process.save_state, digest, draft, resources.retired_states)
-        except trainer_process.ElsewhereError as elsewhere:
+        except trainer_process.WrongCheckpointError as elsewhere:
             log.warning("%s: the update is repeated", elsewhere)
             repeated = update.fn(rollouts, advantages, config, rate_factor, resources).checkpoint.name
             if repeated != digest:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from conf.storage.durable import read_json, write_atomically
 from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
-from tasks.workers.remote import Node, RemoteWorker
+from tasks.workers.remote import EngineActor, RemoteWorker
 from tasks.workers.worker import POLL, HoursOverError, Worker
 
 A = TypeVar("A")
@@ -140,7 +140,7 @@ def engine_nodes(address: str) -> list[dict[str, Any]]:
 
 
 def start_actor(node: Mapping[str, Any]) -> Any:
-    """Start an actor (`Node`) that gets a node's engine slot and all of its GPUs, and return the actor."""
+    """Start an actor (`EngineActor`) that gets a node's engine slot and all of its GPUs, and return the actor."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -150,7 +150,7 @@ def start_actor(node: Mapping[str, Any]) -> Any:
         "resources": {RESOURCE: 1},
         "scheduling_strategy": NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
     }
-    return ray.remote(**options)(Node).remote(os.environ.get("OMP_NUM_THREADS"))
+    return ray.remote(**options)(EngineActor).remote(os.environ.get("OMP_NUM_THREADS"))
 
 
 def read_machines(folder: Path) -> dict[str, dict[str, float]]:

@@ -20,7 +20,7 @@ KEPT = 3  # checkpoints per machine: an adapter, its base, and the previous one
 
 
 class RemoteWorker(Worker):
-    """The night's handle to a worker that an actor (`Node`) runs on another machine.
+    """The night's handle to a worker that an actor (`EngineActor`) runs on another machine.
 
     If a call's arguments include a checkpoint, it is sent there first, unless it is there already.
     """
@@ -72,7 +72,7 @@ class RemoteWorker(Worker):
         return there
 
 
-class Node:
+class EngineActor:
     """The actor that runs an engine on its machine, with the same environment, heartbeat and log as a local engine.
 
     The actor ends with the night's process or with its Ray node, and its engine ends with the actor. Its folder stays

@@ -17,9 +17,9 @@ from flows.grpo import Rounds
 from flows.run.budget import divide
 from flows.run.context import Night
 from flows.training.lessons import Lessons
+from flows.training.quizzes import Quizzes
 from flows.training.recipe import Recipe
 from flows.training.reward_model import LearnedReward
-from flows.training.validation import Quizzes
 from models.hf.checkpoint import parent_of
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout

@@ -17,7 +17,7 @@ from conf.storage.journal import (
     Conversation,
     Words,
     entry_of,
-    lesson_of,
+    lesson_digest,
     line_of,
     parse_line,
     schema,
@@ -70,7 +70,7 @@ def test_the_examples_of_the_page_are_lines_of_every_kind() -> None:
     ],
 )
 def test_what_makes_two_lines_the_same_lesson(change: dict[str, Any], same: bool) -> None:
-    assert (lesson_of(entry_of(PICK)) == lesson_of(entry_of(PICK | change))) == same
+    assert (lesson_digest(entry_of(PICK)) == lesson_digest(entry_of(PICK | change))) == same
 
 
 @pytest.mark.parametrize(

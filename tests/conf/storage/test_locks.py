@@ -18,7 +18,7 @@ from conf.storage.locks import (
     SERVER_LOCK,
     NightRunningError,
     hold,
-    refuse_second,
+    refuse_if_night_running,
     running_night,
     take_server_lock,
     wait_for_server,
@@ -42,7 +42,7 @@ def take(root: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("meet", [refuse_second, take])
+@pytest.mark.parametrize("meet", [refuse_if_night_running, take])
 def test_a_second_process_is_refused_and_the_first_named(tmp_path: Path, meet: Callable[[Path], None]) -> None:
     with holder(tmp_path) as other:
         who = f"the night 2026-11-20 is running (process {other.pid})"
@@ -55,7 +55,7 @@ def test_the_lock_is_free_after_its_holder_was_killed(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         other.kill()
         other.wait()
-        refuse_second(tmp_path)
+        refuse_if_night_running(tmp_path)
         with hold(tmp_path, "the night 2026-11-21"):
             assert '"the night 2026-11-21"' in (tmp_path / "night.lock").read_text()
 
@@ -67,7 +67,7 @@ def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
         assert parent.stdout is not None
         orphan = int(parent.stdout.readline())
         with pytest.raises(NightRunningError):
-            refuse_second(tmp_path / "school")
+            refuse_if_night_running(tmp_path / "school")
         parent.kill()
     try:
         os.kill(orphan, 0)  # it is still alive
@@ -78,14 +78,14 @@ def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
 
 def test_the_holder_may_take_the_lock_again(tmp_path: Path) -> None:
     with hold(tmp_path, "the night 2026-11-19"):
-        refuse_second(tmp_path)
+        refuse_if_night_running(tmp_path)
         with hold(tmp_path, "inner"):
             pass
         done = subprocess.run(command(tmp_path), env=ENVIRONMENT, capture_output=True, text=True, check=False)
         assert (done.returncode, "the night 2026-11-19 is running" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("meet", [refuse_second, take])
+@pytest.mark.parametrize("meet", [refuse_if_night_running, take])
 def test_prune_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> None:
     """A worker's start at 01:00 that was refused would be lost until the next night."""
     with holder(tmp_path, "nightschool prune") as other, ThreadPoolExecutor(1) as pool:
@@ -96,7 +96,7 @@ def test_prune_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> No
         waiting.result(60)
 
 
-@pytest.mark.parametrize("meet", [refuse_second, take])
+@pytest.mark.parametrize("meet", [refuse_if_night_running, take])
 def test_prune_is_not_waited_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meet: Callable[[Path], None]
 ) -> None:
@@ -108,7 +108,7 @@ def test_prune_is_not_waited_for_for_ever(
 def test_looking_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for root in (tmp_path, tmp_path / "school", tmp_path / "file" / "school"):
-        refuse_second(root)
+        refuse_if_night_running(root)
         wait_for_server(root, limit=0.0)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -118,7 +118,7 @@ def test_a_holder_without_a_name_yet_counts_as_a_night(tmp_path: Path) -> None:
         (tmp_path / "night.lock").write_text("")
         assert running_night(tmp_path) == "the night"
         with pytest.raises(NightRunningError, match="another night is just starting"):
-            refuse_second(tmp_path)
+            refuse_if_night_running(tmp_path)
 
 
 def test_the_home_is_made_for_its_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ def test_nothing_is_counted_and_nothing_else_changes(monkeypatch: pytest.MonkeyP
         raise AssertionError("a kernel would be compiled")
 
     monkeypatch.setattr(sampler, "batched_count_greater_than", compiled)  # fails where vLLM has moved it
-    token_ranks.leave_out()
+    token_ranks.disable()
     logprobs = torch.randn(3, 7, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     chosen = torch.tensor([4, 0, 6])
     found = sampler.Sampler.gather_logprobs(logprobs, 0, chosen)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from models.hf.loading import load_model
-from models.packing.beginnings import shared_beginnings
 from models.packing.packing import Group, pack, split
+from models.packing.prefixes import shared_prefix_lengths
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
 from tests.models.support.tiny import plain_logprobs as logprobs_of
 from tests.models.support.tiny import plain_model, random_tokens, write_tiny
@@ -152,7 +152,7 @@ def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget:
     ],
 )
 def test_prompts_share_what_leaves_the_fewest_tokens(prompts: Any, shared: list[int]) -> None:
-    assert shared_beginnings(prompts) == shared
+    assert shared_prefix_lengths(prompts) == shared
 
 
 @pytest.mark.parametrize(

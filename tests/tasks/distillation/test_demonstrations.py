@@ -9,7 +9,7 @@ import pytest
 
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
-from rewards.environments.episodes import begun
+from rewards.environments.episodes import checked_reset
 from tasks.distillation.demonstrations import Demonstrations
 from tasks.distillation.trace_filter import Trace
 from tests.rewards.countdown import Countdown
@@ -25,7 +25,7 @@ from tests.rewards.countdown import Countdown
 def test_a_turn_is_learned_unless_its_weight_is_0(student: Path, turns: list[Any], learned: list[str]) -> None:
     tokenizer, countdown = load_tokenizer(student), Countdown()
     problem = next(problem for problem in countdown.problems("train") if problem.level == "3")
-    messages = [{"role": "user", "content": begun(countdown, problem)[1]}]
+    messages = [{"role": "user", "content": checked_reset(countdown, problem)[1]}]
     trace = Trace(messages, json.dumps(turns), "dataset", "countdown", None, f"countdown:{problem.problem_id}")
     _, tokens, mask = Demonstrations(countdown, tokenizer, StudentConfig()).example(trace)
     assert len(tokens) == len(mask)

@@ -46,7 +46,7 @@ def take_back(night: Path, lesson: str) -> None:
     verdict = night / f"{lesson}_check" / "verdict"
     verdict.mkdir(parents=True)
     (verdict / "outcome.json").write_text('{"outcome": "taken_back"}')
-    commit(verdict, "judge_lesson", {}, 0.0)
+    commit(verdict, "check_lesson", {}, 0.0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from tasks.rollouts import verdicts
 from tasks.stage import Artifact, commit
 from tasks.tables import ROLLOUTS, SCORES, write_table
-from tasks.training.metrics import Pass, learned_metrics, round_metrics
+from tasks.training.metrics import SampledBatch, learned_metrics, round_metrics
 from tests.tasks.doubles.tables import rollout, score
 
 TRAINED = {"groups": 3.0, "useful_groups": 1.0, "skipped": 0.0, "seconds": 4.5, "loss": -0.25}
@@ -29,12 +29,12 @@ def stage(folder: Path, seconds: float, figures: Mapping[str, float] | None = No
     return commit(folder, folder.name, {}, seconds, figures)
 
 
-def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list[Any], **teacher: Any) -> Pass:
+def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list[Any], **teacher: Any) -> SampledBatch:
     """A pass of 0.5 s for its prompts, 4 s for its rollouts, 0.25 s for its scores and 0.125 s for its advantages."""
     benchmark = "gsm8k" if folder.name == "1" else "arithmetic"
     counts = verdicts.count((benchmark, row["verdict"]) for row in scores)
     figures = {"sync": 0.5, "generate": 3.0, "probe_difference": 0.02 if benchmark == "gsm8k" else 0.01}
-    return Pass(
+    return SampledBatch(
         stage(folder / "select_prompts", 0.5, selection=selection),
         stage(folder / "sample", 4.0, figures, rollouts=(ROLLOUTS, rollouts)),
         stage(folder / "score", 0.25, scores=(SCORES, scores), verdicts=counts),
@@ -42,9 +42,11 @@ def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list
     )
 
 
-def passes(night: Path, rewards: list[list[list[float | None]]], selections: list[dict[str, float]]) -> list[Pass]:
+def passes(
+    night: Path, rewards: list[list[list[float | None]]], selections: list[dict[str, float]]
+) -> list[SampledBatch]:
     """`rewards`: by pass, group and sample. A completion of group g has g + 1 tokens; that of sample 0 was cut."""
-    found: list[Pass] = []
+    found: list[SampledBatch] = []
     first = 0
     for number, groups in enumerate(rewards):
         scores = [

@@ -23,7 +23,7 @@ from models.optim.trainer_state import NOTE, TENSORS, StateError
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.training import trainer_process
-from tasks.training.trainer_process import ElsewhereError, Predecessor, Updated
+from tasks.training.trainer_process import Predecessor, Updated, WrongCheckpointError
 from tests.models.support.tiny import trainer_config
 
 ROUNDS = 2
@@ -119,7 +119,7 @@ def night(tmp_path: Path, student: Path, config: str, expected: Bits, rollouts: 
 
 
 @contextmanager
-def full_disk(folder: Path) -> Iterator[None]:
+def disk_full_error(folder: Path) -> Iterator[None]:
     """Let no file of this process grow beyond 4 kB, which holds for root too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
@@ -148,18 +148,20 @@ def test_the_weights_of_a_round_are_not_rounded_stochastically(night: Night, mon
     assert steps == []
 
 
-@pytest.mark.parametrize(("config", "obstacle", "number"), [("full", full_disk, 1), ("adapters", file_in_the_way, 2)])
+@pytest.mark.parametrize(
+    ("config", "obstacle", "number"), [("full", disk_full_error, 1), ("adapters", file_in_the_way, 2)]
+)
 def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle, number: int) -> None:
     night.rounds(last=number - 1)
     with obstacle(night.checkpoints / "draft"), pytest.raises((OSError, SafetensorError)):
         night.update(number)
-    with pytest.raises(ElsewhereError):  # without a checkpoint there is no state either
+    with pytest.raises(WrongCheckpointError):  # without a checkpoint there is no state either
         trainer_process.save_state(expected[number - 1][0], night.state(number))
     night.rounds(first=number)
     assert night.bits() == expected
 
 
-@pytest.mark.parametrize("obstacle", [full_disk, file_in_the_way])
+@pytest.mark.parametrize("obstacle", [disk_full_error, file_in_the_way])
 def test_the_state_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle) -> None:
     night.rounds(last=1)
     updated = night.update(2)
@@ -188,7 +190,7 @@ def test_the_process_died_after_each_step_and_after_each_state(night: Night, exp
         new_process()
         (night.checkpoints / "draft").mkdir()
         (night.checkpoints / "draft" / "half.safetensors").write_bytes(b"half")
-        with pytest.raises(ElsewhereError, match=f"does not hold {updated.checkpoint.name}"):
+        with pytest.raises(WrongCheckpointError, match=f"does not hold {updated.checkpoint.name}"):
             night.save(number, updated)
         assert night.update(number).checkpoint == updated.checkpoint
         night.save(number, updated)
@@ -237,7 +239,7 @@ def test_another_rounds_state_is_refused(night: Night, wrong: Callable[[Night], 
     with pytest.raises(StateError, match=line):
         trainer_process.update(predecessor, night.config, night.rollouts, ADVANTAGES, night.checkpoints)
     assert set(night.checkpoints.iterdir()) == before
-    with pytest.raises(ElsewhereError):
+    with pytest.raises(WrongCheckpointError):
         trainer_process.save_state(night.current, night.state(2))
 
 
@@ -279,7 +281,7 @@ def test_retired_folders_go_once_there_is_more(night: Night, tmp_path: Path, mon
             trainer_process.update(*arguments)
     updated = trainer_process.update(*arguments)
     assert not checkpoint.exists()
-    with pytest.raises(ElsewhereError):
+    with pytest.raises(WrongCheckpointError):
         trainer_process.save_state("elsewhere", night.state(2), [state])
     assert state.exists()
     trainer_process.save_state(updated.checkpoint.name, night.state(2), [state])

@@ -23,7 +23,7 @@ from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
 from tasks.evaluation import stored_answers
 from tasks.rollouts import grade
-from tasks.rollouts.proven import sample_proven
+from tasks.rollouts.verified import sample_verified
 from tasks.workers import cluster as machines
 from tasks.workers import engine_process
 from tasks.workers.cluster import HERE, Cluster, read_machines
@@ -95,7 +95,7 @@ def alone(student: Path) -> Iterator[list[list[Rollout]]]:
 
 def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
     config = EngineConfig(shard_prompts=2)
-    return sample_proven(engine, student, config, PROMPTS, 8, seed=7, temperature=1.0, max_tokens=9)[0]
+    return sample_verified(engine, student, config, PROMPTS, 8, seed=7, temperature=1.0, max_tokens=9)[0]
 
 
 def engine_of(node: Any) -> int:

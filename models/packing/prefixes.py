@@ -19,7 +19,7 @@ class _Family:
         return (len(self.members) - 1) * self.tokens
 
 
-def shared_beginnings(prompts: Sequence[Sequence[int]]) -> list[int]:
+def shared_prefix_lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
     """Return the length of the prefix that each prompt (token ids) shares with others; never the whole prompt.
 
     A prompt belongs to at most one family of prompts with a common prefix: a long prefix shared with few prompts or a

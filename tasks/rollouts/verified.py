@@ -21,7 +21,7 @@ GROUP = 8  # a round's usual number of completions per prompt; with fewer, a sha
 log = logging.getLogger("nightschool")
 
 
-def call_proven(engine: Worker, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def call_verified(engine: Worker, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a function in the engine's process. If the weight sync is not proven, retry once in a new process.
 
     Raises SyncError if the new engine's weights are not proven either.
@@ -35,7 +35,7 @@ def call_proven(engine: Worker, function: Callable[P, R], *args: P.args, **kwarg
         return engine.call(function, *args, **kwargs)
 
 
-def sample_proven(
+def sample_verified(
     engine: Worker,
     checkpoint: Path,
     config: EngineConfig,
@@ -52,12 +52,12 @@ def sample_proven(
     machine. `options` and the result are those of `engine_process.sample`, with seconds summed over shards.
     """
     if config.shard_prompts is None:
-        return call_proven(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
+        return call_verified(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
     length = config.shard_prompts * max(1, GROUP // size)
 
     def sample_shard(worker: Worker, start: int) -> tuple[list[list[Rollout]], dict[str, float]]:
         shard, own_seed = prompts[start : start + length], shard_seed(seed, start // length)
-        return call_proven(worker, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options)
+        return call_verified(worker, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options)
 
     found, figures = list[list[Rollout]](), defaultdict[str, float](float)
     for groups, seen in engine.spread(sample_shard, range(0, len(prompts), length)):

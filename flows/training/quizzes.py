@@ -12,7 +12,7 @@ from flows.run.context import Night, log
 from rewards.data.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
 from tasks.stage import Artifact
-from tasks.training.take_back import OUTCOME, judge_lesson, sentence
+from tasks.training.take_back import OUTCOME, check_lesson, sentence
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 BETWEEN_ROUNDS = 100  # problems in a quiz between rounds
@@ -51,7 +51,7 @@ class Quizzes:
             log.warning("the quiz %s is skipped: %s", name, error)
             return None
 
-    def accept(self, step: Step, before: Path, after: Path) -> Path:
+    def keep_unless_worse(self, step: Step, before: Path, after: Path) -> Path:
         """Quiz the student before and after a lesson or block. Returns the checkpoint to continue with.
 
         This is the new one unless the student got worse, which is noted for the report. The new one is always kept if
@@ -60,13 +60,13 @@ class Quizzes:
         night, name = self.night, quiz_of_block(step.path)
         ask = self.ask_if_possible if step.is_block else self.ask
         first, second = ask(f"{name}-before", before), ask(name, after)
-        night.rest_engine()
+        night.sleep_engine()
         if first is None or second is None:
             return after
         path = f"{check_path(step.path)}/verdict"
         inputs = {"quizzes": {"before": first, "after": second}, "checkpoints": {"before": before, "after": after}}
-        known = judge_lesson.committed(night.folder, path, **inputs)
-        verdict = night.run(judge_lesson, path, **inputs)
+        known = check_lesson.committed(night.folder, path, **inputs)
+        verdict = night.run(check_lesson, path, **inputs)
         what = f"The {'block of' if step.is_block else 'lesson'} {run_name(name)}"
         if known is None and (said := sentence(what, verdict.read_json(OUTCOME))):
             night.note(said if step.is_block else f"{said} Its journal lines are taught again on a later night.")

@@ -10,7 +10,7 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.monitor import Monitor
-from flows.training.validation import Quizzes, is_quizzed, run_quiz
+from flows.training.quizzes import Quizzes, is_quizzed, run_quiz
 from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student

@@ -16,7 +16,7 @@ from transformers import (
 )
 from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
 
-from models.packing.fused_layers import make_lean
+from models.packing.lean_layers import make_lean
 
 SHAPE: Any = {
     "vocab_size": 50,

@@ -11,7 +11,7 @@ from conf.load import STARTER, load_night
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.home import Home
-from flows.evaluation.run import Exam, Examined
+from flows.evaluation.night_exam import Exam, Examined
 from flows.run.budget import Division, Hours
 from flows.run.context import Night
 from tasks.evaluation.answering import exam_problems

@@ -9,7 +9,7 @@ import pytest
 from conf.schema import EngineConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
-from tasks.rollouts.proven import call_proven, sample_proven, shard_seed
+from tasks.rollouts.verified import call_verified, sample_verified, shard_seed
 from tasks.workers import engine_process
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -34,14 +34,14 @@ class UnprovenEngine(InProcessWorker):
 @pytest.mark.parametrize("unproven", [0, 1])
 def test_a_new_process_is_asked_after_an_unproven_sync(unproven: int) -> None:
     engine = UnprovenEngine(unproven)
-    assert call_proven(engine, engine_process.sample) == 1 + unproven  # pyright: ignore
+    assert call_verified(engine, engine_process.sample) == 1 + unproven  # pyright: ignore
     assert engine.losses == ["the engine was restarted: cafe is not what the engine samples from"] * unproven
 
 
 def test_a_checkpoint_that_cannot_be_proven_ends_the_night() -> None:
     engine = UnprovenEngine(2)
     with pytest.raises(SyncError, match="cafe"):
-        call_proven(engine, engine_process.sample)  # pyright: ignore
+        call_verified(engine, engine_process.sample)  # pyright: ignore
     assert engine.processes == 2
 
 
@@ -66,7 +66,7 @@ class SeededEngine(InProcessWorker):
 def sampled(engine: SeededEngine, prompts: list[list[int]], shard: int | None, size: int = 8) -> Any:
     config = EngineConfig(shard_prompts=shard)
     worker: Any = engine
-    return sample_proven(worker, Path("cafe"), config, prompts, size, seed=7, temperature=1.0, max_tokens=9)
+    return sample_verified(worker, Path("cafe"), config, prompts, size, seed=7, temperature=1.0, max_tokens=9)
 
 
 def test_without_shards_one_call_has_all_prompts_and_the_seed_as_it_is() -> None:
