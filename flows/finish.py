@@ -25,7 +25,6 @@ from tasks.registry.mlflow_registry import Registry
 from tasks.registry.model_card import write_cards
 from tasks.registry.promote import OUTCOME, promote
 from tasks.registry.prune import prune
-from tasks.registry.push import push
 from tasks.report.report import report, summarise, write_report
 from tasks.stage import Artifact
 from tasks.workers import cluster
@@ -71,13 +70,7 @@ def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], track
     """Promote the candidate if that was decided. Returns the decision as it was carried out."""
     config = night.config
     write_cards(night.folder, decision.read_json("decision.json"), models, config)
-    outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
-    if outcome["promote"] and (repo := config.tracking.hub_repo):
-        title = f"{config.name}, the night {night.date}"
-        failure = night.call(push, "push", models["candidate"], repo, title, after=[outcome])
-        if failure:
-            night.note(failure)
-    return outcome
+    return night.call(promote, "promote", decision, models, night.home, tracking, config.name)
 
 
 def _unfinished(

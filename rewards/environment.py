@@ -1,12 +1,27 @@
 """The interface that a night expects from an environment, in which a model acts for several turns."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
-from rewards.data.problem import Problem, Split
-
+Split = Literal["train", "test"]
 State = dict[str, Any]
 Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a benchmark. `truth` has the format that the benchmark's own `score` reads.
+
+    `subject` serves only the exam's metrics; problems that differ only in their subject are equal.
+    """
+
+    problem_id: str
+    benchmark: str
+    question: str
+    truth: str
+    level: str | None = None
+    subject: str | None = field(default=None, compare=False)
 
 
 class Environment(Protocol):

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-from rewards.data.problem import Problem, Split
-from rewards.environment import Environment
+from rewards.environment import Environment, Problem, Split
 
 Verdict = Literal[
     "correct",

@@ -16,9 +16,6 @@ class TrackingConfig(Section):
         default=None, description="an MLflow server's URL; null: SQLite under the home"
     )
     experiment: str = Field(default="nightschool", description="name of the MLflow experiment")
-    hub_repo: Annotated[str, Field(pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*$")] | None = Field(
-        default=None, description="owner/name on the Hugging Face hub to push promoted checkpoints to; null: none"
-    )
 
 
 class MorningConfig(Section):

@@ -19,7 +19,6 @@ from flows.run.preflight import layers, night_checks
 from flows.run.speed import check_hours, forecast
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, memory
-from tasks.workers.cluster import engine_nodes
 
 CUDA_13_DRIVER = 580  # the oldest driver that runs the GPU build
 BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
@@ -44,7 +43,6 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         *check_port(config),
         *_night(home, config),
         _speed(home, config),
-        *_machines(config),
     ]
 
 
@@ -82,23 +80,6 @@ def _speed(home: Home, config: NightConfig) -> Finding:
     if found.enough is None:
         return Finding("speed", "ok", found.sentence)
     return Finding("speed", "warning", found.sentence, f"give the night more time: --set budget_minutes={found.enough}")
-
-
-def _machines(config: NightConfig) -> Iterator[Finding]:
-    """List the nodes of the cluster, if one is configured. A night itself reports why it does without a node."""
-    if (address := config.cluster.address) is None:
-        return
-    try:
-        nodes = engine_nodes(address)
-    except InputError as error:
-        found, _, advice = str(error).partition("; ")
-        yield Finding("cluster", "error", found, advice)
-        return
-    for node in nodes:
-        yield Finding("machine", "ok", f"{node['NodeName']} offers an engine")
-    if not nodes:
-        advice = "join one: ray start --address=… --resources='{\"engine\": 1}'; see docs/how-to/a-cluster.md"
-        yield Finding("cluster", "warning", "no node offers an engine", advice)
 
 
 def _cores() -> Finding:

@@ -1,6 +1,7 @@
 """The day copy while the classroom is open: the process that learns it, and the engine that answers with it."""
 
 import asyncio
+import json
 import shutil
 import tempfile
 import time
@@ -8,13 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
+from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import Home
 from conf.storage.journal import HELD_OUT, Entry, Preference
-from flows.teaching.anchors import anchors
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
@@ -26,6 +28,9 @@ from tasks.workers.worker import Worker, WorkerDiedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# Of the anchors, the champion's answers to everyday questions, which measure how far the day copy drifts from it:
+# questions, and tokens per answer. Every lesson computes all of them.
+COUNT, MAX_TOKENS = 8, 12
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
 
@@ -134,3 +139,24 @@ class Day:
         """End the learner, and delete the saved adapters. Lessons stay in the journal."""
         self._learner.end()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
+    """Return everyday questions with the champion's greedy answers, which are cached under the home."""
+    file = _file(home, engine.champion)
+    if not file.exists():
+        lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
+        questions = sorted(lines, key=len)[:COUNT]
+        answers = engine.greedy_answers(questions, MAX_TOKENS)
+        make_folder(file.parent, 0o700)
+        write_atomically(file, json.dumps(list(zip(questions, answers, strict=True))))
+    return known_anchors(home, engine.champion)
+
+
+def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
+    """Return a champion's cached anchors, or an empty list if it was never taught by day."""
+    return [(question, answer) for question, answer in read_json(_file(home, champion), [])]
+
+
+def _file(home: Home, champion: Path) -> Path:
+    return home.root / "teaching" / f"anchors-{champion.name}.json"

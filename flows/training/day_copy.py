@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from flows.run.context import CHANGED, Night
-from flows.teaching.anchors import known_anchors
+from flows.teaching.day import known_anchors
 from flows.training.inputs import reward_model_of
 from flows.training.quizzes import Quizzes
 from flows.training.reward_model import rank_held_out

@@ -1,7 +1,6 @@
 """Stop vLLM from computing each token's rank among all tokens, which nothing here uses.
 
-To count ranks, vLLM has torch compile a kernel when the engine first answers: 12 s of processor time with g++ on a
-freshly started machine, 3 s on any other. It then reads all log-probabilities of every step a second time.
+For the count vLLM has torch compile a kernel (3 to 12 s), and reads all log-probabilities of every step twice.
 """
 
 import torch

@@ -2,6 +2,8 @@
 
 import json
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +12,27 @@ from jinja2 import TemplateError
 from conf.schema import BenchmarkConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.checkpoint import learned
-from models.hf.loading import load_tokenizer
+from models.hf.loading import load_tokenizer, prompt_tokens
 from models.lessons.pace import Pace, examples_used
 from rewards.data.benchmarks import configured
+from rewards.verifier import Benchmark, Problem
 from tasks.distillation.demonstrations import example_maker
-from tasks.distillation.known import mark_known
-from tasks.distillation.trace_filter import LEARNED, Fate, Trace, draw_lessons, filter_traces, read_traces, write_fates
+from tasks.distillation.trace_filter import (
+    LEARNED,
+    Fate,
+    Trace,
+    benchmark_of,
+    draw_lessons,
+    filter_traces,
+    read_traces,
+    write_fates,
+)
+from tasks.evaluation.answering import answer_questions
 from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact, stage
 from tasks.tables import read_rollouts
 from tasks.training import trainer_process
+from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 PACE = "pace.json"  # written if the lesson had a pace: the steps taken and the steps planned
@@ -100,3 +113,34 @@ def distill(
     write_fates(folder, filtered)
     (folder / "curve.json").write_text(json.dumps(curve))
     (folder / "checkpoint.txt").write_text(checkpoint.name)
+
+
+def mark_known(
+    traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
+) -> list[Trace]:
+    """Return the traces, with fate `known` for those worth learning whose problems the player already solves.
+
+    A trace without a truth, or of an unknown benchmark, never gets this fate. The engine is put to sleep afterwards.
+    """
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    for row, trace in enumerate(traces):
+        if trace.fate in LEARNED and trace.truth is not None:
+            rows[trace.benchmark].append(row)
+    marked = list(traces)
+    tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
+    for name, asked in rows.items():
+        if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
+            continue
+        chosen = [traces[row] for row in asked]
+        problems = [
+            Problem(str(row), benchmark.name, trace.messages[-1]["content"], trace.truth or "")
+            for row, trace in enumerate(chosen)
+        ]
+        prompts = [prompt_tokens(tokenizer, trace.messages, player.student) for trace in chosen]
+        answers = answer_questions(benchmark, problems, prompts, player)
+        for row, answer in zip(asked, answers, strict=True):
+            if answer["correct"]:
+                marked[row] = replace(traces[row], fate="known")
+    if rows:
+        player.engine.call(engine_process.sleep)
+    return marked

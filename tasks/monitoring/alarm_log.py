@@ -12,8 +12,6 @@ from tasks.monitoring.prefect_artifacts import show_text
 from tasks.monitoring.tracking import Tracking
 from tasks.report.text import plain_line
 
-ARTIFACT = "alarms"
-
 log = logging.getLogger("nightschool")
 
 
@@ -43,7 +41,7 @@ class AlarmLog:
             return
         lines = [f"- {plain_line(alarm_line(alarm))}" for alarm in self._in_order()]
         text = f"# Alarms of the night {self.night.name}\n\n" + "\n".join(lines) + "\n"
-        show_text(ARTIFACT, text, f"{len(lines)} in the night {self.night.name}")
+        show_text("alarms", text, f"{len(lines)} in the night {self.night.name}")
         sentences = {f"alarm.{alarm.name}": alarm.sentence for alarm in reversed(self._in_order())}
         self.tracking.tag(alarms=str(len(lines)), **sentences)
 

@@ -57,9 +57,8 @@ def promote(
     if outcome.exists():
         carried_out = json.loads(outcome.read_text())
     else:
-        carried_out = _register_and_move(
-            decision.read_json("decision.json"), checkpoints, night, home, tracking, registry
-        )
+        decided = decision.read_json("decision.json")
+        carried_out = _register_and_move(decided, checkpoints, night, home, tracking, registry)
         write_atomically(outcome, json.dumps(carried_out))
     serving, by_hand = registry.named(DAYTIME), [dataclasses.asdict(move) for move in registry.moves() if move.by_hand]
     return carried_out | {"serving": serving.digest if serving else None, "by_hand": by_hand}

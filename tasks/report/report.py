@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prefect import task
-from prefect.artifacts import create_link_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
@@ -19,7 +18,7 @@ from conf.storage.home import SHORT_REPORT, SUMMARY
 from conf.storage.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.evaluation.metrics import ROLES
 from tasks.monitoring.incidents import ended_early, incidents
-from tasks.monitoring.prefect_artifacts import show, show_text
+from tasks.monitoring.prefect_artifacts import show_text
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights
@@ -60,9 +59,6 @@ def report(
     """
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
-    if "mlflow" in links:
-        name = f"The night of {folder.name} in MLflow"
-        show(create_link_artifact, "mlflow-run", name, link=links["mlflow"], link_text=name)
     tracking.log_artifact(folder / "report.html")
     tracking.log_artifact(folder / "decide" / "decision.json", "exam")
     for role in ROLES:

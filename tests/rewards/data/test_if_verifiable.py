@@ -7,8 +7,8 @@ import pytest
 
 from conf.schema import BenchmarkConfig
 from rewards.data.benchmarks import configured
+from rewards.data.if_verifiable import INSTRUCTIONS, TOPICS, IfVerifiable
 from rewards.data.instructions import TOPICS as GUARDED
-from rewards.if_verifiable import INSTRUCTIONS, TOPICS, IfVerifiable
 from rewards.verifier import Attempt, Problem
 
 pytestmark = pytest.mark.skipif(find_spec("if_verifiable") is None, reason="if-verifiable is not installed")
@@ -38,7 +38,7 @@ def test_an_instruction(instruction: str, arguments: dict[str, object], followed
 
 
 def test_training_is_endless_and_shares_no_topic_with_the_exams() -> None:
-    benchmark = configured(BenchmarkConfig(name="rewards.if_verifiable:IfVerifiable"))
+    benchmark = configured(BenchmarkConfig(name="rewards.data.if_verifiable:IfVerifiable"))
     assert benchmark.draw("1", 50) == benchmark.draw("1", 50) != benchmark.draw("2", 50)
     exam = benchmark.problems("test")
     assert len({problem.question for problem in exam}) == 200

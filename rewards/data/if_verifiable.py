@@ -1,6 +1,6 @@
 """Training problems with instructions that a program can verify (after IFEval, Zhou et al. 2023, arXiv:2311.07911).
 
-To use it, `pip install .[environments]` and configure `{name: "rewards.if_verifiable:IfVerifiable", weight: 0.2}`.
+To use it, `pip install .[environments]` and configure `{name: "rewards.data.if_verifiable:IfVerifiable", weight: 0.2}`.
 """
 
 import importlib
@@ -16,19 +16,21 @@ WORDS = ("always", "bright", "friend", "garden", "little", "morning", "quiet", "
 ENDINGS = ("That is all.", "Thank you for reading.", "I hope this helps.", "Goodbye!")
 # IFEval's instructions that a small student sometimes follows and that need no extra data, with their arguments.
 INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
-    "change_case:english_capital": lambda chance: {},
-    "change_case:english_lowercase": lambda chance: {},
+    **dict.fromkeys(
+        (
+            *("change_case:english_capital", "change_case:english_lowercase", "detectable_format:title"),
+            *("punctuation:no_comma", "startend:quotation"),
+        ),
+        lambda chance: {},
+    ),
     "detectable_format:number_bullet_lists": lambda chance: {"num_bullets": chance.randint(2, 4)},
-    "detectable_format:title": lambda chance: {},
     "keywords:existence": lambda chance: {"keywords": [chance.choice(WORDS)]},
     "keywords:forbidden_words": lambda chance: {"forbidden_words": [chance.choice(("the", "and", "is", "of"))]},
     "length_constraints:number_words": lambda chance: {
         "num_words": chance.choice((10, 15, 20)),
         "relation": "less than",
     },
-    "punctuation:no_comma": lambda chance: {},
     "startend:end_checker": lambda chance: {"end_phrase": chance.choice(ENDINGS)},
-    "startend:quotation": lambda chance: {},
 }
 REQUESTS = ("Write a sentence about {}.", "Tell me about {}.", "Describe {}.", "Ask me something about {}.")
 # No topic is shared with the benchmark `instructions`, which guards against skills lost in a night on other tasks.
@@ -59,11 +61,7 @@ class IfVerifiable(Benchmark):
 
     def problems(self, split: Split) -> list[Problem]:
         """Return the exam's problems, or 500 of the training problems."""
-        return self.draw("0", 500) if split == "train" else self._drawn("exam", "test", EXAM)
-
-    def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return `count` training problems, always the same for a given seed."""
-        return self._drawn(seed, "train", count)
+        return self.draw("0", 500) if split == "train" else self.draw("exam", EXAM, "test")
 
     def kind(self, problem: Problem) -> str:
         """Return the instruction's name."""
@@ -73,7 +71,8 @@ class IfVerifiable(Benchmark):
         """Reward 1 if the answer follows its instruction, else 0; an empty answer counts as no answer."""
         return [self._score(attempt) for attempt in attempts]
 
-    def _drawn(self, seed: str, split: Split, count: int) -> list[Problem]:
+    def draw(self, seed: str, count: int, split: Split = "train") -> list[Problem]:
+        """Return `count` different problems, the same for the same seed."""
         chance = random.Random(f"{self.name} {split} {seed}")
         found: dict[str, Problem] = {}
         while len(found) < count:
