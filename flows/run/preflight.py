@@ -20,8 +20,8 @@ from rewards.data import benchmarks
 from rewards.programs.policy import missing_layers, tolerated
 from rewards.sandbox import Layer, Sandbox, SandboxUnavailable
 from tasks.distillation import import_traces
+from tasks.evaluation.acceptance import MOST_BAD_LUCK
 from tasks.evaluation.answering import exam_problems
-from tasks.evaluation.judgement import MOST_BAD_LUCK
 from tasks.evaluation.sequential import looks, smallest_gain
 from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook

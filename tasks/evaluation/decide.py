@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from conf.sections.exam import ExamConfig
+from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import FILE, apply_english_guard
 from tasks.evaluation.evaluate import LOOK
-from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.sequential import smallest_gain
 from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage

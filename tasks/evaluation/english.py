@@ -12,7 +12,7 @@ from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
 from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
-from tasks.evaluation.judgement import Decision
+from tasks.evaluation.acceptance import Decision
 from tasks.evaluation.statistics import signed, student_low
 from tasks.evaluation.stored_answers import key, stored, versions
 from tasks.rollouts.verified import call_verified

@@ -58,7 +58,7 @@ def fit_reward_model(
         outcome["continues"] = earlier and earlier.name
         inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, config, trainer_config, seed, checkpoints)
         try:
-            fitted = trainer.call(process.fit_reward_model, *inputs, earlier)
+            fitted = trainer.call(process.run_fit, *inputs, earlier)
         except HoursOverError as error:
             refusal = str(error)
     if fitted is None:

@@ -34,7 +34,7 @@ class Fitted:
     checkpoint: Path | None
 
 
-def fit_reward_model(
+def run_fit(
     champion: Path,
     picks: Sequence[Pick],
     lessons: Sequence[str],
@@ -55,7 +55,7 @@ def fit_reward_model(
     from models.reward_model import RewardModel
 
     trainer_process._let_go()
-    let_go()  # memory is only enough for one model
+    release()  # memory is only enough for one model
     order = random.Random(seed).sample(list(picks), len(picks))
     model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
     draft = new_draft(checkpoints)
@@ -74,7 +74,7 @@ def fit_reward_model(
     return Fitted(ranking, steps, checkpoint)
 
 
-def judge(
+def score_answers(
     checkpoint: Path, groups: Sequence[tuple[list[int], list[list[int]]]], config: TrainerConfig
 ) -> list[list[float]]:
     """Return a kept reward model's rewards for the answers to each prompt. Prompts and answers are token ids.
@@ -93,7 +93,7 @@ def _loaded(checkpoint: Path, config: TrainerConfig) -> "RewardModel":
     return RewardModel.load(checkpoint, config)
 
 
-def let_go() -> None:
+def release() -> None:
     """Release the reward model's memory. Model and layers refer to each other, so the garbage collector is needed."""
     _loaded.cache_clear()
     gc.collect()

@@ -27,9 +27,9 @@ def score_by_reward_model(
         if rollout.token_ids and not failed:
             groups[rollout.group].append(row)
     asked = [(sampled[rows[0]].prompt_token_ids, [sampled[row].token_ids for row in rows]) for rows in groups.values()]
-    answers = trainer.call(process.judge, reward_model, asked, config) if asked else []
+    answers = trainer.call(process.score_answers, reward_model, asked, config) if asked else []
     if failed:
-        trainer.call(process.let_go)  # memory may have been short
+        trainer.call(process.release)  # memory may have been short
     rewards = {
         row: reward
         for rows, group in zip(groups.values(), answers, strict=True)

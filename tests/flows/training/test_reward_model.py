@@ -96,7 +96,7 @@ class JudgingTrainer:
         return getattr(self.worker, name)
 
     def call(self, function: Any, *arguments: Any, **options: Any) -> Any:
-        if function is process.judge:
+        if function is process.score_answers:
             self.judged += 1
             if self.judged == self.killed_at:
                 raise KeyboardInterrupt

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from scipy.stats import ttest_rel
 
+from tasks.evaluation.acceptance import Decision
 from tasks.evaluation.english import PASSAGES, apply_english_guard, mean_nats
-from tasks.evaluation.judgement import Decision
 from tasks.stage import Artifact
 
 

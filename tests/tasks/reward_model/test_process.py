@@ -10,7 +10,7 @@ from models.hf.checkpoint import is_intact, learned, parent_of
 from models.lessons.ranking import rank
 from models.reward_model import HEAD, RewardModel
 from tasks.reward_model import process
-from tasks.reward_model.process import Fitted, fit_reward_model, judge
+from tasks.reward_model.process import Fitted, run_fit, score_answers
 from tests.models.support.tiny import trainer_config
 from tests.models.support.tiny_picks import QUICK, tiny_picks
 
@@ -27,7 +27,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(tiny_student: Path, checkpoints: Path) -> Fitted:
-    return fit_reward_model(tiny_student, tiny_picks(120, seed=1), NAMES, HELD_OUT, QUICK, TRAINER, 1, checkpoints)
+    return run_fit(tiny_student, tiny_picks(120, seed=1), NAMES, HELD_OUT, QUICK, TRAINER, 1, checkpoints)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ def test_a_fit_goes_on_from_another(tiny_student: Path, fitted: Fitted, checkpoi
     """With one epoch, of which the first step already knows most."""
     picks, once = tiny_picks(60, seed=3), QUICK.model_copy(update={"epochs": 1})
     inputs = (tiny_student, picks, ["another"], HELD_OUT)
-    anew = fit_reward_model(*inputs, once, TRAINER, 1, checkpoints)
-    continued = fit_reward_model(*inputs, QUICK, TRAINER, 1, checkpoints, checkpoint)
+    anew = run_fit(*inputs, once, TRAINER, 1, checkpoints)
+    continued = run_fit(*inputs, QUICK, TRAINER, 1, checkpoints, checkpoint)
     assert len(continued.steps) == len(anew.steps)
     assert continued.steps[0]["loss"] < 0.7 * anew.steps[0]["loss"]
     assert continued.ranking.accuracy.value >= anew.ranking.accuracy.value
@@ -60,27 +60,27 @@ def test_a_fit_goes_on_from_another(tiny_student: Path, fitted: Fitted, checkpoi
 
 
 def test_the_model_that_serves_is_the_one_that_was_evaluated(fitted: Fitted, checkpoint: Path) -> None:
-    assert rank(judge(checkpoint, GROUPS, TRAINER), HELD_OUT) == fitted.ranking
+    assert rank(score_answers(checkpoint, GROUPS, TRAINER), HELD_OUT) == fitted.ranking
 
 
 def test_the_judge_stays_loaded_and_is_the_same_anywhere(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = GROUPS[:5]
-    first = judge(checkpoint, groups, TRAINER)
+    first = score_answers(checkpoint, groups, TRAINER)
     loads = []
     load = RewardModel.load
     monkeypatch.setattr(RewardModel, "load", lambda *given: loads.append(given) or load(*given))
-    assert judge(checkpoint, groups, TRAINER) == first
+    assert score_answers(checkpoint, groups, TRAINER) == first
     assert loads == []
-    process.let_go()  # as a new process starts
-    assert judge(checkpoint, groups, TRAINER) == first
+    process.release()  # as a new process starts
+    assert score_answers(checkpoint, groups, TRAINER) == first
     assert len(loads) == 1
 
 
 @pytest.mark.parametrize("budget", [1, 40])
 def test_rewards_come_in_the_order_of_the_answers(checkpoint: Path, budget: int) -> None:
-    whole = judge(checkpoint, GROUPS[:5], TRAINER)
+    whole = score_answers(checkpoint, GROUPS[:5], TRAINER)
     groups = [(prompt, answers[::-1]) for prompt, answers in GROUPS[4::-1]]
-    reversed_ = judge(checkpoint, groups, trainer_config(microbatch_tokens=budget))
+    reversed_ = score_answers(checkpoint, groups, trainer_config(microbatch_tokens=budget))
     for found, wanted in zip(reversed_[::-1], whole, strict=True):
         assert found[::-1] == pytest.approx(wanted, abs=0.2)  # bf16 rounds differently in other shapes
 
@@ -92,7 +92,7 @@ def test_shuffled_picks_are_refused_and_nothing_is_kept(tiny_student: Path, tmp_
     for seed in range(20):
         chance = random.Random(seed)
         shuffled = [replace(pick, chosen=chance.randrange(5)) for pick in tiny_picks(140, seed=100 + seed)]
-        fitted = fit_reward_model(tiny_student, shuffled[:80], [], shuffled[80:], quick, TRAINER, seed, tmp_path)
+        fitted = run_fit(tiny_student, shuffled[:80], [], shuffled[80:], quick, TRAINER, seed, tmp_path)
         refused += fitted.ranking.refusal is not None
         assert (fitted.checkpoint is None) == (fitted.ranking.refusal is not None)
     assert refused >= 18

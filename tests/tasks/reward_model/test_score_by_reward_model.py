@@ -20,7 +20,7 @@ class Judge:
         self.asked: Any = None
 
     def call(self, function: Any, checkpoint: Path, groups: Any, config: TrainerConfig) -> list[list[float]]:
-        assert function is process.judge
+        assert function is process.score_answers
         self.asked = checkpoint, groups, config
         return [[float("nan") if 33 in answer else float(len(answer)) for answer in answers] for _, answers in groups]
 
@@ -64,5 +64,5 @@ def test_a_model_that_failed_is_not_asked_again(tmp_path: Path) -> None:
     called: list[Any] = []
     trainer: Any = SimpleNamespace(call=called.append)
     table = judged(tmp_path, rows, trainer, failed=True)
-    assert called == [process.let_go]
+    assert called == [process.release]
     assert table.learned.isna().tolist() == [True, True]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.comparison import Comparison
-from tasks.evaluation.judgement import Decision, judge_guard, judge_target, refuse_ungraded
 from tests.tasks.doubles.exam import compared
 
 
