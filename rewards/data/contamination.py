@@ -71,7 +71,7 @@ class Contamination:
         pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
         return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
 
-    def is_exam_question(self, question: str) -> bool:
+    def has(self, question: str) -> bool:
         """Return whether a question matches an exam question. Cached, because rounds repeat their problems."""
         if question not in self._asks:
             self._asks[question] = self.match_any([question]) is not None

@@ -140,7 +140,7 @@ def quiz(
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
     there = benchmark.draw(seed, part.problems or 0)
     shuffled = random.Random(seed).sample(there, len(there))
-    others = (problem for problem in shuffled if not exam.is_exam_question(problem.question))
+    others = (problem for problem in shuffled if not exam.has(problem.question))
     problems = list(itertools.islice(others, part.problems))
     prompts = render_prompts(benchmark, problems, checkpoint, student)
     call_verified(

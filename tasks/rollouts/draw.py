@@ -47,11 +47,7 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
     """Return the pool of training problems from which `count` are chosen, without problems that the exam asks."""
     problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
-    pool = [
-        one
-        for one in problems
-        if not ({one.problem_id, one.question} & forbidden or exam.is_exam_question(one.question))
-    ]
+    pool = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.has(one.question))]
     if left_out := len(problems) - len(pool):
         log.info("%s: left out %d of %d problems that the exam asks", benchmark.name, left_out, len(problems))
     return pool
