@@ -109,7 +109,7 @@ def fault(text: str) -> InputError:
 
 
 def shown(value: Any) -> str:
-    """Return the value on one line, as JSON (which is YAML), cut to 60 characters."""
+    """Return the value as one line of JSON (also valid YAML), with passwords redacted, cut to 60 characters."""
     text = redact(json.dumps(value, ensure_ascii=False, default=str))  # before the cut: half a URL is not recognised
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -117,7 +117,7 @@ def shown(value: Any) -> str:
 def all_faults(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails]) -> list[tuple[Key, str]]:
     """Return each invalid key of `data` with one line that says what is wrong.
 
-    Unknown keys come first, because the other faults may only follow from them. If a key and a key inside it are both
+    Unknown keys come first, because they may have caused the other faults. If a key and a key inside it are both
     invalid, only the inner one is returned: a list may be too short merely because its items are invalid.
     """
     faults: dict[Key, list[ErrorDetails]] = {}
@@ -161,7 +161,7 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
 
 
 def _section(section: type[BaseModel], key: Key) -> type[BaseModel]:
-    """Return the section of the schema at `key`, e.g. BenchmarkConfig for ("benchmarks", "0")."""
+    """Return the model class of the section at `key`, e.g. BenchmarkConfig for ("benchmarks", "0")."""
     for part in key:
         if part in section.model_fields:
             section = next(_models(section.model_fields[part].annotation), section)

@@ -113,7 +113,7 @@ def identity(config: NightConfig) -> str:
 
 
 def differences(one: NightConfig, other: NightConfig) -> list[str]:
-    """Return the differences between two nights, one line per key: `grpo.rounds: 4 → 6`. Empty if `identity` agrees."""
+    """Return a line such as `grpo.rounds: 4 → 6` for each identifying setting in which two nights differ, if any."""
     return list(_differences(one.identity(), other.identity(), ()))
 
 
@@ -159,7 +159,7 @@ def _parse(text: str, source: str) -> Any:
 
 
 def _enter(holder: Any, part: str, source: str, name: str) -> tuple[Any, str | int]:
-    """Return `holder`, and `part` as a key or index of it. Raises InputError if `holder` cannot have such an item."""
+    """Return `holder`, and `part` as its key or list index. Raises InputError if `holder` cannot have such an item."""
     if isinstance(holder, dict):
         return holder, part
     if not isinstance(holder, list):

@@ -1,4 +1,4 @@
-"""Passwords and keys in URLs: refused in settings, removed from messages."""
+"""Refuse passwords and keys in the URLs of settings, and remove them from the URLs in messages."""
 
 import re
 
@@ -21,7 +21,7 @@ def redact(text: str) -> str:
 
 
 def refuse_password(url: str, instead: str) -> None:
-    """Raise ValueError if a URL carries a password, which would end up in the night's folder, in logs and in MLflow."""
+    """Raise ValueError if a URL contains a password or key, which would end up in records, logs and MLflow."""
     if redact(url) != url:
         raise ValueError(
             f"{redact(url)}: user and password of a URL would be written into the night's records; {instead}"
@@ -29,7 +29,7 @@ def refuse_password(url: str, instead: str) -> None:
 
 
 def without_password(url: str, source: str, instead: str) -> str:
-    """Return the URL unchanged. Raises InputError, naming `source`, if it carries a password."""
+    """Return the URL unchanged. If it contains a password or key, raises an InputError that names `source`."""
     try:
         refuse_password(url, instead)
     except ValueError as error:

@@ -102,7 +102,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def learning_has_what_it_needs(self) -> Self:
-        """Refuse duplicate benchmarks, `on_policy` without a teacher, and a judge or day copy that nothing can test."""
+        """Refuse duplicate benchmarks, a missing teacher, missing held-out picks, and a day copy with `lora.keep`."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
@@ -121,7 +121,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def the_engine_and_the_trainer_can_do_it(self) -> Self:
-        """Refuse completion limits that leave no room for a prompt, and a cluster without shards to share."""
+        """Refuse completion limits that leave no room for a prompt, and a cluster without `engine.shard_prompts`."""
         for name, longest in (("grpo", self.grpo.max_completion_tokens), ("exam", self.exam.max_completion_tokens)):
             if longest >= self.engine.max_model_len:
                 raise ValueError(
@@ -142,7 +142,7 @@ class NightConfig(Section):
 
     @property
     def merges(self) -> bool:
-        """Whether the adapter of a block's last round is merged into its base."""
+        """Whether the adapter is merged into its base model after the last round of each block."""
         return self.lora is not None and not self.lora.keep
 
     @property
@@ -152,7 +152,7 @@ class NightConfig(Section):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The kinds of feedback that become lessons, in the order they are learned."""
+        """The kinds of feedback that become lessons, in the order of those lessons."""
         learned = {
             "corrections": self.lessons.corrections.epochs > 0,
             "words": self.lessons.words.epochs > 0,
@@ -163,13 +163,13 @@ class NightConfig(Section):
 
     @property
     def wants_reward_model(self) -> bool:
-        """Whether to fit a reward model: only if the rounds would use it."""
+        """Whether to fit a reward model: only if `preference_learning` asks for one and the rounds would use it."""
         is_used = self.learned_reward.owner_share > 0 or self.learned_reward.tie_breaker > 0
         return self.preference_learning != "direct" and is_used
 
     @property
     def unseen_share(self) -> float:
-        """Share of the owner's conversations held out to judge the reward model; 0 if there is no reward model."""
+        """Share of the owner's conversations held out to evaluate the reward model; 0 if there is none."""
         return self.reward_model.held_out_share if self.wants_reward_model else 0.0
 
     @property

@@ -40,8 +40,8 @@ class Rounds:
 
     `exam`: the exam's problems, which are never drawn. `registered`: digests of the registered checkpoints. `division`:
     how the night's hours are divided. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the
-    learned reward, if one serves. `teacher`: the folder of the on-policy distillation teacher. `over`: whether the
-    night may begin no further block or lesson, because its hours are over or a severe alarm was raised.
+    learned reward, if one serves. `teacher`: the folder of the on-policy distillation teacher. `over`: True once the
+    night must not begin another block or lesson, because its hours are over or a severe alarm was raised.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Rounds:
         return self.policy
 
     def _rate_factor(self, number: int) -> float:
-        """Return a round's learning-rate factor: the recorded one, or one computed from the time left and recorded."""
+        """Return a round's learning-rate factor, which is computed once, from the time left, and then recorded."""
         file = self.night.folder / PACE_FOLDER / f"{round_path(number)}.json"
         if (known := read_json(file)) is None:
             known = {"rate_factor": self.allowance.rate_factor(number)}
@@ -198,7 +198,7 @@ class Rounds:
         self.round_began += time.perf_counter() - started  # a quiz does not count towards a round's time
 
     def _rank_picks(self, number: int) -> None:
-        """Rank the owner's held-out picks with the policy if a learned reward is in use and `is_ranked` says so."""
+        """Have the policy rank the owner's held-out picks if a learned reward is in use and `is_ranked` is true."""
         learned = self._learned
         if learned is None or not is_ranked(self.night.config, self.block, number):
             return
@@ -215,8 +215,8 @@ class Rounds:
         self.round_began += time.perf_counter() - started
 
     def _keep_committed_rounds(self, error: HoursOverError | WorkerDiedError) -> None:
-        """End the learning after the last committed round. Anything an uncommitted round left has no effect."""
-        with suppress(HoursOverError, WorkerDiedError):  # then the round being saved stays uncommitted
+        """End the night's learning after the last committed round, and ignore what uncommitted rounds left behind."""
+        with suppress(HoursOverError, WorkerDiedError):  # if saving fails, the round stays uncommitted
             self.saver.finish()
         policies = self.retention.policies
         while policies and not is_committed(self.night.round_folder(len(policies))):
@@ -226,7 +226,7 @@ class Rounds:
         self.end(self.block.number, error)
 
     def end(self, steps: int, error: Exception) -> None:
-        """End the night's learning permanently, after the rounds so far and `steps` steps of the recipe."""
+        """End the night's learning permanently, after the rounds so far and the first `steps` steps of the recipe."""
         self.over = True
         done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
@@ -234,7 +234,7 @@ class Rounds:
 
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward in use now. None outside GRPO blocks, and once it has failed or been hacked."""
+        """The learned reward now in use, or None outside GRPO blocks and once the reward has failed or been hacked."""
         if self.learned is None or self.learned.failed or self.block.kind != "grpo" or self.monitor.hacked:
             return None
         return self.learned
@@ -255,7 +255,7 @@ class Rounds:
         return trainer.model_copy(update=changes)
 
     def _superseded(self) -> list[Path]:
-        """Return the rounds' checkpoints that later ones will replace on disk, newest last."""
+        """Return the checkpoints that later rounds will replace on disk, newest last."""
         policies = self.retention.policies
         return [*(policy for policy in policies[:-1] if policy != self.base), policies[-1]]
 

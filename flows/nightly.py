@@ -66,9 +66,9 @@ def nightly(
 
     With `dry_run`, the night decides but does not promote, even if it is resumed later without `dry_run`.
 
-    A start that is too late, or made while another night runs, ends in the state `Refused`, whose message says why. It
-    does not count as a failed night. Raises InputError, before any learning, if the date, deadline or configuration is
-    impossible, or if `nightschool serve` does not make room for the night.
+    A start that is too late, or that is made while another night runs, ends in the state `Refused`, whose message says
+    why; it does not count as a failed night. Raises InputError, before any learning, if the date, deadline or
+    configuration cannot be used, or if `nightschool serve` does not make room for the night.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)

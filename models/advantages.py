@@ -18,7 +18,7 @@ def group_advantages(
 
     A NaN reward means that the completion was not graded. It is left out of its group's baseline, and its advantage is
     NaN, which the loss and the trainer skip. If a group has only one graded completion, or its rewards are all equal,
-    its advantages are exactly 0, whatever the rounding of the mean.
+    its advantages are exactly 0, however the mean is rounded.
 
     Sources: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the standard deviation; Dr. GRPO (arXiv 2503.20783),
     section 3.2, without it.
@@ -39,9 +39,9 @@ def most_varied(rewards: Float[Tensor, "groups size"], keep: int) -> Bool[Tensor
     """Return a mask of the `keep` completions per group to train on: the subset whose rewards vary the most.
 
     This subset consists of the group's highest and lowest rewards (the max-variance rule of PODS, arXiv 2504.13818).
-    With right and wrong answers, that is half of each if there are enough. If variances tie, the subset with more of
-    the highest rewards is kept; if rewards tie, the lower index. Ungraded completions (NaN) are taken last. Raises
-    ValueError unless `keep` is between 1 and the group size.
+    If answers are only right or wrong, half of the subset is right, given enough of both. If variances tie, the subset
+    with more of the highest rewards is kept; if rewards tie, the completion with the lower index. Ungraded completions
+    (NaN) are taken last. Raises ValueError unless `keep` is between 1 and the group size.
     """
     if not 1 <= keep <= rewards.shape[1]:
         raise ValueError(f"of {rewards.shape[1]} completions {keep} cannot be kept")

@@ -14,12 +14,12 @@ LOG_RATIO_LIMIT = 20.0  # nats: ratios are clamped to exp(±20), with no gradien
 
 
 def loss_denominator(completion_lengths: Sequence[int], config: GrpoConfig) -> float:
-    """Return the divisor for the summed loss of a whole optimizer step, however it is split into microbatches.
+    """Return the divisor for the summed loss of a whole optimizer step, which may consist of several microbatches.
 
     `token`: the number of completion tokens (DAPO, arXiv 2503.14476, equation 8). `sequence`: the number of completions
     (DeepSeekMath, arXiv 2402.03300, equation 3). `constant`: the number of completions times the maximum completion
-    length (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: of the completions trained on, in tokens;
-    those of 0 tokens are not counted. Returns 0 if there are none.
+    length (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: each completion's number of tokens to
+    train on; empty completions are not counted. Returns 0 if there is nothing to train on.
     """
     if config.aggregation == "token":
         return float(sum(completion_lengths))
@@ -47,15 +47,15 @@ def grpo_loss(
     token or per completion (see `importance_ratio`; DeepSeekMath, arXiv 2402.03300, equation 3; separate clip bounds:
     DAPO, arXiv 2503.14476, equation 8). It is multiplied by the sampler-correction weight (see `sampler_weights`), and
     kl_coefficient times KL(π‖ref) is added (see `kl_estimate`). `sequence` aggregation averages over each completion's
-    tokens; the others sum. The policy term is divided by `denominator`, which covers the whole optimizer step (see
-    `loss_denominator`); the KL term by `kl_denominator`, which also counts groups without signal (default: the same).
+    tokens; the other modes sum. The policy term is divided by `denominator`, which covers the whole optimizer step
+    (see `loss_denominator`), and the KL term by `kl_denominator` (default: the same), which also counts groups without
+    signal.
 
-    Values where `completion_mask` is false have no effect, whatever they are. A completion with a NaN advantage was not
-    graded and is left out, so the denominator must not count it. A completion outside the sampler's band is masked but
-    stays in the denominator. Two equal log-probabilities, even −inf, have ratio 1. Ratios are clamped to exp(±20);
-    beyond that, and for a token of probability 0 (−inf), there is no gradient. A NaN from the policy makes the loss
-    NaN. Metrics are sums over the microbatch's tokens (counted by `tokens`) or sequences (`sequences`); those ending in
-    `_max` are maxima.
+    Masked positions have no effect, whatever their values. A completion with a NaN advantage was not graded and is left
+    out, so the denominator must not count it. A completion outside the sampler's band is masked but stays in the
+    denominator. Equal log-probabilities, even −inf, have ratio 1. Ratios are clamped to exp(±20); beyond that, and for
+    a token of probability 0 (−inf), there is no gradient. A NaN from the policy makes the loss NaN. Metrics are sums
+    over the microbatch's `tokens` or `sequences`, which are counted too; metrics ending in `_max` are maxima.
     """
     mask = completion_mask.bool()
     advantages = (advantages if advantages.dim() == 2 else advantages[:, None]).expand_as(policy_logprobs)
@@ -89,10 +89,10 @@ def importance_ratio(
 ) -> Float[Tensor, "B T"]:
     """Return the ratio ρ of the policy to the old policy, per token. Log-probabilities must be 0 where masked.
 
-    `token`: exp(log π − log π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: the geometric mean of that
-    over the completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π] (equation 14).
-    Values are the same, and so is the gradient if a completion's tokens share one advantage and weight. If not, each
-    token's gradient uses the token's advantage and weight instead of their mean, like REINFORCE at π = π_old.
+    `token`: exp(log π − log π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: the geometric mean of
+    these ratios over the completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π]
+    (equation 14). Both have the same value, and the same gradient if a completion has one advantage and weight. If
+    not, each token's gradient uses its own advantage and weight instead of the mean, like REINFORCE at π = π_old.
     """
     log_ratio = policy - old
     if config.importance == "sequence":
@@ -102,11 +102,11 @@ def importance_ratio(
 
 
 def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Estimate KL(π‖ref), in nats, at tokens sampled from π. In expectation, its gradient is that of the KL.
+    """Estimate KL(π‖ref), in nats, at tokens sampled from π. The expected gradient is that of the KL.
 
     The value is k3: exp(d) − d − 1 with d = log ref − log π (Schulman 2020, "Approximating KL divergence";
-    DeepSeekMath, arXiv 2402.03300, equation 4). k3's gradient would be that of KL(ref‖π), so that of k2, ½d², is used:
-    −d ∇log π (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
+    DeepSeekMath, arXiv 2402.03300, equation 4). The gradient is that of k2 = ½d², −d ∇log π, because k3's would be that
+    of KL(ref‖π) (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
     """
     difference = _bounded(ref - policy).detach()
     k2_gradient = -difference * policy
@@ -116,12 +116,12 @@ def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Floa
 def sampler_weights(
     old: Float[Tensor, "B T"], sampler: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], config: GrpoConfig
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
-    """Return weights that correct for mismatch of sampler and policy. Log-probabilities must be 0 where masked.
+    """Return weights that correct for sampler–policy mismatch. Log-probabilities must be 0 where masked.
 
-    Returns (1) token weights min(exp(log π_old − log μ), 2), μ the sampler (Yao et al. 2025, "Your efficient RL
-    framework secretly brings you off-policy RL training"); (2) which completions to keep: geometric-mean ratio in the
-    band (Liu, Li et al. 2025, "When speed kills stability", part 3) and no NaN in the sampler's log-probabilities; (3)
-    mismatch metrics: token sums of |log π_old − log μ|, the ratio, its square, k3(μ‖π); the extremes.
+    Returns (1) token weights min(exp(log π_old − log μ), 2), with μ the sampler (Yao et al. 2025, "Your efficient RL
+    framework secretly brings you off-policy RL training"); (2) a mask of the completions to keep: those whose
+    geometric-mean ratio is in the band (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose
+    sampler values have no NaN; (3) mismatch: extremes and sums of |log π_old − log μ|, the ratio, its square, k3(μ‖π).
     """
     unknown = sampler.isnan()
     difference = (old - sampler).where(mask & ~unknown, 0.0)

@@ -25,15 +25,15 @@ Tokens = Sequence[int]
 
 
 def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> LessonOutcome:
-    """Learn to write the owner's words: a supervised step on all of their tokens."""
+    """Take one supervised step on all tokens of the text that the owner wrote."""
     return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE)
 
 
 def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> LessonOutcome:
-    """Learn to prefer the owner's correction to the answer, from the first token in which they differ.
+    """Take one step towards preferring the owner's correction to the answer, from the first token that differs.
 
-    The share of a full step is 2σ(−h), at most 1, where h (nats) says how much more the copy prefers the correction
-    than the champion does. It follows the derivative of −log σ(h), so a learned preference is not pushed further.
+    The share of a full step is 2σ(−h), at most 1, with h (nats) the copy's preference for the correction minus the
+    champion's. This share follows the derivative of −log σ(h), so an established preference is not pushed further.
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
@@ -42,7 +42,7 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
 
 
 def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> LessonOutcome:
-    """Learn to prefer the chosen answer to the others: a gradient bandit over the answers shown.
+    """Take one gradient-bandit step towards preferring the chosen answer to the others shown.
 
     An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion. The credit is the
     gradient of log softmax(H)[chosen], which is 1 − p for the chosen answer and −p_i for the others (Sutton and Barto
@@ -71,10 +71,10 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
 
 
 def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> LessonOutcome:
-    """Learn from rewards at the answer's tokens [T]. Each reward credits the tokens before it by (γλ)^distance.
+    """Take one step on rewards at the answer's tokens [T]. Each reward credits tokens up to its own by (γλ)^distance.
 
-    The credit is the advantage with all values at 0, because an owner's praise and blame already are advantages (COACH,
-    MacGlashan et al. 2017).
+    The credit is the advantage with all values set to 0, because the owner's praise and blame are already advantages
+    (COACH, MacGlashan et al. 2017).
     """
     weights = gae(rewards, [0.0] * (len(rewards) + 1), GAMMA, LAMBDA)
     return _learn(day, prompt, [answer], [weights.float()], RATE)
@@ -83,7 +83,7 @@ def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Seq
 def learn_from_conversation(
     day: DayCopy, tokens: Tokens, turns: Sequence[tuple[int, int]], values: Sequence[float]
 ) -> LessonOutcome:
-    """Learn from ratings of the assistant's turns in a conversation, from −1 (bad) to 1 (good).
+    """Take one step on ratings of the assistant's turns in a conversation, from −1 (bad) to 1 (good).
 
     `tokens`: the conversation. `turns`: the token span (start, end) of each rated turn; other tokens get no credit.
     """
@@ -95,21 +95,21 @@ def learn_from_conversation(
 
 
 def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Learn that the answer is good. `size` scales the step; 1 is a full step."""
+    """Take one training step that treats the answer as good. `size` scales the step; 1 is a full step."""
     return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE, size=size)
 
 
 def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Learn that the answer, or each of several answers, is bad: one step of this `size`, split evenly among them."""
+    """Take one training step of this `size` that treats the answers as bad, with an equal share for each of them."""
     weights = [-_fading(day, len(answer)) / len(answers) for answer in answers]
     return _learn(day, prompt, answers, weights, RATE, size=size)
 
 
 def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> LessonOutcome:
-    """Learn that the answer goes wrong at this token: blame it and all later tokens, but no earlier ones.
+    """Take one training step that treats this token of the answer and all later ones as bad, but no earlier ones.
 
     With traces, the token gets a reward of −1 instead, which fades backwards over the earlier tokens. Raises ValueError
-    if the answer has no such token.
+    if `token` is not an index into the answer.
     """
     if not 0 <= token < len(answer):
         raise ValueError(f"the answer has {len(answer)} tokens, and none is number {token}")
@@ -128,7 +128,7 @@ def _learn(
     literal: Sequence[Tensor] | None = None,
     size: float = 1.0,
 ) -> LessonOutcome:
-    """Take a step of this `size` on fixed weights, smaller if the copy has already moved far in their direction."""
+    """Take one step of this `size` on fixed token weights, or less if the copy has already moved in their direction."""
     if day.config.method == "literal":
         return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)
 
@@ -140,7 +140,7 @@ def _learn(
 
 
 def _fading(day: DayCopy, length: int) -> Tensor:
-    """Return the token weights for praise: all 1, or with traces, the accumulating trace after the last token."""
+    """Return the token weights for praise: all 1 or, with traces, the accumulating trace after the last token."""
     if not day.config.traces:
         return torch.ones(length)
     return trace_weights(length, GAMMA, LAMBDA).float()

@@ -30,8 +30,8 @@ def choice_loss(
     """Return the mean over picks of weight × (−log softmax(r)[chosen] + centering × (mean of r)²).
 
     The first term is the negative log-likelihood of the first choice under Plackett–Luce (Plackett 1975; for two
-    answers Bradley and Terry 1952). The second keeps rewards around 0, because choices alone leave their level
-    undetermined (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). −inf marks an answer that was not shown; it
+    answers Bradley and Terry 1952). The second keeps rewards around 0, because choices alone do not fix their
+    level (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). −inf marks an answer that was not shown, which
     counts in neither term. Raises ValueError if such an answer was chosen.
     """
     shown = rewards != float("-inf")
@@ -75,7 +75,7 @@ class RewardModel:
         return loaded
 
     def save(self, folder: Path) -> None:
-        """Write the backbone, with any adapters merged into it, as a Hugging Face folder, and the head with it."""
+        """Write the backbone, with any adapters merged into it, and the head as a Hugging Face folder."""
         copy_companions(self.checkpoint, folder)
         (folder / PROBE_FILE).unlink(missing_ok=True)  # it belongs to the original language model
         chance = torch.Generator(self.device).manual_seed(self.config.seed)
@@ -108,5 +108,5 @@ class RewardModel:
 
 
 def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
-    """Return a prompt and its answers as a group, padded so that the model reads every token of each answer."""
+    """Return a prompt and its answers as a group, with each answer padded so that the model reads all its tokens."""
     return Group(prompt, [[*answer, PADDING] for answer in answers], rows)

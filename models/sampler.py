@@ -87,14 +87,14 @@ class Sampler:
         max_tokens: int | Sequence[int],
         fresh: bool = True,
     ) -> list[list[Rollout]]:
-        """Sample `size` completions for each prompt: tokens, log-probabilities and text.
+        """Return `size` sampled completions for each prompt, with their tokens, log-probabilities and text.
 
         `prompts`: token ids. `max_tokens`: one limit for all prompts, or one per prompt. Temperature 0 is greedy. The
         same seed, prompts and weights give the same completions, even in a restarted engine: caches and random state
         are reset first (on a GPU, vLLM has separate random state, so each request gets a seed). Unless `fresh`, the
         prefix cache is kept, so a later turn of a conversation computes only its new tokens. A completion that ends for
-        any reason other than its end token or its length limit is sampled again. Raises NightError, before sampling, if
-        a prompt is empty or leaves no room for a token.
+        any reason other than its end token or its length limit is sampled again. Raises NightError before sampling if a
+        prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
@@ -138,7 +138,7 @@ class Sampler:
         """Yield the pieces of answers to a prompt (token ids) as the engine writes them, one list per engine step.
 
         `adapted`: for each answer, whether the adapter or the bare base writes it. The temperature is 1. Closing the
-        iterator aborts unfinished answers. Raises NightError if the prompt leaves no room.
+        iterator aborts unfinished answers. Raises NightError if the prompt is empty or leaves no room for an answer.
         """
         _check_room([prompt], self.config.max_model_len)
         engine: Any = self.llm.llm_engine
@@ -159,9 +159,9 @@ class Sampler:
                 engine.abort_request(list(answers))
 
     def logprobs(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return the log-probability of every token of each text (token ids) except its first.
+        """Return the log-probability, in nats, of each token after the first in each text (token ids).
 
-        Natural logarithms, at temperature 1. Texts are truncated to fit the context.
+        They are computed at temperature 1. Texts are truncated to fit the context.
         """
         fitting = [list(text[: self.config.max_model_len - 1]) for text in texts]
         params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
@@ -176,7 +176,7 @@ class Sampler:
         """Wake the engine and load a checkpoint with `load_weights`, unless it is loaded and the engine is awake.
 
         After sleep, weights are always reloaded, because vLLM has corrupted adapters in sleep (its issue 53888). The
-        weights wake up first, the key/value cache only after loading: memory may not hold both during loading.
+        key/value cache wakes up only after the weights are loaded, because memory might not hold both during loading.
         """
         if self._asleep:
             self.llm.wake_up(tags=["weights"])
@@ -220,7 +220,7 @@ class Sampler:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
     def use_adapter(self, adapter: Path | None) -> None:
-        """Serve an adapter on top of the weights, or none, and verify that it was loaded. Raises SyncError if not.
+        """Serve an adapter, or none, on top of the weights. Raises SyncError if the adapter was not loaded correctly.
 
         Adapters with different content must have different folder names.
         """

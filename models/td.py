@@ -44,8 +44,8 @@ def lambda_returns(rewards: Numbers, values: Numbers, gamma: float, lam: float) 
 def trace_weights(length: int, gamma: float, lam: float) -> Float[Tensor, "T"]:
     """Return (γλ)^(T−1−t): the weight of each step's gradient in an accumulating trace after the last of T steps.
 
-    As long as the model's weights do not change, the trace e ← γλ·e + ∇log π_t is the gradient of the sum of the
-    log-probabilities with these weights.
+    As long as the model does not change, the trace e ← γλ·e + ∇log π_t is the gradient of Σ_t w_t·log π_t, with w_t
+    the weights returned here.
     """
     return (gamma * lam) ** torch.arange(length - 1, -1, -1, dtype=torch.float64)
 

@@ -78,12 +78,12 @@ class Trainer:
         *,
         checkpoint_digest: str | None = None,
     ) -> "Trainer":
-        """Load a checkpoint's trainer, either fresh or, with `state`, exactly as `save` left it.
+        """Create a trainer for a checkpoint: a fresh one or, with `state`, one exactly as `save` left it.
 
         `reference`: the checkpoint that the KL term pulls towards (default: `checkpoint`). It is loaded only if the KL
-        coefficient is not 0. If it is the adapters' base, the model without adapters is used instead. With adapters and
-        a state, `checkpoint` is the block's base, and the state holds the adapters. Raises StateError if the state is
-        damaged, is for other weights, or does not belong to the checkpoint with `checkpoint_digest`.
+        coefficient is not 0; if it is the adapters' base, the model with its adapters disabled is used instead. With
+        adapters and a state, `checkpoint` is the block's base, and the state holds the adapters. Raises StateError if
+        the state is damaged, belongs to other weights, or does not belong to the checkpoint with `checkpoint_digest`.
         """
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
@@ -105,15 +105,14 @@ class Trainer:
         with_signal: int | None = None,
         rate_factor: float = 1.0,
     ) -> dict[str, float]:
-        """Train one round of GRPO: `steps_per_round` optimizer steps on equal shares of the groups.
+        """Train one round of GRPO: up to `steps_per_round` optimizer steps, each on an equal share of the groups.
 
-        `rate_factor` scales the learning rate in this round.
-
-        `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group
-        whose advantages are all 0 is not useful: the denominator does not count it, and it is trained on only with a KL
-        term. `with_signal`, if given, caps the number of useful groups: groups that only a tie-breaker sets apart are
-        trained on but do not count. With fewer useful groups than `min_useful_groups`, there is no step (`skipped` is
-        1). A step with a non-finite loss or gradient is not taken; three in a row raise NonFiniteError.
+        `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group is
+        useful if any of its advantages is not 0. The policy term's denominator does not count other groups, and they
+        are trained on only if there is a KL term. `with_signal` limits the number of groups that count as useful, so
+        that groups in which only a tie-breaker tells answers apart are trained on but do not count. If there are fewer
+        useful groups than `min_useful_groups`, no step is taken (`skipped` is 1). `rate_factor` scales the round's
+        learning rate. Steps with a non-finite loss or gradient are not taken; three in a row raise NonFiniteError.
         """
         started = time.perf_counter()
         graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
@@ -133,7 +132,7 @@ class Trainer:
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
-        """Return the policy's log-probability of every token it wrote in each rollout, in nats, without gradients."""
+        """Return log π of each token that the policy wrote in each rollout, in nats, without gradients."""
         return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.tokens_per_pass)
 
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
@@ -183,14 +182,14 @@ class Trainer:
     def round_stochastically(self) -> None:
         """Round the master weights to bf16 stochastically after a lesson's step, so that small steps count.
 
-        GRPO rounds do not: their rollouts were sampled from the weights rounded to nearest.
+        GRPO rounds do not do this, because their rollouts are sampled from the weights rounded to nearest.
         """
         self.weights.round_stochastically(self._generator(f"{self.step}"))
 
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep only a share of a lesson's change, by averaging the weights with those from `before` the lesson.
+        """Keep only a share of a lesson's change, by interpolating from the weights `before` the lesson.
 
-        Wortsman et al. 2022 (arXiv:2109.01903): the model forgets less of what it could do before.
+        The model then forgets less of what it could do before (Wortsman et al. 2022, arXiv:2109.01903).
         """
         self.weights.keep_share(before, share)
         self.weights.round_stochastically(self._generator("kept share"))
@@ -201,12 +200,12 @@ class Trainer:
         return torch.Generator(self.device).manual_seed(seed)
 
     def save(self, checkpoint: Path, state: Path) -> None:
-        """Write the weights as a Hugging Face folder, and the state needed to continue exactly from here."""
+        """Write the weights as a Hugging Face folder, and the state needed to continue training exactly from here."""
         self.save_checkpoint(checkpoint)
         self.save_state(state, digest_folder(checkpoint))
 
     def save_state(self, state: Path, checkpoint: str) -> None:
-        """Write the state to continue from. `checkpoint`: the digest of the checkpoint with the same weights."""
+        """Write the state to continue training from. `checkpoint`: the digest of the checkpoint with these weights."""
         weights, generators = self.weights.tensors(), self.random.tensors()
         write_state(state, TrainerState(weights, generators, self.step, self.non_finite, checkpoint))
 

@@ -41,20 +41,20 @@ class Arithmetic(Benchmark):
         return [as_problem(exercise) for exercise in itertools.islice(exercises(seed, self.levels, "train"), count)]
 
     def kind(self, problem: Problem) -> str:
-        """Return the problem's level and template."""
+        """Return the problem's level and kind of exercise, as in `arithmetic/2/gain-lose`."""
         return "/".join(problem.problem_id.split("/", 3)[:3])
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if only the true number follows the last `####`, else 0; None if the truth is not a number."""
+        """Give a reward of 1 if only the true number follows the last `####`, else 0; None for a non-numeric truth."""
         return [_score(attempt) for attempt in attempts]
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Return a prompt that asks for one new sum like the examples, written without words."""
+        """Return a prompt that asks for one new sum like the examples, which it shows without words."""
         sums = "\n".join(problem.question.removeprefix("What is ").removesuffix("?") for problem in examples)
         return f"{sums}\nWrite one new sum like these, other numbers, nothing else."
 
     def proposed(self, text: str) -> Problem | None:
-        """Return the sum on the first line as a training problem; None if it is not a sum or belongs to the exam.
+        """Return the text's first line as a training problem; None if it isn't a sum or belongs to the exam.
 
         A student that knows the answer format also writes the sum's result, which is ignored.
         """
@@ -66,7 +66,7 @@ class Arithmetic(Benchmark):
 
 
 def worked_solution(exercise: Exercise) -> str:
-    """Return the answer as a teacher would write it: one step per line, then `#### <number>`."""
+    """Return the solution as a teacher would write it: one step per line, then `#### <number>`."""
     return "\n".join([*exercise.steps, f"#### {exercise.answer}"])
 
 

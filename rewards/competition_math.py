@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class CompetitionMath(Benchmark):
-    """12,498 problems with an answer, 7,498 of them for training; `subset="500"` selects MATH-500, which is exam only.
+    """12,498 problems with an answer, 7,498 of them for training. `subset="500"` selects MATH-500, for exams only.
 
     `levels` are "1" to "5"; `revision` pins the version of the hub's dataset.
     """
@@ -70,7 +70,7 @@ class CompetitionMath(Benchmark):
     def problems(self, split: Split) -> list[Problem]:
         """Return a split's problems of the chosen levels that have a readable truth, in the data's order.
 
-        Raises InputError if the data is missing or broken, and for the training split of MATH-500, which has none.
+        Raises InputError if the data is missing or broken, or for `train` with MATH-500, which has no training split.
         """
         problems = [_as_problem(row, split) for row in self._rows(split)]
         wanted = [each for each in problems if self.levels is None or each.level in self.levels]
@@ -83,7 +83,7 @@ class CompetitionMath(Benchmark):
         return [(problem, problem.truth) for problem in self.problems("train")]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the last complete box contains the true answer, else 0; None if the truth is unreadable.
+        """Give a reward of 1 if the last complete box has the true answer, else 0; None if the truth is unreadable.
 
         Text and numbers are compared first. math-verify compares the rest, in processes that end before this returns.
         """
@@ -115,7 +115,7 @@ class CompetitionMath(Benchmark):
 
 @lru_cache(maxsize=1024)  # a group's attempts share one truth
 def true_answer(truth: str) -> MathAnswer | None:
-    """Return the answer in a dataset's solution, or a bare answer, ready to compare; None if there is no answer."""
+    """Return the answer in a dataset's solution (or a bare answer) in comparable form; None if there is no answer."""
     answer = last_boxed(truth)
     if answer is None and not has_box(truth) and len(truth) <= LONGEST_TRUTH:
         answer = truth
@@ -123,7 +123,7 @@ def true_answer(truth: str) -> MathAnswer | None:
 
 
 def _as_problem(row: dict[str, Any], split: Split) -> Problem:
-    """Return the row as a problem. Its id is built from subject and text, because the hub's rows have no ids."""
+    """Return the row as a problem, with an id built from subject and text, because the hub's rows have no ids."""
     subject = row["type"].lower().replace("&", "and").replace(" ", "_")
     digest = hashlib.sha256(row["problem"].encode(errors="replace")).hexdigest()[:10]
     level = row["level"].removeprefix("Level ")

@@ -13,7 +13,7 @@ Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]
 class Problem:
     """One problem of a benchmark. `truth` has the format that the benchmark's own `score` reads.
 
-    `subject` serves only the exam's metrics; problems that differ only in their subject are equal.
+    `subject` serves only the exam's metrics; problems that differ only in their subject count as equal.
     """
 
     problem_id: str
@@ -28,7 +28,7 @@ class Environment(Protocol):
     """Multi-turn episodes with an interface like Gymnasium's: actions and observations are text, the state is JSON.
 
     The state contains everything that an episode depends on, so an episode can be continued or replayed from any state.
-    A class needs `name` and the methods up to `step`; the others have defaults.
+    A class needs `name` and the methods up to `step`; the methods after it have defaults.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Environment(Protocol):
         ...
 
     def step(self, state: State, text: str) -> Step:
-        """Take the action in the model's text; return state, observation, reward, terminated, truncated and info.
+        """Take the action in the model's text; return new state, observation, reward, terminated, truncated and info.
 
         `terminated`: the episode has ended; `truncated`: it has used up its turns. The given state is not modified.
         All keys of `info` are optional: `valid`, whether the text was a valid action (default true); `parts`, the
-        reward's components by name; `action`, as it was understood; `agent`, which one acted; `value`, the episode's
-        value so far, which the exam counts (default: the sum of rewards; 1 means as good as a good player).
+        reward's components by name; `action`, the action as understood; `agent`, which agent acted; `value`, the
+        episode's value so far, which the exam counts (default: the sum of rewards; 1 is the value of a good player).
         """
         ...
 
@@ -66,6 +66,6 @@ class Environment(Protocol):
     def solutions(self) -> Sequence[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
         """Return training problems with the text that a teacher wrote in each turn; empty by default.
 
-        A turn to play but not to train on is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
+        A turn that is played but not trained on is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
         """
         return []

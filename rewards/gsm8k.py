@@ -57,7 +57,7 @@ class Gsm8k(Benchmark):
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the number after the last `####` is correct, else 0; None if the truth is unreadable."""
+        """Give a reward of 1 if the number after the last `####` is right, else 0; None if the truth is unreadable."""
         return [self._score(attempt) for attempt in attempts]
 
     def _score(self, attempt: Attempt) -> Score:
@@ -78,7 +78,7 @@ class Gsm8k(Benchmark):
 
 
 def true_number(truth: str) -> Fraction | None:
-    """Return the number after the last `####` in the dataset's answer text; None unless there is exactly one number."""
+    """Return the number after the last `####` in the dataset's answer text; None unless exactly one number is there."""
     _, marker, answer = truth.rpartition(MARKER)
     values = list(islice(numbers(answer), 2)) if marker else []
     return values[0] if len(values) == 1 else None
@@ -97,7 +97,7 @@ def _level(solution: str) -> str:
 def _without_echo(completion: str, question: str) -> str:
     """Remove markers copied from the prompt, because repeating them is not an answer.
 
-    A line of the question that contains a marker is removed as many times as it occurs in the question.
+    Lines of the question that contain a marker are removed, but no more often than the question contains them.
     """
     if MARKER in question and question in completion:
         completion = completion.replace(question, " ")

@@ -12,11 +12,11 @@ BLOCK = re.compile(r"```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def hint(solution: str, share: float, program: bool = False) -> str:
-    """Return the beginning of a solution, about `share` of its length, and never its answer.
+    """Return the beginning of a solution: about `share` of its length, but never the answer.
 
-    Text is cut at the end of a word, before the word with `####` or the box; if it has neither, before the last line,
-    or before the last word of a single line. A program, bare or in a ``` block, is cut at the end of a statement,
-    before the last one. Empty for a share of 0, and if the start is nearer to the target length than any cut.
+    Text is cut at the end of a word, before the word with `####` or the box. Text with neither is cut before the last
+    line, or before the last word of a single line. A program, bare or in a ``` block, is cut at the end of a statement
+    other than the last. The hint is empty for a share of 0, or if an empty one is nearest to the target length.
     """
     ends = _ends_of_statements(solution) if program else _ends_of_words(solution)
     target = share * len(solution)
@@ -32,7 +32,7 @@ def _ends_of_words(text: str) -> list[int]:
 
 
 def _ends_of_statements(solution: str) -> list[int]:
-    """Return the end offsets of lines on which a simple statement ends, except the last; empty for a broken program."""
+    """Return the end offsets of lines on which a simple statement ends, except the last; empty for invalid programs."""
     block = BLOCK.search(solution)
     source, offset = (block[1], block.start(1)) if block else (solution, 0)
     try:

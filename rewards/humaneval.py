@@ -28,7 +28,7 @@ FUTURE = re.compile(r"^from[ \t]+__future__\b", re.MULTILINE)
 
 
 class HumanEval(Benchmark):
-    """164 exam problems, none to train on.
+    """164 exam problems, and no training problems.
 
     An answer is the body that continues the prompt, or a whole program (fenced or bare) that defines the function.
     """
@@ -63,7 +63,7 @@ class HumanEval(Benchmark):
         return PROMPT.format(prompt=problem.question.strip())
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the function passes `check`, else 0; None if the sandbox fails or the truth is unreadable."""
+        """Give a reward of 1 if `check` passes, else 0; None if the sandbox fails or the truth is unreadable."""
         return score_programs(attempts, self.sandbox, _program)
 
 
@@ -72,11 +72,11 @@ def _program(attempt: Attempt, tests: ProgramTests) -> str | None:
 
 
 def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
-    """Return the program that a completion of `prompt` forms, or None if it is blank. Takes linear time.
+    """Return the program that a completion of `prompt` forms; None if the completion is blank. Takes linear time.
 
-    A fenced block that defines `entry_point` is a whole program. If there is none, and the text or its block starts
-    indented, that is the body that continues the prompt, up to the usual stop sequences. Anything else is a whole
-    program. A whole program also gets the prompt's imports and helpers, which a continued body has anyway.
+    A fenced block that defines `entry_point` is a whole program. If there is no such block, a text or block that starts
+    indented is the body that continues the prompt, up to the usual stop sequences. Anything else is a whole program. A
+    whole program also gets the prompt's imports and helpers, which a continued body has anyway.
     """
     completion = completion.replace("\r\n", "\n")
     fenced = last_block(completion)
@@ -92,7 +92,7 @@ def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
 
 
 def preamble(prompt: str, entry_point: str) -> str | None:
-    """Return the prompt's imports and helpers: everything before it defines `entry_point`. None if it doesn't."""
+    """Return the prompt's imports and helpers: the text before `entry_point` is defined; None if it never is."""
     head = definition(entry_point).search(prompt)
     return None if head is None else prompt[: head.start()]
 
@@ -128,7 +128,7 @@ def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
     """Return the row's tests, or the reason why they are unusable.
 
     `check` compares the program's values with those of the prompt's helpers (`poly` in problem 32, `encode_cyclic` in
-    38, `encode_shift` in 50). The setup gives the judge its own copies, so no program can redefine them. Three of the
+    38, `encode_shift` in 50). The setup gives the judge its own helpers, so no program can redefine them. Three of the
     seven asserts of problem 33 compare the function with itself; they stay as published, to keep scores comparable.
     """
     setup = preamble(row["prompt"], row["entry_point"])

@@ -35,7 +35,7 @@ PROMPT = (
 class Mbpp(Benchmark):
     """374 training and 500 exam problems; 120 and 257 in the `sanitized` subset, which its authors checked by hand.
 
-    The prompt shows only the first assert; a program must pass them all.
+    The prompt shows only the first assert; a program must pass all of them.
     """
 
     name = "mbpp"
@@ -70,13 +70,13 @@ class Mbpp(Benchmark):
         return [(problem, f"```python\n{code.strip()}\n```") for problem, code in self.references("train")]
 
     def prompt(self, problem: Problem) -> str:
-        """Return the format, the task and its first assert, worded like the paper's (section 3, which shows three)."""
+        """Return the answer format, task and first assert, worded as in the paper (section 3, which shows three)."""
         tests = ProgramTests.read(problem.truth)
         shown = "" if tests is None else f"{tests.setup}\n{tests.tests[0]}".strip()
         return PROMPT.format(task=problem.question, test=shown)
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the program passes all asserts, else 0; None if the sandbox fails or the truth is unreadable."""
+        """Give a reward of 1 if all asserts pass, else 0; None if the sandbox fails or the truth is unreadable."""
         return score_programs(attempts, self.sandbox, lambda attempt, _: program_text(attempt.completion))
 
     def _with_reference(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
@@ -90,10 +90,10 @@ class Mbpp(Benchmark):
 
 
 def entry_point(code: str, tests: Sequence[str]) -> str | None:
-    """Return the function of the reference `code` that the tests call: the outermost in the first test with a call.
+    """Return the name of the function in reference `code` that the tests call first; of nested calls, the outermost.
 
-    A name that the reference defines counts even if it is also a builtin (`sum`); a class counts only if no function is
-    called. None if the tests call nothing that `code` defines. Raises SyntaxError or ValueError for invalid Python.
+    A name that `code` defines counts even if it is also a builtin (`sum`); a class or variable counts only if no
+    function is called. None if the tests call nothing in `code`. Raises SyntaxError or ValueError for invalid Python.
     """
     functions, others = set(), set()
     for node in ast.parse(code).body:

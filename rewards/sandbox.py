@@ -14,7 +14,7 @@ from rewards.programs.worker import Program, SandboxWorker, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
-MAX_STUCK = 8  # workers that may miss their deadline before no more programs run; each costs minutes
+MAX_STUCK = 8  # once this many workers have missed their deadline, no more programs run; each costs minutes
 __all__ = ["Layer", "Program", "Sandbox", "SandboxUnavailable"]
 
 
@@ -23,7 +23,7 @@ def _canary(body: str) -> Program:
 
 
 RIGHT = _canary("x + 1")
-# Each program, the verdicts it may get, and the sandbox layer that these depend on.
+# Each program, the verdicts it may get, and the sandbox layer that these verdicts depend on.
 CANARIES: tuple[tuple[Program, tuple[str, ...], Layer | None], ...] = (
     (RIGHT, ("correct",), None),
     (_canary("x"), ("wrong",), None),
@@ -76,8 +76,8 @@ class Sandbox:
     def run(self, programs: Sequence[Program]) -> list[Score]:
         """Return a score for each program, in the same order.
 
-        If the sandbox itself fails, the program is run again in a new worker. If it fails again although the canary
-        passes, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, no more programs are run.
+        If the sandbox itself fails, the program is run again in a new worker. If the sandbox fails again but passes a
+        canary, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, no more programs are run.
         """
         scores = self._run(programs)
         for index, (program, score) in enumerate(zip(programs, scores, strict=True)):
@@ -133,7 +133,7 @@ class Sandbox:
 
 
 def refusal(program: Program) -> Score | None:
-    """Return the score of a program that is not worth running (e.g. empty, not text, huge), or None if it is."""
+    """Return the score of a program that cannot be run (e.g. empty, not text, huge); None for any other program."""
     if not program.tests:
         return scored("grader_failed", "there is no test", 0.0)
     if not program.source.strip():

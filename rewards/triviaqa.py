@@ -41,15 +41,15 @@ class TriviaQa(Benchmark):
         return drop_excluded(self, split, (_as_problem(row, split) for row in rows))
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the text after the last `Answer:` (or all of it) is a true name, else 0; None without names."""
+        """Give a reward of 1 for a true name after the last `Answer:` or alone, else 0; None if there are no names."""
         return [_score(attempt) for attempt in attempts]
 
 
 def normalised(answer: str) -> str:
     """Return the official normal form: lower case, without articles, punctuation, underscores or extra spaces.
 
-    Follows `normalize_answer` in the authors' triviaqa_evaluation.py. If nothing would be left of a name (`The The`,
-    `!!!`), it is only lowercased.
+    Follows `normalize_answer` in the authors' triviaqa_evaluation.py. A name that would become empty (`The The`,
+    `!!!`) is only lowercased.
     """
     lowered = answer.replace("_", " ").lower()
     stripped = " ".join(ARTICLES.sub(" ", lowered.translate(PUNCTUATION)).split())
@@ -95,7 +95,7 @@ def _score(attempt: Attempt) -> Score:
 
 
 def _answer(attempt: Attempt) -> str:
-    """Return the text after the last marker, or all of it if there is none, ignoring markers copied from the prompt."""
+    """Return the text after the last marker, or all text if there is none; ignore markers copied from the prompt."""
     text, question = attempt.completion, attempt.problem.question
     if MARKER.search(question):
         text = text.replace(question, " ")

@@ -66,7 +66,7 @@ class Score:
 
     @classmethod
     def of(cls, verdict: Verdict, detail: str = "", seconds: float = 0.0) -> "Score":
-        """Return the score of an answer that is right or wrong: 1 for `correct`, None for `grader_failed`, else 0."""
+        """Return the score for a verdict, with a reward of 1 for `correct`, None for `grader_failed`, else 0."""
         if verdict == "grader_failed":
             return cls(None, verdict, detail, seconds=seconds)
         correct = float(verdict == "correct")
@@ -89,7 +89,7 @@ class Benchmark(Protocol):
     splits: Sequence[Split] = ("train", "test")
     """The splits that have problems."""
     excluded: Mapping[Split, Sequence[str]] = MappingProxyType({})
-    """For each split that `problems` has read, the ids it left out because their truth is unusable."""
+    """For each split that `problems` has read, the ids of problems left out because their truth is unusable."""
     instruction: str = ""
     """The text at the start of every prompt, which says what format the answer must have."""
     answer_line: str | None = None
@@ -101,7 +101,7 @@ class Benchmark(Protocol):
     runs_programs: bool = False
     """Whether `score` runs programs, so that additional machines speed it up."""
     environment: Environment | None = None
-    """The environment, or None if a model answers once. With one, a completion is a JSON list of the turns' texts."""
+    """The environment; None if a model answers once. In an environment, a completion is a JSON list of turn texts."""
 
     def problems(self, split: Split) -> list[Problem]:
         """Return all problems of a split, in a fixed order."""
@@ -110,12 +110,12 @@ class Benchmark(Protocol):
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return training problems with the dataset's own solutions, as a model would write them; empty by default.
 
-        They are graded like any other solution before the student learns from them.
+        These solutions are graded like any others before the student is trained on them.
         """
         return []
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return the training problems to choose from: `count` drawn with the seed if they are endless, else all."""
+        """Return the training problems to choose from: all, or `count` drawn with the seed if the supply is endless."""
         return self.problems("train")
 
     def kind(self, problem: Problem) -> str:
@@ -134,7 +134,7 @@ class Benchmark(Protocol):
         ...
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Return a prompt that asks a student for a new problem like these; empty if students can't pose problems."""
+        """Return a prompt that asks a student for a new problem like these; empty if students cannot pose problems."""
         return ""
 
     def proposed(self, text: str) -> Problem | None:

@@ -2,8 +2,8 @@
 
 A stage writes into its folder. Then everything is flushed to disk, and `manifest.json` (the stage's inputs, and digests
 of the files it wrote) is renamed into place. A folder without a manifest counts as absent: the stage runs again. A
-stage whose manifest matches its inputs, and whose files match the manifest, is never run again; Prefect shows it as
-*Cached* if it has seen it before.
+stage whose manifest matches its inputs, and whose files match the manifest, is never run again; Prefect shows the stage
+as *Cached* if Prefect has a record of the result.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class Artifact(BaseModel, frozen=True):
         return self.read_json(MANIFEST)["seconds"]
 
     def figure(self, name: str) -> float | None:
-        """Return one of the metrics that the stage's function returned; None if it is not among them."""
+        """Return the metric of this name that the stage's function returned; None if it returned no such metric."""
         return self.read_json(MANIFEST).get("figures", {}).get(name)
 
 
@@ -121,7 +121,7 @@ def artifacts_in(value: Any) -> list[Artifact]:
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
-    """Make a function `(folder, **arguments)` a committed stage; it is retried only if a worker died."""
+    """Return a decorator that makes a function `(folder, **arguments)` a stage, retried only if a worker died."""
     return lambda write: Stage(write, retries, resources)
 
 
@@ -145,7 +145,7 @@ def commit(
 
 
 def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | None:
-    """Return a folder's artifact if its manifest matches its files and, if given, the inputs; else None."""
+    """Return a folder's artifact if its manifest matches its files and the inputs (None: any inputs); else None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         intact = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
@@ -171,7 +171,7 @@ def _versions() -> dict[str, str]:
 
 
 def _artifact(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
-    """Return a committed folder's artifact. Its digest covers outputs only: an identical rerun invalidates nothing."""
+    """Return a committed folder's artifact. The digest covers only outputs: an identical rerun invalidates nothing."""
     return Artifact(folder=folder, digest=_digest(manifest["outputs"]))
 
 
@@ -182,7 +182,7 @@ def _digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON data, for its digest. A checkpoint's path counts by name, its content's digest."""
+    """Return a value as JSON data to digest. A path becomes its name; a checkpoint's name is its content's digest."""
     if isinstance(value, Artifact):
         return value.digest
     if isinstance(value, Section):

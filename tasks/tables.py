@@ -22,7 +22,7 @@ Row = dict[str, Any]
 def table(required: Row, nullable: Row | None = None) -> tuple[pa.Schema, Row]:
     """Return a table's schema and example row, built from example values: `required` columns, then `nullable` ones.
 
-    A column has the type of its value (int32 for an int). If a nullable column's example is null, pass its type.
+    A column has the type of its value (int32 for an int). For a null example, pass the column's Arrow type instead.
     """
     example = required | (nullable or {})
     fields = [pa.field(name, _kind(value), nullable=name not in required) for name, value in example.items()]
@@ -170,7 +170,7 @@ SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows that have exactly the schema's columns; raise ValueError or pa.ArrowException if they do not."""
+    """Write rows (nullable columns may be left out); raise ValueError or pa.ArrowException if they do not fit."""
     rows = [dict(row) for row in rows]
     for row in rows:
         if unknown := row.keys() - set(schema.names):

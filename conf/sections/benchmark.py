@@ -56,7 +56,7 @@ class BenchmarkConfig(Section):
 
     @model_validator(mode="after")
     def can_be_trained_on(self) -> Self:
-        """Refuse settings that the benchmark does not have, and problems that are reserved for exams."""
+        """Refuse settings that the benchmark does not support, and problems that are reserved for exams."""
         _check_choice(self.name, self)
         if self.name == "humaneval":
             raise ValueError("humaneval cannot be trained on: it has exam problems only; train on mbpp instead")
@@ -93,7 +93,7 @@ class ExamPart(Section):
 
     @model_validator(mode="after")
     def can_be_chosen(self) -> Self:
-        """Refuse settings that the benchmark does not have."""
+        """Refuse settings that the benchmark does not support."""
         _check_choice(self.benchmark, self)
         return self
 

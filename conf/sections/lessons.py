@@ -1,4 +1,4 @@
-"""What a night learns from the day: traces, picks, corrections, feedback and words, and the teacher it may query."""
+"""What a night trains on: the day's traces, picks, corrections, feedback and words, and a teacher's answers."""
 
 from functools import partial
 from typing import Annotated, ClassVar, Literal

@@ -21,10 +21,10 @@ PROMPT_TOKENS = 1024  # room for a question
 
 
 def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = None) -> NightConfig:
-    """Return the configuration with an exam of the named parts, each with at most `problems` problems (None: all).
+    """Return the configuration with an exam of the named parts, each with at most `problems` problems (None: no limit).
 
-    A name is either a part of the configured exam or a benchmark. A benchmark stands for all its configured parts or,
-    if there are none, for its published exam with room for the answers. Raises InputError if a name is unknown.
+    A name is either a part of the configured exam or a benchmark. A benchmark stands for all its configured parts. If
+    it has none, its published exam is used, and token limits are raised to fit. Raises InputError for unknown names.
     """
     parts = list(dict.fromkeys(part for name in names for part in _parts(config, name)))
     published = [PUBLISHED[part.benchmark][1] for part in parts if part not in config.exam.parts]

@@ -26,12 +26,12 @@ def checked(check: Callable[[str], object]) -> AfterValidator:
 
 
 class Section(BaseModel):
-    """A section of the configuration: immutable, and without unknown keys."""
+    """An immutable configuration section that rejects unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     def identity(self) -> dict[str, Any]:
-        """Return this section as JSON values, without the fields that are `NotInIdentity`, at any depth."""
+        """Return this section as JSON values, leaving out `NotInIdentity` fields at any depth."""
         return self.model_dump(mode="json", exclude=_excluded(self))
 
 

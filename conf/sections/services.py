@@ -10,7 +10,7 @@ from conf.sections.section import Section, checked
 
 
 class TrackingConfig(Section):
-    """Where MLflow stores its records, and where promoted checkpoints are pushed."""
+    """Where MLflow stores its records."""
 
     tracking_uri: Annotated[str, checked(partial(refuse_password, instead=MLFLOW))] | None = Field(
         default=None, description="an MLflow server's URL; null: SQLite under the home"

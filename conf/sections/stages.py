@@ -16,7 +16,7 @@ StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field
 
 
 def _lessons_once(stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
-    """Refuse `lessons` if it is listed twice, because the day is learned only once."""
+    """Refuse a second `lessons` entry, because a night trains on the day's lessons only once."""
     if stages.count("lessons") > 1:
         raise ValueError("`lessons` is listed twice, but the day is learned once; remove one")
     return stages
@@ -45,8 +45,8 @@ class SelfPlayConfig(Section):
 class Step:
     """One training step of the night.
 
-    `number`: position in the night, from 1. `path`: folder in the night's (for a block, where its adapter is merged).
-    `rounds`: a block's rounds, numbered through the whole night; for a lesson, an empty range at the next round.
+    `number`: position in the night, from 1. `path`: subfolder of the night's folder (for a block, that of its merge).
+    `rounds`: a block's round numbers, counted over the whole night; for a lesson, an empty range at the next round.
     """
 
     number: int

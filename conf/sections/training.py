@@ -110,7 +110,7 @@ class OptimizerOptions(Section):
 
 
 class OptimizerConfig(OptimizerOptions):
-    """The optimizer's full configuration. Over `warmup_steps`, the learning rate grows from 0."""
+    """The optimizer's full configuration. The learning rate rises from 0 over the first `warmup_steps` steps."""
 
     warmup_steps: Annotated[int, Field(ge=0)] = 2
 

@@ -28,7 +28,7 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force all files and entries of a folder to disk."""
+    """Force a folder to disk, including all its files and subfolders."""
     for file in folder.rglob("*"):
         sync(file)
     sync(folder)
@@ -43,7 +43,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a text file so that readers see either the old or the new content, never a part, even after a power cut.
+    """Write a text file so that readers see either all of the old or all of the new content, even after a power cut.
 
     Raises DiskFullError if the disk has no room.
     """
@@ -65,7 +65,7 @@ def read_json(file: Path, missing: Any = None) -> Any:
 def room_for(path: Path, needed: int = 0) -> Iterator[None]:
     """Guard the writing of a file or folder of about `needed` bytes (0: unknown).
 
-    Raises DiskFullError if the disk has no room, before or during the write. Removes the path if it is half-written.
+    Raises DiskFullError if there is too little room beforehand, or if the disk fills up. Removes a half-written path.
     """
     if needed > free_bytes(path):
         raise disk_full_error(path, needed)
@@ -91,7 +91,7 @@ def disk_is_full(error: BaseException) -> bool:
 
 
 def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
-    """Return the error that names the path, the bytes needed (0: more than `written`), and the bytes free."""
+    """Return an error that states the path, the MB needed (if `needed` is 0: more than `written`), and the MB free."""
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
         f"{path}: the disk is full: {room}, and {free_bytes(path) / 1e6:.1f} MB are free; "
@@ -100,7 +100,7 @@ def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullEr
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder, even if some vanish meanwhile; 0 if nothing exists."""
+    """Return the size in bytes of a file or of all files in a folder. Missing and vanishing files count as 0."""
     size = 0
     for file in path.rglob("*") if path.is_dir() else [path]:
         with suppress(FileNotFoundError):
@@ -109,10 +109,10 @@ def size_of(path: Path) -> int:
 
 
 def free_bytes(path: Path) -> int:
-    """Return the free bytes on the disk of a path, which need not exist yet."""
+    """Return the number of free bytes on the disk that holds a path, even if the path does not exist yet."""
     return shutil.disk_usage(existing_folder(path)).free
 
 
 def existing_folder(path: Path) -> Path:
-    """Return the path itself, or the nearest folder above it that exists."""
+    """Return the path if it exists, else its nearest existing parent folder."""
     return next(folder for folder in (path, *path.absolute().parents) if folder.exists())

@@ -46,7 +46,7 @@ class Home:
     def here(cls) -> "Home":
         """Return the home named by `NIGHTSCHOOL_HOME` (default: `./school`).
 
-        Raises InputError if another version of Night school wrote it.
+        Raises InputError if an unsupported version of Night school wrote the home.
         """
         home = cls(Path(os.environ.get("NIGHTSCHOOL_HOME") or "school").resolve())
         home._refuse_other_layout()
@@ -59,27 +59,27 @@ class Home:
 
     @property
     def journal(self) -> Path:
-        """One append-only JSONL file per day; a night never edits it."""
+        """The journal's folder: one append-only JSONL file per day, which nights never edit."""
         return self.root / "journal"
 
     @property
     def nights(self) -> Path:
-        """One folder per night, named by its date."""
+        """The folder of all nights, with one subfolder per night, named by its date."""
         return self.root / "nights"
 
     @property
     def checkpoints(self) -> Path:
-        """Hugging Face model folders, named by their content's digest."""
+        """The folder of all checkpoints: Hugging Face model folders, each named by the digest of its content."""
         return self.root / "checkpoints"
 
     @property
     def exams(self) -> Path:
-        """Stored exam answers (see `tasks/evaluation/stored_answers.py`)."""
+        """The folder of stored exam answers (see `tasks/evaluation/stored_answers.py`)."""
         return self.root / "exams"
 
     @property
     def teacher(self) -> Path:
-        """A cache of a teacher's answers, one file each, so that no request is paid for twice. Safe to remove."""
+        """The cache of teachers' answers, one file each, so that no request is paid for twice. Safe to delete."""
         return self.root / "teacher"
 
     @property
@@ -97,7 +97,7 @@ class Home:
         return inside(self.nights, date)
 
     def full_digest(self, prefix: str) -> str:
-        """Return the digest of the only checkpoint that starts with a prefix of 4 to 19 digits, else the prefix.
+        """Return the full digest of the only checkpoint that starts with `prefix` (4 to 19 hex digits), else `prefix`.
 
         Raises InputError if several checkpoints start with the prefix.
         """
@@ -111,7 +111,7 @@ class Home:
     def make_private(self) -> bool:
         """Make the home accessible only to its owner (0700). Return whether others could enter it before.
 
-        Raises InputError if that fails, or if others can enter a folder with other files, which they may need.
+        Raises InputError if that fails, or if others can enter a folder that is not a home: they may need its files.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.root.stat().st_mode & 0o077:

@@ -19,7 +19,7 @@ LIVE = "live"  # whether the line is learned at once, rather than only at night
 HELD_OUT = "held_out"  # whether its conversation is used to judge, and never taught
 SESSION = "session"  # identifies the run of `nightschool teach`
 POLICIES = "policies"  # of a pick: for each answer, who wrote its samples: `day` or `champion`
-FROM_CHAR = "from_char"  # of feedback: index of the character from which on the answer is wrong
+FROM_CHAR = "from_char"  # of feedback: index of the character at which the answer becomes wrong
 IMPLICIT = "implicit"  # of feedback that the owner only implied: `went_on` or `left`
 UNFINISHED = "unfinished"  # texts of answers that were stopped or cut off, so they lack an end token
 
@@ -153,7 +153,7 @@ class Conversation(Line):
 
     @property
     def ratings(self) -> list[Feedback]:
-        """The assistant's turns as rated answers, each with the conversation before it."""
+        """The assistant's non-blank replies to the user as rated answers, each with the conversation before it."""
         common = {"version": self.version, "at": self.at, "imported_from": self.imported_from, "kind": "feedback"}
         return [
             Feedback.model_validate(common | {"messages": self.messages[:turn], "response": text, "value": value})
@@ -206,7 +206,7 @@ def read_object(line: bytes) -> dict[str, Any]:
 def parse_line(line: bytes, today: datetime.date | None = None) -> Entry:
     """Parse a line of the journal. Raises ValueError with a one-line reason.
 
-    With `today`, a line dated more than a day later is refused, too.
+    If `today` is given, a line dated more than one day after it is also refused.
     """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"{len(line)} bytes; at most {LONGEST_LINE} are allowed")
@@ -230,12 +230,12 @@ def entry_of(fields: Mapping[str, Any]) -> Entry:
 
 
 def line_of(entry: Entry) -> bytes:
-    """Return the entry as a line of the journal with its line break."""
+    """Return the entry as a line of the journal, including the line break."""
     return entry.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
 def lesson_digest(entry: Entry) -> str:
-    """Return a digest (20 hex digits) of an entry without its version, time, source and unknown keys."""
+    """Return a digest (20 hex digits) of an entry's fields, except its version, time, source and unknown keys."""
     fields = entry.model_dump(include=set(type(entry).model_fields) - {"version", "at", "imported_from"})
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:20]
 

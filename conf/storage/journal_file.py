@@ -28,8 +28,8 @@ class Written:
 def append(journal: Path, entries: Iterable[Entry]) -> Written:
     """Append entries to today's file in the journal's folder, force them to disk, and return where they are.
 
-    Several programs may append at once: a lock (flock) makes them take turns. If a program died in the middle of a
-    line, that line is ended first, and only it is lost (quarantined). Raises InputError if the file cannot be written.
+    Several programs may append at once: a lock (flock) makes them take turns. If a program died while writing a line,
+    that line is ended first, and only that line is lost (quarantined). Raises InputError if the file cannot be written.
     """
     lines = [line_of(entry) for entry in entries]
     file = journal / f"{datetime.date.today()}.jsonl"
@@ -90,9 +90,9 @@ def _append(file: Path, lines: bytes) -> int:
 def read_file(file: Path, today: datetime.date | None = None) -> tuple[list[tuple[int, Entry]], list[dict[str, Any]]]:
     """Return a journal file's valid lines with their numbers, and its invalid lines as `line` (number) and `reason`.
 
-    A line may be dated up to one day after `today` or after the day in the file's name. A last line without a line
-    break counts if it is a valid entry. If it is not, its reason says that it may still be being written, unless the
-    file is named after a day more than two days before `today`. Raises InputError if the file cannot be read.
+    A line may be dated up to one day after `today` or the day in the file's name, whichever is later. If the last line
+    is invalid and has no line break, its reason says that it may still be being written, unless the file's day is more
+    than two days before `today`. Raises InputError if the file cannot be read.
     """
     try:
         content = file.read_bytes()

@@ -10,7 +10,7 @@ QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
 DIVISION = "division.json"  # in a night's folder: how its time is divided
 PACE_FOLDER = "pace"  # in a night's folder: the steps of each lesson, and each round's share of the learning rate
 MANIFEST = "manifest.json"  # in a stage's folder: its presence means that the stage is committed
-TURNS_OF_A_PART = 8  # turns of episodes that one stage plays: the most that a kill can lose
+TURNS_OF_A_PART = 8  # turns of episodes in one stage, which is the most that a kill can lose
 NUMBERED = re.compile(r"(round|refill|look)-(\d+)")
 ROUND = re.compile(r"round-\d+")
 
@@ -29,14 +29,14 @@ def round_path(number: int) -> str:
 
 
 def is_round(path: str) -> bool:
-    """Whether this is the path of a round."""
+    """Return whether this is the path of a round."""
     return ROUND.fullmatch(path) is not None
 
 
 def ranking_path(first: int, number: int) -> str:
-    """Return the path of the ranking of held-out picks after round `number` of the block that begins with `first`.
+    """Return the path of the ranking of held-out picks after round `number` of the block whose first round is `first`.
 
-    The ranking before the block's first round has a folder next to the rounds: `rank_picks`, `rank_picks-9`.
+    If `number` is below `first`, it is the ranking before the block, next to the rounds: `rank_picks`, `rank_picks-9`.
     """
     if number >= first:
         return f"{round_path(number)}/rank_picks"
@@ -49,12 +49,12 @@ def rounds(night: Path) -> list[tuple[int, Path]]:
 
 
 def is_committed(folder: Path) -> bool:
-    """Whether a round's update is durable."""
+    """Return whether a round's updated checkpoint is committed."""
     return (folder / "checkpoint" / MANIFEST).exists()
 
 
 def committed_rounds(night: Path) -> list[Path]:
-    """Return the folders of the rounds whose updates are durable, in order."""
+    """Return the folders of the rounds whose updated checkpoints are committed, in order."""
     return [folder for _, folder in rounds(night) if is_committed(folder)]
 
 
@@ -69,10 +69,10 @@ def quiz_of_block(merge: str) -> str:
 
 
 def check_path(lesson: str) -> str:
-    """Return the path of the check on whether a lesson made the student worse."""
+    """Return the path of the stage that checks whether a lesson made the student worse."""
     return f"{lesson}_check"
 
 
 def committed_json(folder: Path, name: str) -> Any:
-    """Return a stage's JSON file; None if it is missing or the stage is not committed. Digests are not checked."""
+    """Return a stage's parsed JSON file, or None if it is missing or the stage is not committed. Checks no digests."""
     return read_json(folder / name) if (folder / MANIFEST).exists() else None

@@ -34,8 +34,8 @@ class NightRunningError(Exception):
 def hold(root: Path, who: str) -> Iterator[None]:
     """Hold the home's lock. The same process may hold it more than once.
 
-    Creates the home first, accessible only to its owner. Waits up to 10 minutes for a holder that is no night. Raises
-    NightRunningError if the lock stays taken, and InputError if the home cannot be created.
+    Creates the home first, accessible only to its owner. Waits up to 10 minutes for any holder but a night. Raises
+    NightRunningError if the lock stays taken, or InputError if the home cannot be created.
     """
     file = root / "night.lock"
     if file in _held:
@@ -68,7 +68,7 @@ def refuse_if_night_running(root: Path) -> None:
 def holder(root: Path) -> dict[str, Any] | None:
     """Return what the holder of the home's lock wrote into it (`who`, `pid`, `since`), or None if the lock is free.
 
-    The result is empty if the holder took the lock this very moment. Writes nothing, not even the lock's file.
+    The result is empty if the holder has only just taken the lock. Writes nothing, not even the lock's file.
     """
     note = _note(root / "night.lock")
     return None if note is None else json.loads(note or "{}")
@@ -82,7 +82,7 @@ def running_night(root: Path) -> str | None:
 
 
 def take_server_lock(root: Path, process: int) -> TextIO:
-    """Take the lock of a server's engine, and return its open file: each process that inherits the file holds it, too.
+    """Take the lock for a server's engine, and return the open file. Processes that inherit it hold the lock, too.
 
     Raises InputError if another server has an engine on this home.
     """
@@ -100,7 +100,7 @@ def take_server_lock(root: Path, process: int) -> TextIO:
 def wait_for_server(root: Path, limit: float = SERVER_SECONDS) -> None:
     """Wait until no server has an engine on this home. Servers end their engines while a night holds the home.
 
-    Raises InputError if a server still has one after `limit` seconds.
+    Raises InputError if a server still has an engine after `limit` seconds.
     """
     end = time.monotonic() + limit
     if server_of(root) is not None:
@@ -141,7 +141,7 @@ def alias_lock(home: Home) -> Iterator[None]:
 
 
 def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, patience: float) -> None:
-    """Wait until there is no other holder: `patience` seconds if it is a night, else UPKEEP_SECONDS."""
+    """Wait for other holders to end. Raises NightRunningError after `patience` seconds (a night) or UPKEEP_SECONDS."""
     begun = time.monotonic()
     while (other := other_holder()) is not None:
         is_night = other.get("who", NIGHT).startswith(NIGHT)
@@ -172,7 +172,7 @@ def _write_note(handle: TextIO, note: str) -> None:
 
 
 def _note(file: Path) -> str | None:
-    """Return what the holder of a lock wrote into it, or None if it is free. Writes nothing, not even the file."""
+    """Return what the holder of a lock wrote into its file, or None if the lock is free. Writes nothing."""
     try:
         handle = file.open()
     except OSError:  # never held; the preflight reports an unusable home

@@ -15,7 +15,7 @@ err = Console(stderr=True)
 
 
 class NightProgress(logging.Handler):
-    """A log handler that shows the night's stages: next to a progress bar on a terminal, else one per line."""
+    """A log handler that shows the current stage and a progress bar on a terminal, else prints each finished stage."""
 
     def __init__(self, config: NightConfig) -> None:
         super().__init__(logging.INFO)
@@ -43,7 +43,7 @@ class NightProgress(logging.Handler):
         self.progress.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show that a stage begins (the record's `seconds` is None) or is done."""
+        """Show that a stage has begun (the record's `seconds` is None) or has finished."""
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
         if what is None:
             return

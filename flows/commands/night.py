@@ -107,7 +107,7 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, dry_run: bool)
 
 
 def _cause(error: BaseException | None) -> BaseException | None:
-    """Return the error that ended the night, if a failed call to Prefect's server followed it; else None."""
+    """Return the error that ended the night before a call to Prefect's server failed, or None if there was none."""
     while error is not None and not isinstance(error, NightError | InputError | KeyboardInterrupt):
         error = error.__context__
     return error

@@ -67,7 +67,7 @@ def show(environment: Environment, problem: Problem, answer: Callable[[], str]) 
 
 
 def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightConfig) -> list[str]:
-    """Let a checkpoint play an episode with greedy decoding, and return its texts."""
+    """Let a checkpoint play an episode with greedy decoding, and return its text for each turn."""
     import tempfile
 
     from flows.evaluation.models import engine_for, resolve_model

@@ -14,8 +14,8 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
     """Make a registered version the one that serves by day. Return whether a rollback undoes the promotion.
 
-    If no version serves yet, because all nights were dry runs, the last champion registered before the version is
-    promoted first. It is the champion of the version's night, and a rollback returns to it.
+    If no version serves yet because all nights were dry runs, this first promotes the champion of the version's night,
+    i.e. the last champion registered before the version, so that a rollback returns to that champion.
 
     Raises InputError if the version is unknown or damaged, or is a different model from the champion: its prompts
     would have different tokens, and the next night could not compare the two.
@@ -41,7 +41,7 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
     """Go back to the version that served before. Return the version that now serves, and whether this only finished an
-    interrupted move, which a further swap would undo.
+    interrupted move, because a further swap would undo that move. Raises InputError if no version served before.
     """
     none = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     if registry is None:

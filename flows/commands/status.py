@@ -1,4 +1,4 @@
-"""`nightschool status`: what is running and the time left, and what the last nights decided."""
+"""`nightschool status`: show what is running, the time left, and what the last nights decided."""
 
 import datetime
 import os

@@ -33,7 +33,7 @@ Figures = dict[str, dict[str, Any]]
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
 ) -> Figures:
-    """Evaluate a checkpoint. Returns each part's accuracy with 95 % interval and n, and the rest of `ExamFigures`.
+    """Evaluate a checkpoint. Returns each part's accuracy with 95 % interval and n, and the part's other `ExamFigures`.
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has the
     other model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `rows`: a file to which every
@@ -63,7 +63,7 @@ def exam(
 
 
 def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Path) -> Artifact:
-    """Evaluate a model in a separate engine, because two models may have different shapes."""
+    """Evaluate a model in an engine of its own, because two models may have different shapes."""
     folder.mkdir()
     checkpoint = model.named_by_digest(folder)
     engine = Worker("engine", engine_environment(), folder / "engine.log")

@@ -21,7 +21,7 @@ class EvaluatedModel:
     student: StudentConfig
 
     def named_by_digest(self, links: Path) -> Path:
-        """Return a path named by the model's digest, the cache key of results: its folder, or a link in `links`."""
+        """Return a path named by the model's digest, the cache key of its results: its folder, or a link in `links`."""
         if is_intact(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)
@@ -55,7 +55,7 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
 
 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:
-    """Return the engine's settings, with at most the model's context length, and with LoRA if it is an adapter."""
+    """Return the engine's settings, limited to the model's context length, and with LoRA if the model is an adapter."""
     context = json.loads((base_of(checkpoint) / "config.json").read_text()).get("max_position_embeddings")
     changes: dict[str, Any] = {"max_model_len": min(config.max_model_len, context or config.max_model_len)}
     if is_adapter(checkpoint):

@@ -1,4 +1,4 @@
-"""A night's exam: candidate against champion, look by look, the guards for a better candidate, and the decision."""
+"""A night's exam: candidate against champion in several looks, guards for a better candidate, and the decision."""
 
 import math
 import time
@@ -46,7 +46,7 @@ class Exam:
     alpha: float
 
     def sit(self, candidate: Path, picks_passed: bool) -> Examined:
-        """Examine the candidate until a look decides, and on the guards only if it is better or passed on the picks.
+        """Examine the candidate on the target until a look decides; add the guards if it is better or `picks_passed`.
 
         The night's hours may also end the exam, but not before the first look.
         """
@@ -152,16 +152,16 @@ def decide_night(
     unpromoted: int,
     severe: tuple[str, ...],
 ) -> tuple[Artifact, Mapping[str, Artifact]]:
-    """Examine the candidate and decide. Returns the decision, and the exams by role.
+    """Examine the candidate and decide on its promotion. Returns the decision, and the exams by role.
 
     `students`: champion, start, distilled and candidate. `first`: the first student, if it is not the champion.
-    `picks`: the champion's and candidate's rankings of the held-out picks. `unpromoted`: how many unpromoted nights in
-    a row made the starting checkpoint. `severe`: the sentences of severe alarms.
+    `picks`: the champion's and candidate's rankings of the held-out picks. `unpromoted`: the number of
+    consecutive unpromoted nights that led to the starting checkpoint. `severe`: the sentences of severe alarms.
     """
     config, champion, candidate = night.config, students["champion"], students["candidate"]
     alpha = successor_alpha(config.exam.alpha, unpromoted)
     taste = compare_taste(*picks, alpha / 2)
-    alpha /= 1 if taste is None else 2  # with enough held-out picks, alpha is split evenly between picks and exam
+    alpha /= 1 if taste is None else 2  # with enough held-out picks, picks and exam get half of alpha each
     exam = Exam(night, champion, first, division, alpha)
     examined = exam.sit(candidate, picks_passed=taste is not None and taste.p_value <= alpha)
     whole = ("distilled", "candidate") if config.exam.after_lessons else ()

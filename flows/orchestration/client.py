@@ -25,6 +25,6 @@ def tolerate_lost_server() -> None:
 
 
 async def _emit_or_keep(client: PrefectEventsClient, event: Event) -> None:
-    """Send an event. If that fails, it stays in the client's list of unconfirmed events, sent with the next event."""
+    """Send an event. If that fails, the client keeps it as unconfirmed, and sends it together with the next event."""
     with suppress(*RETRYABLE_EXCEPTIONS):
         await emit_or_fail(client, event)

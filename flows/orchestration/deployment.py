@@ -1,4 +1,4 @@
-"""The build step of the deployments in prefect.yaml: the values that depend on the configuration or the machine."""
+"""The build step of prefect.yaml's deployments, for values that depend on the configuration or the machine."""
 
 import shlex
 import sys

@@ -55,7 +55,7 @@ def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_i
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
-    """End the runs of dead nights in the home's own Prefect database. `api`, `key`: its API URL and user:password."""
+    """End the runs of dead nights in the home's own Prefect database. `api`, `key`: the API's URL and user:password."""
     with _warn_only(), client_of(api, key) as client:
         runs = _active_runs(client)
         if holder(home.root) is None:  # checked after the query: a night takes the lock before its run starts
@@ -76,9 +76,9 @@ def show_killed(home: Home) -> None:
 
 
 def resume_crashed(client: SyncPrefectClient) -> list[str]:
-    """Have a worker resume tonight's scheduled run if it crashed, as *Retry* on its page does. Return the dates.
+    """Have a worker resume tonight's scheduled runs that crashed, as *Retry* on their pages does. Return their dates.
 
-    This works until noon. A night resumed later would run into the day.
+    This works only until noon, because a night resumed later would run into the day.
     """
     with _warn_only():
         scheduled = {"state": {"type": {"any_": [StateType.CRASHED]}}, "deployment_id": {"is_null_": False}}
@@ -127,7 +127,7 @@ def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
 def _end_with_children(client: SyncPrefectClient, run: UUID, state: State[Any]) -> None:
     """Give a state to the active nested runs and tasks of a run, then to the run itself.
 
-    In this order, the next call completes the work of an interrupted one.
+    In this order, a later call can finish the work of a call that was interrupted.
     """
     children = FlowRunFilter.model_validate({"state": ACTIVE, "parent_flow_run_id": {"any_": [run]}})
     for nested in client.read_flow_runs(flow_run_filter=children):
@@ -146,7 +146,7 @@ def _terminate(client: MlflowClient, runs: Iterable[Run], home: Home) -> None:
 
 
 def _is_finished(home: Home, date: str) -> bool:
-    """Return whether that night has its summary. `date` may be any text, so it is never used as a path."""
+    """Return whether the night of `date` has its summary. `date` may be any text, so it is never used as a path."""
     return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
 
 

@@ -33,9 +33,9 @@ SCHEDULE_LIMIT = 30  # seconds until the server has scheduled the next night
 
 @contextmanager
 def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path]]:
-    """Run a home's worker, with the server `api` and its `key` (user:password), until the block ends.
+    """Run a home's worker until the block ends. `api`, `key`: the Prefect server's API URL and user:password.
 
-    First deploys prefect.yaml and resumes a crashed night. Prints the night resumed and the next one scheduled. Yields
+    First deploys prefect.yaml and resumes a crashed night. Prints the resumed night and the next night's start. Yields
     the worker's process and its log. Raises ServerError if the deployment fails.
     """
     environment, logs = environment_of(home, api, key), home.root / "prefect"
@@ -56,7 +56,7 @@ def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path
 
 
 def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
-    """Return the environment to run `prefect` in for a home, with the server `api` and its `key`."""
+    """Return the environment variables for running `prefect` for a home. `api`, `key`: as for `working`."""
     return os.environ | {
         "NIGHTSCHOOL_HOME": str(home.root),
         "PREFECT_HOME": str(home.root / "prefect"),

@@ -1,6 +1,6 @@
 """`python -m flows.orchestration.worker_run`: how a worker starts a flow run, in the environment of `nightschool`.
 
-A run and its child processes end with the worker, however it ends, because nothing would report on them any more.
+However the worker ends, the run and its child processes end with it, because nothing would report on them any more.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 | phase | share of the night's hours |
 |:--|:--|
-| exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
+| exam | the time its maximum number of problems takes; while that exceeds 15 %, the number is halved, down to 100 |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
 | lessons, reward model | together, a third of the time left before the first lesson |
 | rounds | the rest, including their quizzes |
@@ -27,7 +27,7 @@ from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
 from tasks.workers.worker import HoursOverError
 
-# Seconds that exam, decision and report may run past the night's hours: a late outcome is better than none.
+# Seconds that the exam, decision and report may run past the night's hours: a late outcome is better than none.
 LATE = 30 * 60.0
 EXAM_SHARE, LESSONS_SHARE = 0.15, 1 / 3
 LEAST_EXAM = 100  # problems: the first look is never shortened
@@ -37,7 +37,7 @@ MERGE = 60.0  # seconds, if the night merges adapters
 
 @dataclass(frozen=True)
 class Hours:
-    """When a night's hours start and end (seconds since the epoch; inf: never), and which setting sets the end."""
+    """When a night's hours start and end, in seconds since the epoch (inf: no end), and which setting sets the end."""
 
     end: float = math.inf
     because: str = ""
@@ -45,7 +45,7 @@ class Hours:
 
     @classmethod
     def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
-        """Return a night's hours. They end at its deadline or when its budget is used up, whichever is earlier.
+        """Return a night's hours, which end at its deadline or when its budget is used up, whichever is earlier.
 
         `since`: when the night began, in seconds since the epoch (default: now).
         """
@@ -63,9 +63,9 @@ class Hours:
 class Division:
     """How a night's hours are divided, in seconds. Fixed before the first lesson, and kept when the night resumes.
 
-    `most`: the maximum number of exam problems. `hours`: from the first start to the end. `before`: the time already
-    spent when they were divided. `round`: the expected time per round, None if unknown. `enough`: the minutes a night
-    needs to fit a round. If the night has no time limit, all but `most` are None and nothing is cut short.
+    `most`: the maximum number of exam problems. `hours`: from the first start to the end. `before`: the time
+    spent before the division. `round`: the expected time per round, or None if unknown. `enough`: the minutes a night
+    needs to fit one round. If the night has no time limit, all fields but `most` are None and nothing is cut short.
     """
 
     most: int
@@ -84,7 +84,7 @@ class Division:
         return tuple(looks(self.most))
 
     def pace(self, night: Path, step: Step, steps: Sequence[Step]) -> Pace | None:
-        """Return a lesson's even share of the time left for lessons, or None if the night has no time limit."""
+        """Return a lesson's equal share of the time left for lessons, or None if the night has no time limit."""
         if self.lessons is None:
             return None
         waiting = max(1, sum(not other.is_block and other.number >= step.number for other in steps))
@@ -107,11 +107,11 @@ def divide(
     quiz: Artifact | None,
     expected: Callable[[], tuple[float, int] | None] = lambda: None,
 ) -> Division:
-    """Return how the night's hours are divided: the recorded division, or a new one, which is then recorded.
+    """Divide the night's hours and record the division, or return the recorded division if there is one.
 
-    `problems`: how many the exam's target has. `stored`: how many of them the champion has answered before. `quiz`: the
-    quiz before the lessons, which times an answer; without it, the exam gets its maximum share. `expected`: returns the
-    seconds per round and the minutes a night needs to fit one; called only if the night has a time limit.
+    `problems`: the number of problems in the exam's target. `stored`: the number that the champion has answered before.
+    `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its maximum share.
+    `expected`: returns the seconds per round and the minutes a night needs to fit one; called only with a time limit.
     """
     file = night / DIVISION
     if file.exists():
@@ -145,12 +145,12 @@ def _seconds(stage: Path) -> float:
 
 
 class Allowance:
-    """Decides whether another round fits into the night's hours and leaves time for quiz, exam, decision and report.
+    """Decides whether another round fits into the night's hours, leaving time for quiz, exam, decision and report.
 
-    All times are in seconds. `rounds`, `quizzes`: this night's uninterrupted rounds, and the quizzes between them.
-    `quiz`, `latest`: the quizzes before and after the lessons (default of `latest`: `quiz`). The quiz after the rounds
-    is expected to take as long as `latest`. A student that has learned to be brief also takes less time in the exam.
-    `ranking`: the slowest ranking of the held-out picks.
+    All values are times in seconds. `rounds`, `quizzes`: of this night's uninterrupted rounds, and of the quizzes
+    between them. `quiz`, `latest`: of the quizzes before and after the lessons (default of `latest`: `quiz`). The quiz
+    after the rounds is expected to take as long as `latest`. If that is less than `quiz`, less time is reserved for the
+    exam, because the student's answers have become shorter. `ranking`: of the slowest ranking of the held-out picks.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Allowance:
         ranking: float = 0.0,
     ) -> None:
         self.hours, self.config, self.nights = hours, config, nights
-        self.first_round = division.round or 0.0  # expected time, used if no earlier night had rounds
+        self.first_round = division.round or 0.0  # expected time, used while no round has been timed
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.quiz = quiz if latest is None else latest
@@ -174,14 +174,14 @@ class Allowance:
 
     @property
     def round(self) -> float:
-        """Expected seconds of the next round: the larger of the median and the last round so far, or 0 if unknown."""
+        """The expected seconds of the next round: the median or the last round's, whichever is longer; 0 if unknown."""
         rounds = self.rounds or past_rounds(self.nights, self.config.name)
         return max(statistics.median(rounds), rounds[-1]) if rounds else self.first_round
 
     def rate_factor(self, number: int) -> float:
         """Return the factor by which a round scales the learning rate.
 
-        It falls linearly from 1 towards 0 over the planned rounds, or over those that fit into the hours if fewer do.
+        The factor falls linearly from 1 towards 0 over the planned rounds, or fewer if only those fit into the hours.
         """
         last = self.config.rounds
         if not math.isinf(self.hours.end) and self.round:
@@ -190,7 +190,7 @@ class Allowance:
         return 1 - (number - 1) / last
 
     def require(self, number: int, quizzed: bool) -> None:
-        """Raise HoursOverError if the round no longer fits into the night's hours."""
+        """Raise HoursOverError if the round, with its quiz if `quizzed`, no longer fits into the night's hours."""
         if math.isinf(self.hours.end):
             return
         needed = self.round + (max(self.quizzes, default=self.quiz) if quizzed else 0.0)
@@ -207,12 +207,12 @@ class Allowance:
 
 
 def end_of_asking(hours: Hours) -> float:
-    """Return when to stop asking a teacher or judge, in seconds since the epoch: after half of the time left."""
+    """Return when to stop asking a teacher or judge, in seconds since the epoch: once half of the time left is used."""
     return hours.end - REST - (hours.end - time.time() - REST) / 2 if math.isfinite(hours.end) else math.inf
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:
-    """Return the seconds of each uninterrupted round of the newest finished night of this name that had any."""
+    """Return the seconds of each uninterrupted round in the newest finished night of this name with such rounds."""
     return next(filter(None, map(round_seconds, finished(nights, name))), [])
 
 

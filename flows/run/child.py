@@ -1,4 +1,4 @@
-"""Child programs of a command, each with a separate session and log. They end when the command ends."""
+"""Child programs of a command, each with its own session and log. They end when the command ends."""
 
 import os
 import signal
@@ -20,9 +20,9 @@ def start_child(
     cwd: Path | None = None,
     pass_fds: Sequence[int] = (),
 ) -> Child:
-    """Start a program that writes to a log file. Ctrl-C does not reach it.
+    """Start a program whose output goes to a log file. Ctrl-C does not reach the program.
 
-    `orphaned`: the signal it gets if the calling thread ends. `cwd`, `pass_fds`: as for `subprocess.Popen`.
+    `orphaned`: the signal it is sent if the calling thread ends. `cwd`, `pass_fds`: as for `subprocess.Popen`.
     """
     parent = os.getpid()
     with log.open("ab") as output:
@@ -40,7 +40,7 @@ def start_child(
 
 
 def end_child(child: Child, grace: float = 0.0) -> None:
-    """Kill a program and everything it started. If `grace` is not 0, first ask it to end within `grace` seconds."""
+    """Kill a program and everything it started. If `grace` is not 0, first ask it to end and wait `grace` seconds."""
     if grace:
         child.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -45,7 +45,7 @@ class Night:
     home: Home
     date: str
     config: NightConfig
-    since: float | None = None  # when it first began, in seconds since the epoch; None: now
+    since: float | None = None  # when the night first began, in seconds since the epoch; None: now
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
@@ -82,7 +82,7 @@ class Night:
     ) -> Artifact:
         """Run a stage, or return its result if it is already committed.
 
-        `after`: results it depends on besides its arguments. `silent`: don't announce it, as it runs alongside others.
+        `after`: other results that the stage depends on. `silent`: don't announce it, because it runs alongside others.
         """
         with nullcontext() if silent else self.announced(path):
             upstream = self.edges.upstream(arguments.values(), after)
@@ -100,12 +100,12 @@ class Night:
         note_progress(self.folder, stage, done=True)
 
     def call(self, task: Task[..., R], path: str, *arguments: Any, after: Sequence[Any] = ()) -> R:
-        """Run a Prefect task that commits no folder."""
+        """Run a Prefect task that, unlike a stage, commits no folder."""
         call: Any = task.with_options(task_run_name=run_name(path))
         return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
-        """Run a stage that makes a checkpoint. Raises NightError if the checkpoint has changed since it was written."""
+        """Run a stage that makes a checkpoint, and return its path. Raises NightError if its files have changed."""
         known = committed(self.folder / path) is not None
         made = self.run(stage, path, **arguments)
         checkpoint = self.checkpoint(made)
@@ -131,9 +131,9 @@ class Night:
         self.trainer.submit(trainer_process.prepare)
 
     def sleep_engine(self) -> None:
-        """Put the engine to sleep so that the trainer can use the GPU, unless each has a separate GPU.
+        """Put the engine to sleep so that the trainer can use the GPU, unless the two have separate GPUs.
 
-        If the engine dies in the process, its memory is free anyway, and the next call restarts it.
+        If the engine dies during this call, its memory is free anyway, and the next call restarts the engine.
         """
         hardware = self.config.hardware
         apart = None not in (hardware.engine_gpu, hardware.trainer_gpu) and hardware.engine_gpu != hardware.trainer_gpu
@@ -159,7 +159,7 @@ class Night:
 
 
 def prepare_home(home: Home) -> None:
-    """Record the home's layout version. A home with a layout from an earlier version is migrated first."""
+    """Record the home's layout version. A home with an older layout is migrated first."""
     noted = json.dumps({"version": LAYOUT}) + "\n"
     before = home.layout_file.read_text() if home.layout_file.exists() else None
     if before != noted:
@@ -169,7 +169,7 @@ def prepare_home(home: Home) -> None:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether this folder's night has begun, which is when its configuration is frozen."""
+    """Return whether this folder's night has begun, which means that its configuration has been frozen."""
     return (folder / "config.yaml").exists()
 
 
@@ -195,11 +195,11 @@ def is_dry(folder: Path) -> bool:
 def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
     """Freeze the night's configuration at its start. With `fresh`, delete the night's folder first.
 
-    A `dry_run` is recorded before the night counts as begun, so that resuming it moves no alias.
+    `dry_run` is recorded before the night counts as begun, so that resuming the night moves no alias.
 
     Raises InputError if the night was begun with a different configuration.
     """
-    gone = folder.with_name(f"{folder.name}.gone")  # a single rename, so that a half-deleted night does not count
+    gone = folder.with_name(f"{folder.name}.gone")  # renamed first: a half-deleted night must not count
     if gone.exists():
         shutil.rmtree(gone)
     if fresh and folder.exists():
@@ -219,7 +219,7 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool 
 def first_start(folder: Path) -> float | None:
     """Return when this folder's night first began, in seconds since the epoch, or None if that is not recorded.
 
-    The night's hours count from then, even if it is resumed later.
+    The night's hours count from this time, even if the night is resumed later.
     """
     file = folder / STARTED
     return json.loads(file.read_text())["started"] if file.exists() else None

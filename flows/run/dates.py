@@ -10,12 +10,12 @@ START_WITHIN = 60  # minutes after the scheduled time
 
 
 def date_of_night(now: datetime.datetime) -> str:
-    """Return the date of a night that starts at `now`: yesterday's before noon, else today's."""
+    """Return the date of a night that starts at `now`: yesterday's date before noon, today's date from noon on."""
     return (now - datetime.timedelta(days=now.hour < 12)).date().isoformat()
 
 
 def checked_date(text: str, key: str, now: datetime.datetime) -> str:
-    """Return a user's date in ISO form. Raises InputError, naming `key`, if it is not a date or lies in the future."""
+    """Return `text`, a user's date, in ISO form. Raises InputError, naming `key`, if it is no date or in the future."""
     try:
         date = datetime.date.fromisoformat(text)
     except ValueError:
@@ -39,7 +39,7 @@ def check_deadline(config: NightConfig, date: str, now: datetime.datetime) -> No
 
 
 def too_late(scheduled: datetime.datetime, now: datetime.datetime, run_count: int) -> str | None:
-    """Return why a scheduled start is refused, or None if it is accepted.
+    """Return the reason to refuse a scheduled start, or None if the start is accepted.
 
     A worker that comes back online starts every run it missed, one by one, well into the day. A retry (`run_count`
     above 1) is always accepted, because it resumes a night that began on time.

@@ -19,7 +19,7 @@ log = logging.getLogger("nightschool")
 
 
 class NestedRun:
-    """The result of a nested run. Prefect uses its identity to draw edges from the run to whatever waits for it."""
+    """The result of a nested run. Prefect draws edges from the run to whatever waits for this very object."""
 
 
 class Edges:
@@ -37,7 +37,7 @@ class Edges:
         return list(self._last.values())
 
     def add(self, result: R, checkpoint: Path | None = None) -> R:
-        """Record a result and, if given, the checkpoint that it made. Returns the result."""
+        """Record a result, and the checkpoint that it made if there is one. Returns the result."""
         self._last[id(result)] = result
         self._first = self._first or [result]
         if checkpoint is not None:
@@ -45,7 +45,7 @@ class Edges:
         return result
 
     def upstream(self, arguments: Iterable[Any], after: Sequence[Any] = ()) -> list[Any]:
-        """Return the results that a stage depends on: those among its arguments and those in `after`.
+        """Return the results that a stage depends on: those in `after`, and those that made its arguments.
 
         A stage without any input from tonight depends on the night's first result.
         """
@@ -58,7 +58,7 @@ class Edges:
     def run_nested(
         self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
     ) -> Path:
-        """Run `body`, which runs several stages from a checkpoint, as a nested flow run (or directly, outside a flow).
+        """Run `body`, which runs several stages from a checkpoint, as a nested flow run (or directly if not in a flow).
 
         Returns the checkpoint that `body` returns, and raises what `body` raises. Later stages depend on the nested run
         as a whole. If the Prefect server does not answer, the night waits once until Prefect gives up, and then goes on
@@ -78,7 +78,7 @@ class Edges:
                 raise
             return NestedRun()
 
-        # A heartbeat would be most of a nested run's cost, and the night's own heartbeat is enough.
+        # A heartbeat would make up most of a nested run's cost, and the night's own heartbeat is enough.
         nested: Any = Flow(run, name=name, flow_run_name=label, validate_parameters=False, persist_result=False)
         outer, self._last = self._last, {}
         try:
@@ -96,7 +96,7 @@ class Edges:
         return made[0]
 
     def _origins_of(self, value: Any) -> list[Any]:
-        """Return the results that made the checkpoints among a stage's arguments. Strings may be digests."""
+        """Return the results that made the checkpoints among a stage's arguments. A string may be a digest."""
         if isinstance(value, Mapping):
             value = list(value.values())
         if isinstance(value, list | tuple):

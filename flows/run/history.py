@@ -27,16 +27,16 @@ ROUND = re.compile(r"round (\d+)\b")
 def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
     """Return every night with its state, one line of detail and its alarms, oldest first.
 
-    The state of a finished night is `promoted` or `kept`. An unfinished night is `running` if its date is `running`,
-    else `interrupted`, and its detail then includes the command that resumes it.
+    The state of a finished night is `promoted` or `kept`. An unfinished night is `running` if the
+    argument `running` is its date, else `interrupted`, with the command that resumes it in its detail.
     """
     return [_entry(folder, running) for folder in sorted(home.nights.glob(DATES))]
 
 
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
-    """Return the newest night's date if it is unfinished, dated the day before `date`, and has this configuration.
+    """Return the day before `date` if its night is the newest, is unfinished and has this configuration, else None.
 
-    This lets the same command resume it after noon, too. Older nights are only resumed if you name their date.
+    This lets the same command resume that night even after noon. Older nights are resumed only if you name their date.
     """
     newest = max(home.nights.glob(DATES), default=None)
     day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
@@ -47,12 +47,12 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
 
 
 def resume_command(night: Path) -> str:
-    """Return the command that resumes a folder's night."""
+    """Return the command that resumes the night in a folder."""
     return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
 
 
 def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Path]:
-    """Yield the folders of the finished nights of a configuration name (before a date, if given), newest first."""
+    """Yield the folders of the finished nights with this configuration name (before a date, if given), newest first."""
     for summary in sorted(nights.glob(f"{DATES}/{SUMMARY}"), reverse=True):
         if before is not None and summary.parent.name >= before:
             continue
@@ -61,12 +61,12 @@ def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Pat
 
 
 def last_finished(nights: Path, name: str, before: str | None = None) -> Path | None:
-    """Return the folder of the newest finished night of a configuration name (before a date, if given)."""
+    """Return the newest finished night's folder for a configuration name (before a date, if given), or None."""
     return next(finished(nights, name, before), None)
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:
-    """Return the longest time in seconds that each stage took in a night, by stage name. Empty without a night."""
+    """Return, by stage name, the longest time in seconds that each stage took in a night. Empty if `night` is None."""
     if night is None:
         return {}
     usual: dict[str, float] = {}
@@ -116,7 +116,7 @@ def round_seconds(folder: Path) -> list[float]:
 
 
 def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path | None) -> float | None:
-    """Estimate how many more seconds a night will take. None if there is no earlier night to go by.
+    """Estimate how many more seconds a night will take. Returns None if there is no earlier night to go by.
 
     `elapsed`: seconds since the current stage began. `before`: the last finished night of the same name.
     """
@@ -124,10 +124,10 @@ def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path
 
 
 def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, float]:
-    """Return the paths of the stages still to come, with the seconds each usually takes.
+    """Return the usual seconds of each stage still to come, by the path of the stage.
 
     These are the stages that the night `before` committed after the last stage that tonight has committed as well, plus
-    tonight's remaining rounds, without their quizzes.
+    tonight's remaining rounds. The quizzes between those rounds are not counted.
     """
     manifests = [file for file in before.rglob(MANIFEST) if not is_round(file.relative_to(before).parts[0])]
     manifests.sort(key=lambda file: file.stat().st_mtime)
@@ -161,6 +161,6 @@ def _solved(accuracy: Mapping[str, float]) -> str:
 def _last_committed(folder: Path) -> str:
     committed: list[tuple[float, Path]] = []
     for path, _, files in os.walk(folder):
-        with suppress(FileNotFoundError):  # a running night may have removed it in the meantime
+        with suppress(FileNotFoundError):  # a running night may have removed the file meanwhile
             committed += [(os.stat(f"{path}/{MANIFEST}").st_mtime, Path(path))] if MANIFEST in files else []
     return run_name(str(max(committed)[1].relative_to(folder))) if committed else "nothing yet"

@@ -71,9 +71,9 @@ def check_port(config: NightConfig) -> Iterator[Finding]:
 def disk_needed_gb(config: NightConfig) -> float:
     """Estimate how many GB (10^9 bytes) a night writes under its home before it prunes: 8 for the starter night.
 
-    Each trained parameter takes 14 bytes of trainer state (fp32 master weights, two moments and a share of tables),
-    twice, because a state is deleted only once the next one is durable. Each parameter of the model takes 2 bytes per
-    checkpoint (4 on a CPU that computes in float32). The databases, tables and report take 1 GB.
+    Each trained parameter takes 14 bytes of trainer state (fp32 master weights, two moments and a share of tables), and
+    there are two such states, because one is deleted only once the next is durable. Each parameter of the model takes 2
+    bytes per checkpoint (4 on a CPU that computes in float32). The databases, tables and report take 1 GB.
     """
     billions = billions_of_parameters(config.student.source)
     # LoRA of rank r trains about r/1000 of the weights (rank 16 on a model of 0.6 billion parameters: 1.7 %)
@@ -85,21 +85,20 @@ def disk_needed_gb(config: NightConfig) -> float:
 def checkpoints_written(config: NightConfig) -> int:
     """Return the maximum number of full-size checkpoints that a night has on disk at once.
 
-    It counts the champion, day copy, teacher and reward model; one per lesson and feedback channel, and half of one
-    that made the student worse; the last two rounds', and with several blocks the last one of the previous block. With
-    adapters, there is one per block instead of the rounds' checkpoints. Kept adapters take no space.
+    It counts the champion, day copy, teacher and reward model; one checkpoint per lesson and feedback channel; those of
+    the last two rounds and, with several blocks, the last of the previous block. If adapters are merged, there is one
+    per block instead of the rounds' checkpoints. Kept adapters are not counted.
     """
     blocks = [step for step in config.steps if step.is_block]
     lessons = [step for step in config.steps if not step.is_block]
     learned = sum(len(config.channels) if step.kind == "lessons" else 1 for step in lessons)
-    learned += int(learned > 0 and config.lessons.quiz_problems > 0)
     rounds = len(blocks) if config.merges else min(config.rounds, 2) + (len(blocks) > 1)
     others = 2 + (config.on_policy is not None) + config.wants_reward_model
     return others + (0 if config.lora and config.lora.keep else learned + rounds)
 
 
 def billions_of_parameters(source: str) -> float:
-    """Return a model's size in billions of parameters: measured from a folder, parsed from a hub id, or else 1."""
+    """Return a model's size in billions of parameters: from a folder's file sizes or a hub id, else 1."""
     if source == "starter":
         return 0.135
     if Path(source).is_dir():

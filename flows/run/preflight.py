@@ -1,4 +1,4 @@
-"""Checks of what a night needs, before it writes anything. Each fault is a one-line InputError (exit code 2)."""
+"""Checks, before a night writes anything, of what it needs. Each fault raises a one-line InputError (exit code 2)."""
 
 import json
 import logging
@@ -38,7 +38,7 @@ log = logging.getLogger("nightschool")
 
 
 def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
-    """Raise InputError for anything that would make the night fail and that its owner can fix.
+    """Raise InputError for any fault that would make the night fail and that its owner can fix.
 
     A `resumed` night needs no further disk space, because what it writes replaces what it removes.
     """
@@ -70,7 +70,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
 
 
 def layers(config: NightConfig) -> Iterator[Finding]:
-    """Report each kernel layer of the sandbox. A missing layer is an error if the night needs it, else a warning."""
+    """Report whether each kernel layer of the sandbox works. A missing one is an error if needed, else a warning."""
     missing = missing_layers()
     for layer, name in NAMES.items():
         if layer in missing:
@@ -89,7 +89,7 @@ def program_benchmarks(config: NightConfig) -> set[str]:
 
 
 def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
-    """If one of these benchmarks needs the sandbox, test it by entering it once, which runs its canaries."""
+    """If one of these benchmarks needs the sandbox, enter the sandbox once as a test, which runs its canaries."""
     needing = sorted(set(names) & set(PROGRAMS))
     if not needing:
         return
@@ -112,8 +112,8 @@ def _count_problems(config: NightConfig) -> dict[str, int]:
 def _check_margins(config: NightConfig) -> None:
     """Refuse a target too small to ever show a gain, and a guard too small to ever show a loss within its margin.
 
-    Also refuses an exam larger than its benchmark. Warns if the guards together would too often refuse a candidate that
-    is no worse.
+    Also refuses a part with more problems than its benchmark has. Warns if the target is small, or if the guards
+    together would too often refuse a candidate that is no worse.
     """
     exam, counts = config.exam, _count_problems(config)
     for part in exam.parts:
@@ -145,7 +145,7 @@ def _check_margins(config: NightConfig) -> None:
 
 
 def check_exam(config: NightConfig) -> None:
-    """Raise InputError for anything that would make an exam outside a night fail."""
+    """Raise InputError for any fault that would make a standalone exam fail."""
     _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
@@ -193,7 +193,7 @@ def _check_hooks(config: NightConfig) -> None:
 
 
 def _check_quizzes(config: NightConfig) -> None:
-    """Raise InputError if there are quizzes, but the exam's target has no training problems for them to ask."""
+    """Raise InputError if there are quizzes between rounds but the exam's target has no training problems for them."""
     if not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
         return
     part = quiz_part(config, BETWEEN_ROUNDS)

@@ -1,4 +1,4 @@
-"""Estimates of a night's phases on this machine, from an earlier night's rounds or else from its matmul speed."""
+"""Estimates how long a night's phases take on this machine, from an earlier night's rounds, else from matmul speed."""
 
 import math
 import time
@@ -42,9 +42,9 @@ TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # metrics of an u
 class Estimate:
     """How many seconds each phase of a night takes on this machine.
 
-    `sampling`, `update`: per round. `answer`: for one model to answer one exam problem. `step`: per step of the lesson
-    of worked solutions, of which `steps` are planned. `fixed`: everything except lessons, answers and updates.
-    `quizzed`: the number of training problems answered in quizzes.
+    `sampling`, `update`: per round. `answer`: for one model to answer one exam problem. `step`: per optimizer step of
+    the worked-solutions lesson. `steps`: the number of such steps planned. `fixed`: for everything except lessons,
+    answers and updates. `quizzed`: the number of training problems answered in quizzes.
     """
 
     sampling: float
@@ -82,7 +82,7 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
     """Estimate a night of single-turn answers for a student with this many parameters.
 
     A token costs 2 FLOP per parameter to read or write and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
-    1), plus a time that does not depend on matmul speed. A group's prompt counts once.
+    1), plus a time that does not depend on matmul speed. The prompt that a group shares counts once.
     """
     read = READ * parameters / (SAMPLING * flops_per_second) + SAMPLED_TOKEN
     train = TRAIN * parameters / (TRAINING * flops_per_second) + TRAINED_TOKEN
@@ -102,10 +102,10 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
 
 
 def expected(home: Home, config: NightConfig) -> Estimate | None:
-    """Estimate a night on this machine from the rounds of the newest finished night of its name that had any.
+    """Estimate a night on this machine from the newest finished night of its name that had uninterrupted rounds.
 
-    Without such a night, estimate from this machine's CPU speed. Returns None if that is impossible: on a GPU, and for
-    environments, whose episodes have no predictable length.
+    Without such a night, estimate from this machine's CPU speed. Returns None if this too is impossible: on a GPU, and
+    for environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     for night in finished(home.nights, config.name):
@@ -130,10 +130,10 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
 
 @cache
 def measure_speed(seconds: float = 2.0) -> float | None:
-    """Measure once, and return, this CPU's FLOP/s at matmuls of about the starter student's shapes.
+    """Return this CPU's FLOP/s in matmuls of about the starter student's shapes, which is measured only once.
 
-    Runs in a child process, on all available cores, in the precision of trainer and engine. Returns None if the night
-    would use a GPU, or if the child process fails.
+    The measurement runs in a child process, on all available cores, in the precision of trainer and engine. Returns
+    None if the night would use a GPU, or if the child process fails.
     """
     worker = Worker("speed", trainer_environment(), quiet=LIMIT)
     worker.until = time.time() + LIMIT
@@ -161,7 +161,7 @@ def _products(seconds: float) -> float | None:
 
 
 def minutes_left(config: NightConfig) -> float | None:
-    """Return the minutes that a night beginning now has, or None without a time limit or after its deadline."""
+    """Return the minutes that a night beginning now would have, or None without a time limit or after its deadline."""
     hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
     left = (hours.end - time.time()) / 60
     return None if math.isinf(left) or left <= 0 else left
@@ -169,7 +169,7 @@ def minutes_left(config: NightConfig) -> float | None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A sentence saying how many rounds fit into a night that begins now. `enough`: minutes for one, if none fits."""
+    """A sentence on how many rounds fit into a night that begins now. `enough`: minutes for one round if none fits."""
 
     sentence: str
     enough: int | None = None

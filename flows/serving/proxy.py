@@ -1,7 +1,7 @@
 """The gate of `nightschool serve`: a proxy that keeps the port while the engines behind it start and end.
 
-Without an engine it answers 503 with a Retry-After header, and OpenAI's clients retry on their own. Requests in flight
-when it closes are still answered.
+Without an engine, it answers 503 with a Retry-After header, and OpenAI's clients retry on their own. Requests already
+in flight when the gate closes are still answered.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Serve the checkpoint that has the alias `daytime` whenever no night needs the machine."""
+"""Serve the checkpoint that has the alias `daytime`, except while a night needs the machine."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ say = partial(print, flush=True)
 
 
 class Serving(Generic[E]):
-    """Keep the right engine running: none during a night, and a new one when the alias has moved."""
+    """Keep an engine running for the version that has the alias `daytime`, except during a night."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Serving(Generic[E]):
         open until the engine has ended. `opened`: opens the gate to an engine, or returns False if a night has begun.
         `say`: prints a message.
 
-        Raises InputError if no version has the alias `daytime`, or if that version cannot serve.
+        Raises InputError if no version has the alias `daytime`, or if that version's checkpoint is damaged or missing.
         """
         self.home, self.config, self.gate = home, config, gate
         self.registry, self.wanted = daytime(home, config)
@@ -59,7 +59,7 @@ class Serving(Generic[E]):
         self._printed = ""
 
     def run(self) -> None:
-        """Serve until Ctrl-C or SIGTERM. Raises EngineFailedError if an engine does not start."""
+        """Serve until Ctrl-C or SIGTERM. Raises EngineFailedError if an engine fails to start."""
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             while True:
@@ -104,7 +104,7 @@ class Serving(Generic[E]):
         self._print(f"version {version.version} is damaged or missing; {goes_on}")
 
     def _serve(self, wanted: Version) -> None:
-        """Replace the engine with one that serves `wanted`. Leave none if a night begins in the meantime."""
+        """Replace the engine with one that serves `wanted`. Leave no engine running if a night begins."""
         self._rest(f"version {wanted.version} ({wanted.digest}) is being loaded", LOADING)
         self._lock = take_server_lock(self.home.root, os.getpid())
         if not self._may_serve():  # a night began before it could see the lock
@@ -121,7 +121,7 @@ class Serving(Generic[E]):
         return running_night(self.home.root) is None
 
     def _rest(self, why: str, retry_after: int) -> None:
-        """Close the gate, let the engine finish its answers in progress, and end it."""
+        """Close the gate, let the engine finish its answers in progress, and end the engine."""
         self.gate.close(why, retry_after)
         self._print(why)
         limit = time.monotonic() + DRAIN_LIMIT
@@ -138,7 +138,7 @@ class Serving(Generic[E]):
 def daytime(home: Home, config: NightConfig) -> tuple[Registry, Version]:
     """Return the registry, and the version that has the alias `daytime`.
 
-    Raises InputError if there is no such version, or if it cannot serve.
+    Raises InputError if there is no such version, or if its checkpoint is damaged or missing.
     """
     registry = open_registry(home, config)
     if registry is None or (version := registry.named(DAYTIME)) is None:

@@ -29,14 +29,14 @@ POLL = 0.5  # seconds
 
 
 class EngineFailedError(NightError):
-    """vLLM ended before it was ready, or took too long to start. The one-line message quotes its log's last line."""
+    """vLLM ended before it was ready, or took too long to start. The one-line message quotes the log's last line."""
 
 
 class EngineServer:
     """A `vllm serve` process that listens only on the Unix socket `socket`."""
 
     def __init__(self, checkpoint: Path, config: NightConfig, folder: Path, log: Path, holds: Sequence[int]) -> None:
-        """Start the server. `holds`: file descriptors that stay open until it has ended."""
+        """Start the server. `holds`: file descriptors that stay open until the server has ended."""
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
@@ -53,7 +53,7 @@ class EngineServer:
         return self.process.poll() is None
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True once vLLM answers, or False if no longer `wanted`. Raises EngineFailedError if vLLM fails."""
+        """Return True once vLLM answers, or False once `wanted()` is false. Raises EngineFailedError if vLLM fails."""
         limit = time.monotonic() + START_LIMIT
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), timeout=10) as client:
             while wanted():
@@ -74,7 +74,7 @@ class EngineServer:
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     """Return the command line of `vllm serve` for a checkpoint, with the settings of the night's engine.
 
-    Answers carry the first served name: the checkpoint's digest, which journal entries call `policy`.
+    Answers carry the first served name, which is the checkpoint's digest; journal entries call it `policy`.
     """
     engine, cuda = config.engine, torch.cuda.is_available()
     dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
@@ -94,7 +94,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
 
 
 def template(checkpoint: Path, student: StudentConfig) -> str:
-    """Return a checkpoint's chat template (or the plain one), with the student's system prompt prepended."""
+    """Return a checkpoint's chat template (or the plain one), with the student's system prompt, if any, prepended."""
     text = load_tokenizer(checkpoint, student.trust_remote_code).get_chat_template()
     if student.system is None:
         return text

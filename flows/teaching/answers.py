@@ -1,4 +1,4 @@
-"""Sample five answers to a question, four from the day copy and one from the champion, and show duplicates once."""
+"""Sample five answers to a question, four from the day copy and one from the champion, and merge duplicates."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from typing import Any
 
 from flows.teaching.engine import Engine
 
-QUESTIONS = 100  # the latest ones, whose answers can still be taught from
-SHOWN, DRAWN = 5, 10  # answers per question: the most shown, and the most sampled to find that many distinct ones
+QUESTIONS = 100  # the number of latest questions that are kept, so that the owner can still teach from their answers
+SHOWN, DRAWN = 5, 10  # maxima per question: answers shown, and answers sampled to find enough distinct ones to show
 DAY, CHAMPION = "day", "champion"  # who wrote an answer
 
 Event = tuple[str, dict[str, Any]]
@@ -21,7 +21,7 @@ Event = tuple[str, dict[str, Any]]
 
 @dataclass
 class Shown:
-    """An answer on the page. `policies`: who wrote it, one entry for each sample that agrees on it."""
+    """An answer on the page. `policies`: the authors (DAY or CHAMPION) of all samples that gave this answer."""
 
     name: str
     text: str
@@ -31,15 +31,15 @@ class Shown:
 
     @property
     def count(self) -> int:
-        """The number of samples that agree on this answer."""
+        """The number of samples that gave this answer."""
         return len(self.policies)
 
 
 @dataclass
 class Question:
-    """A conversation that ends with a question, and its answers. `merged` maps a duplicate's name to the one shown.
+    """A conversation ending in a question, and its answers. `merged` maps duplicates' names to names of shown answers.
 
-    `judged`: whether the owner has judged an answer. `unfinished`: earlier answers that were cut off.
+    `judged`: whether the owner has judged an answer. `unfinished`: the conversation's answers that were cut off.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Question:
 
 
 class Questions:
-    """The latest questions of a session, whose answers can still be taught from."""
+    """The latest questions of a session, kept so that the owner can still teach from their answers."""
 
     def __init__(self, prefix: str) -> None:
         """`prefix`: the start of each question's name."""
@@ -73,14 +73,14 @@ class Questions:
         return next((question for question in self._questions if question.name == name), None)
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
-        """Return the question that has this answer and the answer itself, or None if no recent question has it."""
+        """Return the question and the answer for an answer's name, or None if no recent question has that answer."""
         for question in reversed(self._questions):
             if (shown := question.answers.get(question.merged.get(name, name))) is not None:
                 return question, shown
         return None
 
     def add(self, messages: list[dict[str, str]], unfinished: tuple[str, ...]) -> Question:
-        """Add a question without answers, and return it. Beyond the limit, the oldest question is dropped."""
+        """Add a question without answers, and return it. Only the latest QUESTIONS questions are kept."""
         question = Question(next(self._names), messages, unfinished=unfinished)
         self._questions.append(question)
         return question
@@ -116,7 +116,7 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
 
 
 def _merge(question: Question, answer: Shown) -> None:
-    """Add an answer to those shown, or merge it into an equal one."""
+    """Add an answer to the answers shown, or merge it into an equal answer that is already there."""
     for other in question.answers.values():
         if _plain(other.text) == _plain(answer.text):
             other.policies += answer.policies
@@ -127,5 +127,5 @@ def _merge(question: Question, answer: Shown) -> None:
 
 
 def _plain(text: str) -> str:
-    """Normalize differences that do not matter to a reader: Unicode form (NFKC), whitespace and case."""
+    """Remove the differences that do not matter to a reader: Unicode form (NFKC), whitespace and case."""
     return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()

@@ -41,7 +41,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
-    """Return the web app. `token`: the secret in the owner's link, which a browser exchanges for its session."""
+    """Return the web app. `token`: the secret in the owner's link, which a browser exchanges for a session cookie."""
     api = _Endpoints(classroom, f"nightschool-{port}", token)  # cookies are shared between ports
     page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
@@ -129,7 +129,7 @@ class _Endpoints:
 
 
 class _Guard:
-    """Middleware that refuses requests from other pages, and adds the headers that keep other pages out."""
+    """Middleware that refuses requests from other web pages, and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -145,7 +145,7 @@ class _Guard:
 
 
 def _foreign(request: Request) -> Response | None:
-    """Return a refusal if a request changes something and does not come from this page, or else None."""
+    """Return an error response if a request could change something but is not JSON from this page, otherwise None."""
     if request.method in ("GET", "HEAD"):
         return None
     if request.headers.get("origin") != f"http://{request.headers.get('host')}":

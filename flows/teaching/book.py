@@ -9,12 +9,12 @@ from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
 
-LAST = 10  # the latest picks, which "it would have guessed" counts
+LAST = 10  # the number of latest picks that "it would have guessed" covers
 
 
 @dataclass
 class Book:
-    """The lessons in order and their outcomes, both by the lesson's name. `undone`: the number of removed lessons."""
+    """The lessons in order, and their outcomes, both keyed by lesson name. `undone`: the number of removed lessons."""
 
     lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
     outcomes: dict[str, LessonOutcome] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Book:
         ]
 
     def guessed(self) -> dict[str, Any]:
-        """Return how many of the latest picks the day copy guessed right before learning them, and the chance level."""
+        """Return how many recent picks the day copy guessed before learning them, and the number expected by chance."""
         guesses = [
             (outcome.guessed, 1 / len(set(entry.responses)))
             for name, lesson in self.lessons.items()
@@ -58,7 +58,7 @@ class Book:
     def blind(self) -> dict[str, float]:
         """Return the number of picks in which the day copy wrote the chosen answer, and the number expected by chance.
 
-        Only picks between answers by both models count. An answer that both wrote is split by share of samples.
+        Only picks with answers by both models count. An answer by both counts as the day copy's share of its samples.
         """
         picks, won, chance = 0, 0.0, 0.0
         for lesson in self.lessons.values():

@@ -1,7 +1,7 @@
 """The classroom: questions, five answers to each, and lessons that the day copy learns at once.
 
 The journal is the source of truth. A lesson is on disk before its outcome is reported, and the day copy is built from
-the journal's entries alone: after a crash, they are learned again in order.
+the journal's entries alone: after a crash, the lessons are learned again in order.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 
 class Classroom:
-    """The state behind the page. Call `open` and `close` from any thread, everything else from one event loop."""
+    """The state behind the page. Call `open` and `close` from any thread, and all other methods from one event loop."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
@@ -63,7 +63,7 @@ class Classroom:
 
         def goes_on(number: int) -> bool:
             self._say(f"learning again what you taught: {number} of {count}")
-            return running_night(self.home.root) is None  # at night, the supervisor would close it at once
+            return running_night(self.home.root) is None  # at night, the supervisor would close the classroom at once
 
         if not day.make(goes_on):
             day.end()
@@ -122,7 +122,7 @@ class Classroom:
             self._in_background(self._prepare(day, question, pick))
 
     async def stop(self) -> None:
-        """Stop the answers that are being written. What was written can then be taught from."""
+        """Stop the answers that are being written. The owner can then teach from the text written so far."""
         self._stop.set()
         async with self._answering:
             pass
@@ -137,7 +137,7 @@ class Classroom:
         return await self._teach(lambda champion, keys: self._entries(kind, answer, text, from_char, champion, keys))
 
     async def _teach(self, lines: Callable[[str, dict[str, Any]], list[Entry]]) -> dict[str, Any]:
-        """Teach the entries that `lines` returns, given the champion's digest and the new lesson's keys."""
+        """Teach a lesson. `lines` makes its entries from the champion's digest and the keys to add to each."""
         began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
@@ -165,7 +165,7 @@ class Classroom:
     async def undo(self, name: str) -> dict[str, Any]:
         """Undo a lesson: remove it from the journal and the day copy, as if it had never been taught.
 
-        Raises RefusedError if there is no such lesson, or the journal cannot be written.
+        Raises RefusedError if there is no such lesson, or if the journal cannot be written.
         """
         began = time.perf_counter()
         async with self._order:
@@ -186,7 +186,7 @@ class Classroom:
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
 
     def set_live(self, live: bool) -> None:
-        """Set whether lessons are learned at once from now on, or only at night."""
+        """Set whether new lessons are learned at once or only at night."""
         self.live = live
         self._publish()
 
@@ -207,7 +207,7 @@ class Classroom:
         }
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the current state, and the new one whenever it changes."""
+        """Yield the current state at once, and the new state whenever it changes."""
         self._loop = asyncio.get_running_loop()
         while True:
             changed = self._changed
@@ -262,19 +262,19 @@ class Classroom:
             await self._teach(lambda _, keys: implied(left, question, size, keys))
 
     async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:
-        """Precompute what learning a pick needs while the owner reads the answers, so that the pick takes less time."""
+        """While the owner reads the answers, precompute what learning a pick needs, so that the pick is faster."""
         more = True
         while more and question is self._questions.latest and not self.under_way:
             async with self._machine:  # released between steps, so that others can go first
                 more = await asyncio.to_thread(day.prepare, pick)
 
     async def _renew(self, day: Day) -> None:
-        """Load the new day copy into the engine while the owner reads, so that the next answer need not wait for it."""
+        """Load the new day copy into the engine while the owner reads, so that the next question need not wait."""
         async with self._machine:
             await day.offer()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work in the background and ignore errors: the next question or lesson retries it and reports them."""
+        """Run work in the background, ignoring errors: the next question or lesson retries it and reports any error."""
 
         async def guarded() -> None:
             with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""The day copy while the classroom is open: the process that learns it, and the engine that answers with it."""
+"""The day copy while the classroom is open: the process that trains it, and the engine that answers with it."""
 
 import asyncio
 import json
@@ -28,8 +28,8 @@ from tasks.workers.worker import Worker, WorkerDiedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Of the anchors, the champion's answers to everyday questions, which measure how far the day copy drifts from it:
-# questions, and tokens per answer. Every lesson computes all of them.
+# The number of anchors, and the tokens in each. Anchors are the champion's answers to everyday questions; they measure
+# how far the day copy drifts from the champion. Every lesson computes all anchors.
 COUNT, MAX_TOKENS = 8, 12
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
@@ -52,7 +52,7 @@ class Day:
         self._offered = ""  # the digest of the adapter that the engine uses
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
-        """Learn all lessons from scratch. Stop and return False if `goes_on(n)` is false before lesson n (from 1)."""
+        """Learn all lessons from scratch. Before lesson n (from 1), stop and return False if `goes_on(n)` is false."""
         known, self._made = anchors(self.home, self.engine), False
         self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):
@@ -67,7 +67,7 @@ class Day:
         return bool(messages) and is_held_out(messages, self.config.unseen_share)
 
     def marked(self, entry: Entry) -> Entry:
-        """Return an entry that records whether its conversation is held out, so that every night treats it the same."""
+        """Return the entry, marked as held out for evaluation or not, so that every night treats it the same."""
         messages = [message.model_dump() for message in getattr(entry, "messages", ())]
         return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
 
@@ -101,12 +101,12 @@ class Day:
         self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
-        """Precompute part of what a pick needs, and return whether more is left. Raises the same errors as `learn`."""
+        """Precompute part of what learning a pick needs. Return whether more is left. Raises as `learn` does."""
         self._make_if_lost()
         return self._call(learner_process.prepare, pick)
 
     def save(self) -> Path | None:
-        """Write the adapter and return its folder, or None if nothing has been learned."""
+        """Write the adapter and return its folder. If nothing has been learned, write nothing and return None."""
         if not self.book.has_learned:
             return None
         self._make_if_lost()
@@ -118,7 +118,7 @@ class Day:
         return folder
 
     async def offer(self) -> None:
-        """Have the engine answer with the current day copy."""
+        """Load the current day copy into the engine, unless it is already there."""
         if self._offered != self.digest:
             digest, adapter = self.digest, await asyncio.to_thread(self.save)
             await self.engine.use_adapter(adapter)

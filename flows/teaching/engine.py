@@ -29,7 +29,7 @@ class Engine:
     """A process that holds the champion, and the day copy as an adapter on top of it."""
 
     def __init__(self, champion: Path, config: NightConfig, folder: Path, log: Path) -> None:
-        """Start the engine. `folder`: a folder for its socket, used by this classroom only."""
+        """Start the engine. `folder`: a folder for the engine's socket, used by this classroom only."""
         self.champion, self.has_adapter, self.running = champion, False, True
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
@@ -38,7 +38,7 @@ class Engine:
         self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True once the engine is loaded, or False if it is no longer `wanted`. Raises what loading raises."""
+        """Return True once the engine is loaded, or False once `wanted()` is false. Raises what loading raises."""
         while wanted():
             if wait([self._start], POLL).done:
                 self._worker.result(self._start)
@@ -55,17 +55,17 @@ class Engine:
         return self._worker.call(writing.greedy_answers, self._model, questions, max_tokens)
 
     async def use_adapter(self, adapter: Path | None) -> None:
-        """Set the adapter with which the day copy answers. With None, it answers as the champion does."""
+        """Set the day copy's adapter. With None, the day copy answers as the champion does."""
         await asyncio.to_thread(self._call, writing.use_adapter, self._model, adapter)
         self.has_adapter = adapter is not None
 
     async def write(
         self, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int, stop: asyncio.Event
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
-        """Yield pieces of the answers as they are written, as (answer number, text), then a list of whole answers.
+        """Yield the answers in pieces, (answer number, text), as they are written, and finally a list of whole answers.
 
-        `by_day_copy`: for each answer, whether the day copy writes it, or else the champion. Setting `stop` ends the
-        answers early. Raises ValueError if the conversation cannot be answered, EngineEndedError if the engine ends.
+        `by_day_copy`: for each answer, True if the day copy writes it, False if the champion does. Setting `stop` ends
+        all answers. Raises ValueError if the conversation cannot be answered, and EngineEndedError if the engine ends.
         """
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         writers: list[asyncio.StreamWriter] = []

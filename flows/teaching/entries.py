@@ -15,8 +15,8 @@ def entries_of(
 ) -> list[Entry]:
     """Return the journal entries of a lesson about an answer that was shown.
 
-    `champion`: the champion's digest. `text`: the correction. `from_char`: where the answer goes wrong. `keys`: the
-    classroom's extra keys for each entry. Raises ValueError, with a reason for the owner, if the lesson is empty.
+    `champion`: the champion's digest. `text`: the correction. `from_char`: the character where the answer goes wrong.
+    `keys`: extra keys for each entry. Raises ValueError, with a reason for the owner, if the lesson is not valid.
     """
     choices = question.choices
     keys = keys | {"messages": question.messages}
@@ -54,9 +54,9 @@ def entries_of(
 
 
 def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
-    """Return the implicit feedback in asking a question, as feedback entries with a value of ±`size`, if any.
+    """Return the feedback that the owner's next question implies, as entries with a value of ±`size`, if any.
 
-    If the question follows up on an answer, that answer was good. If not, all answers to the question `left` were bad.
+    A follow-up implies that the last answer was good. Any other question implies that all answers to `left` were bad.
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages

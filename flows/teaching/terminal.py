@@ -20,7 +20,7 @@ HELP = """[bold]Type a question[/bold], and five answers are written. Then:
 
 
 def run(classroom: Classroom) -> None:
-    """Teach in this terminal until the owner quits."""
+    """Run the classroom in this terminal until the owner quits."""
     asyncio.run(Terminal(classroom, Console()).run())
 
 
@@ -49,7 +49,7 @@ class Terminal:
                 self.console.print(f"[red]{escape(str(error))}[/red]")
 
     async def _line(self) -> str:
-        """Return the next line. The waiting thread is a daemon, so it does not keep the command from ending."""
+        """Return the next line. A daemon thread waits for it, so that the command can still end."""
         loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def wait() -> None:

@@ -33,7 +33,7 @@ class OwnersDay:
 
     @cached_property
     def reward_model(self) -> Artifact:
-        """The reward model fitted to the owner's picks, or the recorded refusal to serve one."""
+        """The reward model fitted to the owner's picks, or a record of why none serves."""
         questions = self.quizzes.exam_questions
         return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
@@ -72,7 +72,7 @@ class OwnersDay:
         return day
 
     def _make(self) -> str:
-        """Make the day copy and have it rank the held-out picks. Returns why there is no copy; empty if there is one.
+        """Make the day copy and have it rank the held-out picks. Returns why there is no day copy, or an empty string.
 
         This never fails the night: the copy is skipped if time or memory is short, or if a child process dies.
         """

@@ -47,7 +47,7 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
 def frozen_day(night: Night, start: Path) -> Artifact:
     """Freeze the journal into tables of lessons. `start`: the checkpoint that the night begins with.
 
-    A generated day covers the levels that the night practises, or only tonight's new ones if the student is trained.
+    A generated day covers the levels that the night practises, or only tonight's new levels if the student is trained.
     """
     config = night.config
     return night.run(
@@ -67,15 +67,15 @@ def frozen_day(night: Night, start: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """Return the fitted reward model, or the recorded refusal to serve one.
+    """Return the fitted reward model, or a record of why none serves.
 
-    Logs its metrics to MLflow and, if it serves, its digest as the tag `reward_model`. This never fails the night: if
-    weights cannot be loaded, memory is short or the trainer keeps dying, none serves, even after a resume.
+    Logs its metrics to MLflow and, if it serves, its digest as the tag `reward_model`. If weights cannot be loaded,
+    memory is short or the trainer keeps dying, the night goes on without a reward model, even after a resume.
 
-    `exam_questions`: picks that ask one of these are left out. Raises DamagedCheckpointError if its files have changed.
+    `exam_questions`: picks that ask one of these are left out. Raises DamagedCheckpointError if the model has changed.
     """
     config, path = night.config, "fit_reward_model"
-    known = committed(night.folder / path)  # how it failed earlier tonight, because a refusal is final
+    known = committed(night.folder / path)  # a failure recorded earlier tonight is final
     arguments: dict[str, Any] = {
         "day": day,
         "date": night.date,
@@ -123,7 +123,7 @@ def _earlier_reward_model(night: Night) -> Path | None:
 def champion_of(night: Night, tracking: Tracking) -> Path:
     """Return tonight's champion: the checkpoint that serves by day, or, on the first night, the configured student.
 
-    It is recorded once and stays the champion when the night resumes. Raises DamagedCheckpointError if it has changed.
+    The champion is recorded once and kept when the night resumes. Raises DamagedCheckpointError if it has changed.
     """
     note = night.folder / "champion.txt"
     if not note.exists():
@@ -143,11 +143,11 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
 
 
 def start_of(night: Night, champion: Path) -> tuple[Path, int]:
-    """Return the checkpoint for `start_from: latest` or `champion`, and how many unpromoted nights in a row made it.
+    """Return the checkpoint to start from, and the number of consecutive unpromoted nights that led to it.
 
-    With `latest`, it is the candidate of the last finished night of this name, if its decision says so, the champion is
-    the same, and the candidate is intact and has learned nothing since removed from the journal. Else it is the
-    champion. The choice is kept when the night resumes. Raises DamagedCheckpointError if the checkpoint has changed.
+    With `start_from: latest`, it is the candidate of the last finished night of this name if its decision says so, the
+    champion is the same, and the candidate is intact and has learned nothing since removed from the journal. Otherwise
+    it is the champion. The choice is kept on a resume. Raises DamagedCheckpointError if the checkpoint has changed.
     """
     note = night.folder / START
     if not note.exists():

@@ -16,7 +16,7 @@ from tasks.stage import Artifact, committed
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
-    """Return the learned reward for the rounds, or None if nothing serves or the configuration does not use it.
+    """Return the learned reward for the rounds, or None if neither source serves or the configuration uses none.
 
     `day`: the frozen journal. `base`: the checkpoint before the first round.
     """
@@ -37,7 +37,7 @@ def learned_reward(
 
 
 def judge_arguments(night: Night) -> dict[str, Any]:
-    """Return the stage arguments that belong to the judge."""
+    """Return the arguments that are common to the judge's stages."""
     assert night.config.judge is not None
     until = end_of_asking(night.hours)
     return {"endpoint": night.config.judge.endpoint, "date": night.date, "cache": night.home.teacher, "until": until}

@@ -28,7 +28,7 @@ from tasks.tables import read_table
 from tasks.training.feedback import corrections, feedback, picks, words
 
 TABLE = "traces.parquet"
-LESSONS = "lessons"  # folder of the stages that learn the owner's feedback
+LESSONS = "lessons"  # folder of the stages that train on the owner's feedback
 OWN_ANSWERS_RATE = 5e-6  # a learning rate; a much higher one ruins the student
 
 
@@ -37,7 +37,7 @@ class Lessons:
     """The night's lessons.
 
     `journal`: the frozen day. `exam_questions`: questions that no lesson may teach. `trained`: whether an earlier night
-    has trained the student. If so, it only learns worked solutions of problems that it fails, at a lower learning rate.
+    has trained the student. If so, it is taught only worked solutions of problems it fails, at a lower learning rate.
     """
 
     night: Night
@@ -58,7 +58,7 @@ class Lessons:
         return self._own_answers(step, checkpoint, pace)
 
     def _worked_solutions(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        """Distil all worked solutions of the night. Scores from earlier rounds decide what a teacher is asked."""
+        """Distil all worked solutions of the night. Scores from earlier rounds decide which problems a teacher gets."""
         night, config, traces, started = self.night, self.night.config, [self.journal], time.perf_counter()
         lesson, answering, rehearsed = config.distill, None, None
         if lesson.steps:
@@ -85,7 +85,7 @@ class Lessons:
         )
 
     def _rehearsed(self, step: Step, traces: Sequence[Artifact], checkpoint: Path) -> Artifact | None:
-        """Return the student's answers to everyday prompts; None if rehearsal is off or there is nothing to learn."""
+        """Return the student's answers to everyday prompts, or None if rehearsal is off or there are no solutions."""
         config = self.night.config
         if not config.distill.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
             return None
@@ -140,7 +140,7 @@ class Lessons:
             step.path,
             checkpoint,
             traces=(answers,),
-            unseen=(),  # a benchmark's problem may be learned even if the owner asked it too
+            unseen=(),  # a benchmark's problem may be trained on even if the owner asked it too
             drawn_by=self._seed(step.path),
             config=config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
             sandbox=config.sandbox,
@@ -149,9 +149,9 @@ class Lessons:
         )
 
     def _feedback(self, checkpoint: Path, pace: Pace | None) -> Path:
-        """Learn from each enabled feedback channel, in order. Returns the last checkpoint.
+        """Teach the owner's feedback, one enabled channel after the other. Returns the last checkpoint.
 
-        `pace`: the time for all channels together. Each channel gets an even share of the time left.
+        `pace`: the time for all channels together. Each channel gets an equal share of the time left.
         """
         started, on = time.perf_counter(), channels(self.night.config)
         for number, (channel, lesson) in enumerate(on):
@@ -199,6 +199,6 @@ class Lessons:
 
 
 def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
-    """Return the enabled feedback channels, each with its configuration, in the order in which they are learned."""
+    """Return the enabled feedback channels, each with its configuration, in the order in which they are taught."""
     known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
     return [(known[name], getattr(config.lessons, name)) for name in config.channels]

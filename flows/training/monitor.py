@@ -38,7 +38,7 @@ class Monitor:
     def add_ranking(self, first: int, number: int, ranking: Artifact) -> None:
         """Add the student's ranking of the held-out picks after round `number` of the block that begins at `first`.
 
-        The ranking before the block's first round is numbered as the round before it, `first` - 1.
+        For the ranking made before the block's first round, `number` is `first` - 1.
         """
         self.rankings[first, number] = ranking.read_json("ranking.json")["right"]
         if number < first and (why := unwatched(self.rankings[first, number])):
@@ -52,7 +52,7 @@ class Monitor:
     def ends_learning(self, policies: Sequence[Path], state: Path) -> bool:
         """Raise the alarms of the rounds so far. Returns True if a severe one forbids another round.
 
-        `policies`: the rounds' checkpoints that later ones will replace on disk. `state`: the newest trainer state.
+        `policies`: the checkpoints that later rounds will replace on disk. `state`: the newest trainer state.
         There must be disk space for one more checkpoint and one more state.
         """
         number = len(self.figures)

@@ -54,8 +54,8 @@ class Quizzes:
     def keep_unless_worse(self, step: Step, before: Path, after: Path) -> Path:
         """Quiz the student before and after a lesson or block. Returns the checkpoint to continue with.
 
-        This is the new one unless the student got worse, which is noted for the report. The new one is always kept if
-        there are no quizzes, and after a block also if time runs out or the engine dies.
+        This is the new checkpoint, unless the student got worse, which is noted for the report. Without quizzes, or if
+        a block's quiz is skipped because time runs out or the engine dies, it is always the new checkpoint.
         """
         night, name = self.night, quiz_of_block(step.path)
         ask = self.ask_if_possible if step.is_block else self.ask
@@ -87,7 +87,7 @@ def has_quiz(config: NightConfig) -> bool:
 
 
 def quiz_part(config: NightConfig, problems: int) -> ExamPart:
-    """Return the part that a quiz asks: the exam's target, or its whole benchmark if it has no training problems."""
+    """Return the part that a quiz asks: the exam's target, or its whole benchmark if that has no training problems."""
     part = config.exam.target.model_copy(update={"problems": problems})
     return part if "train" in configured(part).splits else part.model_copy(update={"subset": None})
 

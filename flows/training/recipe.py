@@ -26,7 +26,7 @@ class Recipe:
     division: Division
 
     def before_rounds(self) -> Path:
-        """Run the lessons before the first block of rounds, or as many of them as the night's hours allow.
+        """Run the lessons before the first block of rounds, as far as the night's hours allow.
 
         Returns the checkpoint that the report calls `distilled`.
         """
@@ -64,7 +64,7 @@ class Recipe:
         return checkpoint
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
-        """Run a lesson. Returns its checkpoint, or the previous one if there was nothing to learn or it did harm."""
+        """Run a lesson. Returns its checkpoint, or the previous one if the lesson was empty or did harm."""
         pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
         learned = self.lessons.teach(step, checkpoint, pace)
         return learned if learned == checkpoint else self.quizzes.keep_unless_worse(step, checkpoint, learned)
@@ -77,7 +77,7 @@ class Recipe:
         return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
     def _require_time(self, step: Step, allowance: Allowance) -> None:
-        """Raise HoursOverError if an uncommitted lesson would not fit, going by tonight's earlier ones of its kind."""
+        """Raise HoursOverError if an uncommitted lesson cannot fit, going by tonight's earlier lessons of its kind."""
         if self._is_committed(step):
             return
         earlier = [each for each in self._steps[: step.number - 1] if each.kind == step.kind]

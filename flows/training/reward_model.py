@@ -28,9 +28,9 @@ RANKED_EVERY = 5  # rounds, if the night has no quizzes between rounds
 
 
 class LearnedReward:
-    """A reward model that serves, or a judge in its place, as the source of arguments for the rounds' stages.
+    """The learned reward, from a reward model or a judge in its place. Supplies arguments for the rounds' stages.
 
-    `day`: the frozen journal. `reward_model`: the stage that fitted it. `base`: the checkpoint before the first round.
+    `day`: the frozen journal. `reward_model`: the fitted reward model. `base`: the checkpoint before the first round.
     `judge`: returns the arguments of the judge's stages. `failed`: whether the reward model failed to score a round's
     completions; if so, later rounds do not use it.
     """
@@ -71,7 +71,7 @@ class LearnedReward:
         )
 
     def select_arguments(self) -> dict[str, Any]:
-        """Return the extra arguments for `select_prompts`."""
+        """Return the arguments that the learned reward adds to `select_prompts`."""
         if self.failed:
             return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
@@ -79,8 +79,8 @@ class LearnedReward:
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Score the completions of a round or refill with the learned reward. Returns the extra arguments for `score`.
 
-        `path`: of the round or refill. This never fails the night: completions that a judge does not rank get no
-        learned reward, and if memory is short, no completion is scored, even after a resume.
+        `path`: that of the round or refill. This never fails the night: completions that a judge does not rank get no
+        learned reward, and if memory is short, the reward model scores no completions, even after a resume.
         """
         if self.failed:
             return {}
@@ -116,9 +116,9 @@ class LearnedReward:
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
     def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
-        """Rank the held-out picks with the policy after a round or, at the start of a block, after the round before.
+        """Have the policy rank the held-out picks after round `number`, or before the block if that round precedes it.
 
-        Returns None if the night's learning has ended and this ranking was not made before.
+        Returns None if the night's learning ended before this ranking was made.
         """
         night, path = self.night, ranking_path(block.rounds.start, number)
         inputs: dict[str, Any] = {
@@ -144,7 +144,7 @@ PICKS = "picks"  # the folder of the rankings before and after the rounds
 
 
 def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> Artifact | None:
-    """Test whether a checkpoint finds the picked answers most likely. Returns the ranking, or None if there is none.
+    """Have a checkpoint rank the held-out picks by likelihood. Returns the ranking, or None if there is none.
 
     `name`: champion, candidate or day. This never fails the night: the ranking is skipped if the trainer dies, or if
     memory or time is short.
@@ -179,7 +179,7 @@ def slowest_ranking(night: Path) -> float:
 
 
 def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
-    """Log the share of picks that each model ranks first, at the same MLflow steps as the exam's metrics."""
+    """Log the share of held-out picks that each model ranks first, at the same MLflow steps as the exam's metrics."""
     for step, model in enumerate(models):
         if ranking := committed_json(night / PICKS / model, "ranking.json"):
             tracking.log({"exam/picks/accuracy": ranking["accuracy"]}, step)

@@ -47,7 +47,7 @@ class GroupSampler:
     def sample(
         self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None
     ) -> list[SampledBatch]:
-        """Sample the round's groups, then replace those without signal in up to `refills` more passes.
+        """Sample the round's groups, then replace the groups without signal in up to `refills` further passes.
 
         This is dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit. Each refill draws one problem for
         every group without signal in the previous pass, using solve rates that include that pass. `base`: the
@@ -55,7 +55,7 @@ class GroupSampler:
         reward, if it has one.
         """
         self.block, self.base, self.policy = block, base, policy
-        self.learned = None if self.plays else learned  # it only judges single answers
+        self.learned = None if self.plays else learned  # a learned reward judges only single answers
         if block.kind == "self_play":
             return self._self_play(number)
         config = self.night.config
@@ -208,7 +208,7 @@ class GroupSampler:
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:
-    """Return the last scores of the newest finished night that had rounds. They carry its solve rates."""
+    """Return the last scores of the newest finished night that had rounds, which carry that night's solve rates."""
     earlier = finished(night.home.nights, night.config.name, night.date)
     rounds = next(filter(None, map(committed_rounds, earlier)), [])
     return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None

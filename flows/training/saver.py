@@ -47,7 +47,7 @@ class Retention:
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
     def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
-        """Return the checkpoints and states that round `number` may delete, because its predecessor's are durable.
+        """Return the checkpoints and states that round `number` may delete, because the previous round's are durable.
 
         `base`: the checkpoint that the block began with, which its rounds still read.
         """

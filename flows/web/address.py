@@ -32,7 +32,7 @@ class Address:
 
     @property
     def names(self) -> list[str]:
-        """Return the host names that a server answers to; any other may be a DNS rebinding attack."""
+        """Return the host names that a server answers to. Requests for other names may be DNS rebinding attacks."""
         return [self.host] if self.password else [LOOPBACK, "localhost"]
 
 
@@ -40,7 +40,7 @@ HERE = Address()
 
 
 def named_address(host: str, variable: str = PASSWORD) -> Address:
-    """Return the address to serve on, with a password from an environment variable unless it is loopback."""
+    """Return the address to serve on. Unless it is loopback, its password comes from the environment `variable`."""
     try:
         with socket.create_server((host, 0)) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])

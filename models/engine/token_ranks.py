@@ -1,6 +1,6 @@
 """Stop vLLM from computing each token's rank among all tokens, which nothing here uses.
 
-For the count vLLM has torch compile a kernel (3 to 12 s), and reads all log-probabilities of every step twice.
+To count ranks, vLLM makes torch compile a kernel (3 to 12 s) and reads every step's log-probabilities twice.
 """
 
 import torch
@@ -14,5 +14,5 @@ def disable() -> None:
 
 
 def _zeros(logprobs: Tensor, chosen: Tensor) -> Tensor:
-    """Return rank 0 for each row of log-probabilities [rows, vocabulary]; `chosen` [rows, 1]: the sampled tokens'."""
+    """Return rank 0 for each row of `logprobs` [rows, vocabulary]. `chosen` [rows, 1]: the sampled tokens' values."""
     return torch.zeros(len(logprobs), dtype=torch.int64, device=logprobs.device)

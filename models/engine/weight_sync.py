@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, UnquantizedEmbeddingMethod
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 
-ADAPTER_PREFIX = "base_model.model."  # peft's, on module names
+ADAPTER_PREFIX = "base_model.model."  # peft's prefix of module names
 COLUMNS = 8  # read back from each packed matrix: an update changes nearly every column
 
 
@@ -20,7 +20,7 @@ def reload(worker: Any, folder: str) -> list[str]:
     """Load a folder's weights in place. Return the parameters that were not filled.
 
     A parameter counts as filled if vLLM's loader reports its name and the files contain every tensor that it is made
-    of. Both are needed: fused projections (e.g. queries, keys, values) are reported after their first tensor.
+    of. The name alone is not enough: a fused projection (e.g. queries, keys, values) is reported after its first part.
     """
     model = worker.get_model()
     parameters = [_plain(name) for name, _ in model.named_parameters()]
@@ -55,8 +55,8 @@ def reload(worker: Any, folder: str) -> list[str]:
 def _pack_tied_heads(model: Any) -> None:
     """Repack the weights of a head that shares the embeddings' tensor.
 
-    On a CPU, a layer computes with a packed copy of its weights. A reload repacks only what is in the files. A tied
-    head is not, so vLLM would keep the weights that the engine started with (limitation 2 in its
+    On a CPU, a layer computes with a packed copy of its weights. A reload repacks only what is in the files. The
+    files have no tied head, so its packed copy would stay as it was when the engine started (limitation 2 in vLLM's
     `model_loader/reload`). On a GPU there is no packed copy, and this does nothing.
     """
     for module in model.modules():
@@ -115,9 +115,9 @@ def _computes(module: Any, expected: Tensor) -> bool:
 
 
 def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:
-    """Do the same as `differing` for the adapter that the engine serves.
+    """Return the served adapter's matrices whose values differ from the files, and how many were compared.
 
-    vLLM stores the second matrix times `scaling`. A matrix in the file for which the engine has no layer is wrong too.
+    vLLM stores the second matrix times `scaling`. A matrix for which the engine has no layer counts as differing.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)
@@ -149,7 +149,7 @@ def _parts(model: Any, name: str) -> list[str]:
 
 
 def _renamed(model: Any, names: Iterable[str]) -> list[str]:
-    """Translate names in the files to the names in vLLM's model; fused parameters are still in parts."""
+    """Translate names in the files to those in vLLM's model, without joining the parts of fused parameters."""
     mapper = getattr(model, "hf_to_vllm_mapper", None)
     return list(names) if mapper is None else mapper.get_rename_mapper().apply_list(list(names))
 

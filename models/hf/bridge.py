@@ -1,4 +1,4 @@
-"""The tokens between two answers of a conversation, so that sampled tokens are never tokenized again."""
+"""Compute the tokens between two answers of a conversation, so that sampled answers are never tokenized again."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ QUESTION, ANSWER, NEXT = "question-1", "<think>\nthought-1\n</think>\n\nanswer-1
 class Bridge:
     """Turns a user message into the tokens that follow an answer, up to the start of the next answer.
 
-    The text around the message is taken from the chat template once, by rendering a conversation. Raises InputError if
-    the template does more than append: one that changes earlier answers (as Qwen3's does, by removing their thoughts)
-    shows the model a different past from the one it was trained on.
+    The text around the message is found once, by rendering a sample conversation with the chat template. Raises
+    InputError unless the template only appends. A template that changes earlier answers, as Qwen3's does by removing
+    their thoughts, would show the model a different history from the one that it was trained on.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:

@@ -13,7 +13,7 @@ from conf.storage.home import NightError, inside
 if TYPE_CHECKING:
     from torch import Tensor
 
-CARD = "README.md"  # users may edit it, so the digest leaves it out, with its drafts and editors' copies
+CARD = "README.md"  # users may edit it, so the digest leaves it out, along with its drafts and editors' copies
 LINEAGE = "nightschool.json"
 LEARNED = "learned.json"  # outside the digest: it says what was learned, not what the weights are
 TOKENIZER = "tokenizer.json"
@@ -57,7 +57,7 @@ def _is_card(file: Path) -> bool:
 
 
 def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
-    """Write the digests of a checkpoint's parent and, for an adapter, of its base. Its digest covers both."""
+    """Write the digests of a checkpoint's parent and of an adapter's base. The checkpoint's own digest covers both."""
     lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
     (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
 
@@ -81,7 +81,7 @@ def parent_of(checkpoint: Path) -> str | None:
 def base_of(checkpoint: Path) -> Path:
     """Return the full checkpoint that an adapter belongs to; a full checkpoint is its own base.
 
-    Raises DamagedCheckpointError if the base is missing, NightError if its name is not valid for a checkpoint.
+    Raises DamagedCheckpointError if the base is missing, and NightError if the recorded name of the base is not valid.
     """
     name = read_json(checkpoint / LINEAGE, {}).get("base")
     base = checkpoint if name is None else inside(checkpoint.parent, name)
@@ -96,7 +96,7 @@ def is_adapter(checkpoint: Path) -> bool:
 
 
 def copy_companions(checkpoint: Path, target: Path) -> None:
-    """Copy the files beside a checkpoint's weights (configuration, tokenizer, template) into a folder.
+    """Copy the files alongside a checkpoint's weights (configuration, tokenizer, template) into a folder.
 
     For an adapter, the files of its base are copied.
     """
@@ -108,7 +108,7 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
 
 
 def wrong_precisions(checkpoint: Path) -> list[str]:
-    """Return the tensors whose precision differs from config.json, as `name (precision, not the stated one)`."""
+    """Return the tensors whose precision differs from config.json's, each as `name (precision, not the stated one)`."""
     from safetensors import safe_open
 
     config = read_json(checkpoint / "config.json", {})
@@ -149,17 +149,17 @@ def _tensors(checkpoint: Path) -> dict[str, "Tensor"]:
 
 
 def new_draft(checkpoints: Path) -> Path:
-    """Return the folder for writing a checkpoint until its digest is known; any earlier draft is removed."""
+    """Return the folder in which to write a checkpoint before its digest is known, and remove any earlier draft."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     return draft
 
 
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
-    """Rename a finished folder to its digest, in one step, and return the resulting checkpoint.
+    """Rename a finished draft to its digest, atomically, and return the resulting checkpoint.
 
-    If an intact checkpoint with the same content exists, it stays, with the lessons of both, and the draft is removed;
-    a damaged one is replaced. Unless `durable`, a power cut may damage it until `make_durable` is called.
+    If an intact checkpoint of that name exists, it takes over the draft's lessons, and the draft is removed. A damaged
+    one is replaced. Unless `durable`, a power cut may damage the checkpoint until `make_durable` is called.
     """
     target = checkpoints / digest_folder(draft)
     if is_intact(target):
@@ -186,7 +186,7 @@ def is_intact(checkpoint: Path) -> bool:
 
 
 def verify(checkpoint: Path, remedy: str = "run the same command again") -> None:
-    """Raise DamagedCheckpointError, whose message names the `remedy`, unless the checkpoint is intact."""
+    """Raise DamagedCheckpointError unless the checkpoint is intact. The error's message ends with the `remedy`."""
     if not checkpoint.is_dir():
         raise DamagedCheckpointError(f"{checkpoint}: this checkpoint is gone; {remedy}")
     if (digest := digest_folder(checkpoint)) != checkpoint.name:

@@ -30,7 +30,7 @@ class Memory:
 
 
 def memory() -> Memory:
-    """Return the machine's total memory, how much is free or can be freed, and the control group's limit."""
+    """Return the machine's total memory, the memory that is free or can be freed, and the control group's limit."""
     kib = {}
     for line in (PROC / "meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -84,7 +84,7 @@ def describe_device() -> str:
 
 
 def release_gpu_memory() -> None:
-    """Give GPU memory that no tensor uses any more back to other processes, such as the engine."""
+    """Release GPU memory that no tensor uses any more, so that other processes, such as the engine, can use it."""
     import torch
 
     if torch.cuda.is_initialized():
@@ -101,14 +101,14 @@ def _gpus() -> str:
 
 
 def _processor() -> str:
-    """Return the name in /proc/cpuinfo, or for an Arm processor, which has none, its implementer and part numbers."""
+    """Return the processor's name in /proc/cpuinfo; without one (on Arm), its implementer and part numbers."""
     lines = [line.partition(":") for line in (PROC / "cpuinfo").read_text().splitlines()]
     named = {name.strip(): value.strip() for name, _, value in reversed(lines)}
     return named.get("model name") or " ".join(named.get(name, "") for name in ("CPU implementer", "CPU part"))
 
 
 def resolve_device(setting: str) -> "torch.device":
-    """Return the device for the `device` setting: `cpu`, `cuda`, or for `auto`, a GPU if there is one."""
+    """Return the device for the `device` setting: `cpu`, `cuda`, or `auto` (a GPU if there is one, else the CPU)."""
     import torch
 
     cuda = torch.cuda.is_available() if setting == "auto" else setting == "cuda"
@@ -116,9 +116,9 @@ def resolve_device(setting: str) -> "torch.device":
 
 
 def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
-    """Return how many packed tokens a forward pass takes: `microbatch_tokens` if set, or what suits the device.
+    """Return the number of packed tokens per forward pass: `microbatch_tokens` if set, or what suits the device.
 
-    On a CPU, few enough to fit its caches. On a GPU, many, because small kernels take longer to launch than to run.
+    On a CPU, it is small enough for the caches. On a GPU, it is large: small kernels take longer to launch than to run.
     """
     if setting is not None:
         return setting
@@ -130,7 +130,7 @@ def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
 
 
 def compute_dtype(device: "torch.device") -> "torch.dtype":
-    """Return the precision of trainer, engine and checkpoints: bfloat16 if the device multiplies in it, else float32.
+    """Return the precision of trainer, engine and checkpoints: bfloat16 if the device is fast at it, else float32.
 
     A CPU without AVX-512, AMX or Arm's equivalent multiplies bfloat16 numbers one at a time. float32 is many times
     faster there, but its weights take twice the memory.

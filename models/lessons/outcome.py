@@ -1,4 +1,4 @@
-"""The outcome of a daytime lesson, in one form for the learner, the page, MLflow and the terminal."""
+"""The outcome of a daytime lesson, in a form shared by the learner, the page, MLflow and the terminal."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ class LessonOutcome:
 
     `intended_nats`, `change_nats`: Σ over the answers' tokens of credit × change in log-probability, as intended and as
     measured. `kl`: KL(copy before ‖ copy after), mean over the tokens of the answers shown, in nats. `day_kl`:
-    KL(champion ‖ copy), mean over the tokens of everyday answers. `halvings`: of the step. `guessed`, for a pick:
-    whether the copy already preferred the chosen answer; None if it had no preference. `seconds`: the duration, if
-    measured. Metrics are None if the lesson was not tried.
+    KL(champion ‖ copy), mean over the tokens of everyday answers. `halvings`: how often the step was halved. `guessed`:
+    whether the copy already preferred the chosen answer of a pick; None if it had no preference. `seconds`: the
+    duration, if measured. Metrics are None if the lesson was not tried.
     """
 
     learned: bool = False

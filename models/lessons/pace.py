@@ -13,8 +13,8 @@ from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.storage.durable import read_json, write_atomically
 
 T = TypeVar("T")
-TIMED = 2  # steps taken before the number is fixed; also the minimum
-MOST_STEPS = 48  # per night and feedback channel: what does not fit tonight is taught tomorrow
+TIMED = 2  # steps taken before the number of steps is fixed; also the smallest such number
+MOST_STEPS = 48  # per night and feedback channel; examples that do not fit tonight are used tomorrow
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class FixedSteps:
 
 
 def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
-    """Fix a lesson's number of steps and record it in the pace's file, unless the file already has it for this plan.
+    """Return a lesson's number of steps: from the pace's file if it has one for this plan, else fixed and recorded now.
 
-    The number is how many of the planned steps fit into the lesson's share of time, and at least the two already taken.
+    It is the number of planned steps that fit into the lesson's share of time, but at least the two already taken.
     `seconds_a_step`: measured on the second step alone, because the first also allocates memory and prepares the matrix
     products for each shape.
     """
@@ -74,7 +74,7 @@ def read_steps(file: Path) -> FixedSteps | None:
 
 
 def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]:
-    """Yield as many of the planned `steps` as the pace allows, each as (number from 0, total number of steps, step).
+    """Yield the planned `steps` that the pace allows, each as (number from 0, total number of steps, step).
 
     The total is final from the third step on; until then it is the planned number.
     """
@@ -91,8 +91,8 @@ def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]
 def plan_steps(examples: int, config: DistillConfig | LessonConfig, seed: int) -> list[list[int]]:
     """Return the example indices of each planned step, shuffled so that all examples come before any repeats.
 
-    Feedback examples come once per epoch. Worked solutions come at most `max_epochs` times, so few of them give fewer
-    steps. Step sizes differ by at most one example.
+    Feedback examples come once per epoch. Worked solutions come at most `max_epochs` times, so a small set
+    gives fewer steps. Step sizes differ by at most one example.
     """
     if not examples:
         return []

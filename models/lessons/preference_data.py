@@ -1,4 +1,4 @@
-"""Feedback as token ids: picks, rated answers and examples; also a pick's weight, and what is held out."""
+"""Feedback as token ids (picks, rated answers, examples), the weights of picks, and the held-out conversations."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Example = tuple[list[int], list[int]]  # a prompt and the answer to learn
+Example = tuple[list[int], list[int]]  # a prompt and the answer to train on
 EpisodeExample = tuple[list[int], list[int], list[bool]]  # plus a mask of the tokens that the teacher wrote
 
 
@@ -45,17 +45,17 @@ def age_weight(nights: float, half_life: float) -> float:
 def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
     """Return whether a conversation is held out for evaluation; true for about a `share` of all conversations.
 
-    A hash of its opening decides, so that a whole conversation stays on the same side every night.
+    A hash of the conversation's opening decides, so all of its turns stay on the same side every night.
     """
     digest = hashlib.sha256(opening(messages).encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64 < share
 
 
 def opening(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the owner's first turn as text, which all prompts of a conversation have in common.
+    """Return the owner's first turn as JSON text; all prompts of a conversation have this turn in common.
 
-    Later prompts contain earlier answers, including the chosen one, so they must be on the same side. The system text
-    is left out: it may contain the date, which would put the same question on both sides.
+    Later prompts contain earlier answers, including chosen ones, so a conversation must not be split. The system text
+    is left out, because a date in it could put the same question on both sides.
     """
     turns = [[str(message["role"]), str(message["content"])] for message in messages]
     return json.dumps([turn for turn in turns if turn[0] == "user"][:1] or turns)

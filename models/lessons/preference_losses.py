@@ -16,7 +16,7 @@ def dpo_loss(
     """Return the mean over pairs of −log σ(β(log π/π_ref(chosen) − log π/π_ref(rejected))), and metrics.
 
     DPO, arXiv 2305.18290, equation 7. All four inputs are log-probabilities summed over an answer's tokens, in nats.
-    Metrics: `margin`, the mean of the σ's argument, and `accuracy`, the share of pairs in which it is above 0.
+    Metrics: `margin`, the mean of σ's argument, and `accuracy`, the share of pairs whose argument is above 0.
     """
     margin = beta * ((chosen - reference_chosen) - (rejected - reference_rejected))
     values = margin.detach()
@@ -45,8 +45,8 @@ def kto_loss(
 
 
 def kto_kl(policy: Float[Tensor, "pairs"], reference: Float[Tensor, "pairs"]) -> Tensor:
-    """Return KTO's reference point: the mean of log π/π_ref over prompts with other prompts' answers, at least 0.
+    """Return KTO's reference point: the mean of log π/π_ref over mismatched prompts and answers, clamped to ≥ 0.
 
-    A biased but cheap estimate of KL(π‖π_ref) (arXiv 2402.01306, section 4.1). 0 if there are no pairs.
+    This is a biased but cheap estimate of KL(π‖π_ref) (arXiv 2402.01306, section 4.1). It is 0 without pairs.
     """
     return (policy - reference).mean().clamp(min=0.0) if len(policy) else policy.new_zeros(())

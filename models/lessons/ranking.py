@@ -9,7 +9,7 @@ from scipy.special import betaincinv
 
 from models.lessons.preference_data import Pick
 
-Rewards = Sequence[Sequence[float]]  # for each pick, one per answer
+Rewards = Sequence[Sequence[float]]  # for each pick, one reward per answer
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Ranking:
 
     @property
     def refusal(self) -> str | None:
-        """Why these rewards may not be used, as half a sentence; None if they may.
+        """The reason why these rewards may not be used, as a sentence fragment; None if they may be used.
 
         Uninformative rewards pass with a probability of at most 2.5 %, however few picks there are.
         """
@@ -61,7 +61,7 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
-    """Return 1 if the chosen value is the only highest one, 1/k if it is one of k that tie, else 0."""
+    """Return 1 if the chosen value is the only highest one, 1/k if it is one of k tied for the highest, else 0."""
     top = max(values)
     return (values[chosen] == top) / sum(value == top for value in values)
 
@@ -69,7 +69,7 @@ def hit(values: Sequence[float], chosen: int) -> float:
 def exact_interval(successes: float, n: int) -> Interval:
     """Return the exact 95 % confidence interval of a proportion (Clopper and Pearson 1934).
 
-    On each side, it misses the true value in at most 2.5 % of cases, at every n. Ties make `successes` fractional.
+    Each end excludes the true value in at most 2.5 % of cases, at every n. Ties make `successes` fractional.
     """
     if n == 0:
         return Interval(0.0, 0.0, 1.0, 0)
@@ -79,7 +79,7 @@ def exact_interval(successes: float, n: int) -> Interval:
 
 
 def by_length(rewards: Rewards, picks: Sequence[Pick]) -> dict[str, float]:
-    """Return metrics of how far the rewards follow length; without picks, they are all 0.
+    """Return metrics of how far the picks and the rewards follow length; all are 0 without picks.
 
     `longest_alone`, `shortest_alone`: how often the longest (shortest) answer is the chosen one; a tie counts as a
     random pick among the tied. `longest_top`: how often the longest answer has the highest reward.

@@ -37,9 +37,9 @@ def fit(
 ) -> tuple[RewardModel, list[dict[str, float]]]:
     """Fit a reward model to picks, from a checkpoint's backbone. Return it with the metrics of every step.
 
-    Makes `config.epochs` passes over the picks. `continues`: `start` is a reward model that already knows most of the
-    picks, so one pass is enough. The word embeddings are frozen, because a few hundred picks have nothing to teach most
-    of them. With `trainer.lora`, only the head and adapters (no dropout, ten times the learning rate) are trained.
+    Makes `config.epochs` passes over the picks, or one if it `continues` a reward model already fitted to most of them.
+    The word embeddings are frozen, because a few hundred picks have nothing to teach most of them. With `trainer.lora`,
+    only the head and adapters (no dropout, ten times the learning rate) are trained.
     """
     model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):

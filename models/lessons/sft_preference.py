@@ -37,9 +37,9 @@ def distill(
     """Take up to `config.steps` supervised steps on the shuffled examples (see `plan_steps`).
 
     Up to four repetitions of a text teach about as much as new text; further ones teach less and less (Muennighoff et
-    al. 2023, arXiv:2305.16264). `pace` fixes the number of steps after the second one. Until then, the rate decays as
-    if all were taken, so that a restarted lesson, which knows the number, gives the same bits. Raises ValueError if
-    `config.steps` is not 0 but there are no examples.
+    al. 2023, arXiv:2305.16264). With a `pace`, the number of steps is fixed after the second step. Until then, the
+    learning rate decays as if all planned steps were taken, even in a restarted lesson whose number is already fixed,
+    so that both give the same bits. Raises ValueError if `config.steps` is not 0 but there are no examples.
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
@@ -52,7 +52,7 @@ def distill(
 def imitation(
     trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
-    """Take supervised steps: mean cross-entropy over a step's answer tokens."""
+    """Take supervised steps on the examples, with the mean cross-entropy over each step's answer tokens as the loss."""
     for step, _, batch in paced(batches(examples, config, seed), pace):
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
@@ -63,7 +63,7 @@ def kto(
     """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
     The KL term is estimated within the step, by pairing each prompt with the answer of the example before it. A step
-    with one example has no such pair, so its KL term is 0.
+    with a single example has no such pair, so its KL term is 0.
     """
     steps = []
     for batch in batches(examples, config, seed):
@@ -86,7 +86,7 @@ def kto(
 def dpo(
     trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
-    """Take DPO steps (see `dpo_loss`), pairing the chosen answer with each of the others."""
+    """Take DPO steps on picks (see `dpo_loss`), pairing each pick's chosen answer with each of its other answers."""
     steps = []
     for batch in batches(picks, config, seed):
         groups = answer_groups([(pick.prompt, pick.answers) for pick in batch])
@@ -105,7 +105,7 @@ def dpo(
 def _dpo_of_pairs(
     policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], beta: float
 ) -> tuple[Tensor, Metrics]:
-    """Return `dpo_loss` of log-probabilities [answers]. `pairs`: the rows of the chosen and a rejected answer."""
+    """Return `dpo_loss` of log-probabilities [answers]. `pairs`: the rows of each pair's chosen and rejected answer."""
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     return dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
 
@@ -114,9 +114,9 @@ def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss
     """Take one optimizer step on a loss that couples whole answers, however they are split into microbatches.
 
     There are two passes, as in GradCache (arXiv 2101.06983, section 3.2). The first computes the answers'
-    log-probabilities without gradients, the loss, and its derivative with respect to each. The second runs the
-    microbatches on the sum of derivative × log-probability, whose gradient is the loss's by the chain rule. Neither
-    uses dropout, as in TRL: with it, the derivatives would be those of a different policy.
+    log-probabilities without gradients, the loss, and its derivative with respect to each log-probability. The second
+    trains on Σ derivative × log-probability in microbatches; by the chain rule, this sum has the loss's gradient.
+    Neither pass uses dropout, as in TRL, because dropout would give the second pass a different policy.
     """
     policy = answer_logprobs(trainer, groups).requires_grad_()
     total, metrics = loss(policy)

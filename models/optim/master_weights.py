@@ -21,8 +21,8 @@ class MasterWeights:
     """Accumulates gradients over a step's microbatches and takes the optimizer step, both in fp32.
 
     A bf16 parameter plus a 16-bit remainder encodes its fp32 master weight, which takes half the memory of a separate
-    fp32 copy. An fp32 parameter is its own master weight. As soon as the backward pass has computed a parameter's
-    gradient, it is added to an fp32 sum and freed, so the model never holds more than one gradient at a time.
+    fp32 copy. An fp32 parameter is its own master weight. Each gradient is added to an fp32 sum and freed as soon as
+    the backward pass has computed it, so the model never holds more than one gradient at a time.
     """
 
     def __init__(self, model: torch.nn.Module, config: OptimizerConfig) -> None:
@@ -43,7 +43,7 @@ class MasterWeights:
 
     @property
     def learning_rate(self) -> float:
-        """The next step's learning rate: linear warm-up, then constant, times `rate_factor` (set by a schedule)."""
+        """The next step's learning rate: constant after a linear warm-up, times `rate_factor` (set by a schedule)."""
         warmup = min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
         return self.config.learning_rate * self.rate_factor * warmup
 
@@ -88,7 +88,7 @@ class MasterWeights:
         """Round the master weights to bf16 stochastically (Gupta et al. 2015, arXiv:1502.02551); drop the remainders.
 
         At a low rate, a step moves most weights by less than half a unit in the last place. Rounding to nearest would
-        undo it; stochastic rounding preserves it in expectation. Weights that no step has moved stay unchanged. Seed
+        undo this; stochastic rounding preserves it in expectation. Weights that no step has moved stay unchanged. Seed
         `generator` (on the weights' device) differently for each call, or a weight will always round the same way.
         """
         for name, remainder in self.remainders.items():
@@ -100,7 +100,7 @@ class MasterWeights:
 
     @torch.no_grad()
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep only a share of the change since the weights were `before`: θ ← θ₀ + share · (θ − θ₀)."""
+        """Move the weights back towards `before`, keeping only `share` of the change: θ ← θ₀ + share · (θ − θ₀)."""
         for name, trained in self.trained.items():
             parameter, remainder = trained.detach(), self.remainders.get(name)
             master = parameter if remainder is None else join_bits(parameter, remainder)
@@ -122,7 +122,7 @@ class MasterWeights:
         torch._foreach_zero_(list(self.gradients.values()))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the optimizer state by kind and name: `weight/…`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
+        """Return weights and optimizer state, with keys `weight/<name>`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
         kinds = {"weight": self.trained, "remainder": self.remainders} | moments
         return {f"{kind}/{name}": tensor.detach() for kind, named in kinds.items() for name, tensor in named.items()}
@@ -157,10 +157,10 @@ def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> 
 
 
 def split_bits(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> None:
-    """Write the nearest bf16 (ties away from zero) to `rounded` and the remaining bits to `remainder`.
+    """Split fp32 numbers: write the nearest bf16 (ties away from zero) to `rounded`, the other bits to `remainder`.
 
-    Read as integers, the fp32's bits equal the bf16's bits times 2¹⁶ plus a signed 16-bit remainder. So nothing is
-    lost, and `join_bits` is the exact inverse.
+    Read as integers, the fp32's bits equal the bf16's bits times 2¹⁶ plus a signed 16-bit remainder, so nothing is
+    lost and `join_bits` is the exact inverse.
     """
     bits = master.view(torch.int32)
     upper = bits.add(HALF).bitwise_right_shift_(16)

@@ -1,4 +1,4 @@
-"""A trainer's random number generators, separate from the rest of the process and part of the trainer's saved state."""
+"""A trainer's random number generators, separate from the process's own and saved with the trainer's state."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ class RandomState:
         return dict(self._states)
 
     def restore(self, states: Mapping[str, Tensor]) -> None:
-        """Restore the states that `tensors` returned. A device that is not among them keeps its current state."""
+        """Restore the states that `tensors` returned. A device missing from `states` keeps its current state."""
         self._states |= {device: states[device].clone() for device in self._states if device in states}
 
     def _current(self) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""A trainer's state on disk: a file of tensors, and a JSON note with that file's digest, which is written last."""
+"""A trainer's state on disk: a file of tensors and a JSON note, written last, that contains the file's digest."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class TrainerState:
     """Everything a trainer needs to resume.
 
     `weights`: master weights and optimizer state, by kind and name. `random`: the random generators' states, by device.
-    `step`: optimizer steps taken. `non_finite`: number of steps in a row, up to now, without a finite gradient.
+    `step`: optimizer steps taken. `non_finite`: number of consecutive steps up to now with a non-finite gradient.
     `checkpoint`: digest of the checkpoint with the same weights.
     """
 
@@ -39,9 +39,9 @@ class TrainerState:
 
 
 def write_state(folder: Path, state: TrainerState) -> None:
-    """Write a trainer state to a folder, the note last: tensors without a matching note do not count.
+    """Write a trainer state to a folder, with the note last, because tensors without a matching note are invalid.
 
-    Raises DiskFullError if the disk has no room for it.
+    Raises DiskFullError if the disk has no room for the state.
     """
     from safetensors.torch import save_file  # imports torch
 

@@ -1,4 +1,4 @@
-"""Causal attention over packed groups: a token sees its sequence's prefix, and its own sequence up to itself.
+"""Causal attention over packed groups: a token attends to its sequence's prefix and to that sequence up to itself.
 
 Registered with transformers as `packed_groups`. On a CPU, it uses matrix products with a custom backward pass, because
 torch's fused kernel is several times slower there on short completions, and autograd would keep every score and scatter
@@ -36,10 +36,10 @@ def packed_attention(
     s_aux: Tensor | None = None,
     **_: object,
 ) -> tuple[Float[Tensor, "1 tokens heads width"], None]:
-    """Return softmax(query · keyᵀ · scale) · value for each token over the keys it may see, in `query`'s precision.
+    """Return softmax(query · keyᵀ · scale) · value for each token, over the keys it may see, in `query`'s precision.
 
-    Each key/value head serves an equal share of the query heads. Pass `layout` as a keyword of the model's forward
-    call. Raises ValueError for attention with softcapping or sinks.
+    Each key/value head serves an equal share of the query heads. Pass `layout` as a keyword argument of the model's
+    forward call. Raises ValueError for attention with softcapping or sinks.
     """
     del module, attention_mask
     if softcap is not None or s_aux is not None:
@@ -166,7 +166,7 @@ def _shares(
 def _bias(
     queries: Tensor, layout: Layout, number: int, columns: slice, window: int | None
 ) -> Float[Tensor, "share_columns keys"] | Float[Tensor, "rows_kv_heads share_columns keys"]:
-    """Return 0 for keys that a token may see and −inf for others; one bias for all rows if no prefix is padded."""
+    """Return a bias of 0 for keys that a token may see, else −inf; one bias serves all rows if no prefix is padded."""
     seen = _visible(layout, number, columns, window)
     bias = torch.zeros(seen.shape, dtype=queries.dtype).masked_fill_(~seen, float("-inf"))
     share = queries.shape[1] // bias.shape[1]
@@ -178,7 +178,7 @@ def _bias(
 def _visible(
     layout: Layout, number: int, columns: slice, window: int | None
 ) -> Bool[Tensor, "rows columns keys"] | Bool[Tensor, "1 columns keys"]:
-    """Return which keys a token may see: its row's prefix, and its row up to itself; at most the latest `window`."""
+    """Return which keys each token may see: its row's prefix and its row up to itself, at most the latest `window`."""
     known = _known(layout.tables[: number + 1])
     own = torch.arange(columns.stop, device=known.device).expand(len(known), -1)
     # positions are relative to the row's first token; padding in earlier tables does not count
@@ -189,7 +189,7 @@ def _visible(
 
 
 def _known(tables: Sequence[Table]) -> Bool[Tensor, "rows earlier"] | Bool[Tensor, "1 earlier"]:
-    """Return which keys before the last table's rows are not padding; a single row for all if there is no padding."""
+    """Return which prefix keys of the last table's rows are not padding, or one row for all if there is no padding."""
     known = tables[0].valid[:, :0]
     for above, table in pairwise(tables):
         assert table.owners is not None
@@ -203,7 +203,7 @@ def _collect(
     table: Table,
     before: int,
 ) -> Float[Tensor, "before_kv_heads earlier width"] | None:
-    """Write a table's own key or value gradients to `whole`; return its prefixes', summed for `before` owners."""
+    """Write a table's key or value gradients to `whole`; return those of its prefixes, summed for `before` owners."""
     rows = d_rows.unflatten(0, (-1, whole.shape[1]))
     earlier = rows.shape[2] - table.places.shape[1]
     whole[table.start : table.start + table.tokens] = table.tokens_of(rows[:, :, earlier:].transpose(1, 2))
@@ -222,10 +222,10 @@ def _summed(
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None) -> Tensor:
-    """Return the same attention output, computed on a GPU by torch's fused kernels and autograd.
+    """Return the same output as `_PackedAttention`, computed on a GPU by torch's fused kernels and autograd.
 
-    The first table is plainly causal and needs no mask, because only padding sees the padding on its right. With a
-    mask, torch has no fused kernel for grouped key/value heads, so these heads are repeated.
+    Without a sliding window, the first table is plainly causal and needs no mask: padding is on the right, where only
+    padding sees it. With a mask, torch has no fused kernel for grouped key/value heads, so these heads are repeated.
     """
     share = query.shape[1] // key.shape[1]
     parts: list[Tensor] = []
@@ -257,7 +257,7 @@ def _rows_after(
 
 
 class _Rows(torch.autograd.Function):
-    """`Table.rows`, with `Table.tokens_of` as its gradient: autograd would sum gradients atomically, in any order."""
+    """`Table.rows` with `Table.tokens_of` as its gradient, because autograd would sum atomically, in any order."""
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, table: Table) -> Tensor:

@@ -15,7 +15,7 @@ from models.rollout import Rollout
 
 
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
-    """Group these rows of the rollouts by problem and group number, in the order of each group's first row.
+    """Group the rollouts at the indices `rows` by problem and group number, ordered by each group's first row.
 
     Only the tokens that the policy wrote are predicted, so a row has values for these tokens only.
     """
@@ -43,7 +43,7 @@ def rollout_logprobs(
 ) -> list[list[float]]:
     """Return the log-probabilities of each rollout's tokens, in nats. `budget` is the number of tokens per microbatch.
 
-    For an episode of several turns, these are the tokens that the policy wrote.
+    For an episode of several turns, only the tokens that the policy wrote are included.
     """
     groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if any(rollout.loss_mask)])
     found = logprobs_by_row(model, logprobs, groups, budget)
@@ -54,7 +54,7 @@ def rollout_logprobs(
 def logprobs_by_row(
     model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
 ) -> dict[int, Float[Tensor, "T"]]:
-    """Return each row's log-probabilities of predicted tokens (nats, no gradient); `budget`: tokens per microbatch."""
+    """Compute log-probabilities (nats, no gradient) of each row's predicted tokens, `budget` tokens at a time."""
     found: dict[int, Tensor] = {}
     for batch in split(groups, budget):
         packed = pack(batch, model.device)

@@ -22,8 +22,8 @@ MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]
 class GrpoRound:
     """The rollouts of a round with their advantages.
 
-    `groups` are the groups to train on, without completions that were not graded or are masked. If the loss has no KL
-    term, groups without a signal (all advantages 0) are left out.
+    `groups` are the groups to train on, without ungraded or masked completions. If the loss has no KL term, groups
+    without a signal (all advantages 0) are also left out.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GrpoRound:
         """Return the loss function for an optimizer step on these groups.
 
         `old`: each row's log-probabilities before the round, in nats; empty if they equal the current policy's.
-        `reference`: returns a pack's log-probabilities under the reference model, or None without a KL term.
+        `reference`: returns a pack's log-probabilities under the reference model; None if the loss has no KL term.
         """
         denominator = self._denominator([group for group in groups if self.has_signal(group)])
         kl_denominator = self._denominator(groups)
@@ -102,7 +102,7 @@ class GrpoRound:
 
 
 def round_means(sums: defaultdict[str, float], steps: int) -> dict[str, float]:
-    """Return a round's means and extremes, given its sums over microbatches (see `grpo_loss`) and over its `steps`."""
+    """Return a round's mean and extreme metrics from sums over its microbatches (see `grpo_loss`) and its `steps`."""
     tokens, sequences = sums["tokens"], sums["sequences"]
     ratio, squared = sums["sampler_ratio"], sums["sampler_ratio_squared"]
     return {

@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Layout:
-    """A pack's tables: the prefixes that prompts share (if any), the prompts without these prefixes, the completions.
+    """A pack's tables: prefixes that prompts share (if any), the prompts without these prefixes, and the completions.
 
     Each row continues where its owner ends. A completion's last token predicts nothing, so its row leaves that token
     out, and a completion of one token has no row.
@@ -52,7 +52,7 @@ class Layout:
 
 
 def table_of(start: int, lengths: Sequence[int], owners: Sequence[int] | None, device: torch.device) -> Table:
-    """Return the table of consecutive sequences with the given lengths, the first of them at `start`; see `Table`."""
+    """Return the `Table` of consecutive sequences with the given lengths, the first of which begins at `start`."""
     sizes = torch.tensor(lengths, dtype=torch.long)
     columns = torch.arange(max(lengths))
     valid = columns < sizes[:, None]

@@ -20,9 +20,9 @@ Forward = Callable[[Tensor], Tensor]
 
 
 def make_lean(model: PreTrainedModel) -> None:
-    """Replace the forward passes of the model's RMSNorms and gated feed-forward layers with those below, in place.
+    """Replace the forward passes of the model's RMSNorms and gated feed-forward layers with lean ones, in place.
 
-    A class is changed only if the new forward pass gives the same result as the original on random input.
+    Modules of a class are changed only if the new forward pass matches the original on random input.
     """
     compared: dict[type, bool] = {}
     for module in model.modules():
@@ -95,7 +95,7 @@ class _GatedDown(torch.autograd.Function):
 
 
 def _lean_forward(module: Any) -> Forward | None:
-    """Return a possible replacement for a module's forward pass; None if the module is of another kind."""
+    """Return a candidate to replace a module's forward pass; None if there is none for this kind of module."""
     if type(module).__name__.endswith("RMSNorm"):
         epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
         return None if epsilon is None or module.weight is None else lambda x: _RmsNorm.apply(x, module.weight, epsilon)

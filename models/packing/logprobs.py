@@ -1,4 +1,4 @@
-"""Compute log-probabilities of given tokens without ever holding a whole [tokens, vocabulary] tensor."""
+"""Compute log-probabilities of given tokens without holding a whole [tokens, vocabulary] tensor in memory."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,11 +15,11 @@ BLOCK = {"cpu": 2**22, "cuda": 2**26}  # logits in fp32 at a time; on a CPU, few
 def token_logprobs(
     hidden: Float[Tensor, "N hidden"], head: Float[Tensor, "V hidden"], targets: Int[Tensor, "N"]
 ) -> tuple[Float[Tensor, "N"], Float[Tensor, "N"]]:
-    """Return log softmax(hidden · headᵀ)[target] at each position, in fp32, and the distributions' entropy in nats.
+    """Return log softmax(hidden · headᵀ)[target] and the distribution's entropy at each position, in nats and in fp32.
 
     Only the log-probabilities are differentiable. Logits are computed in `hidden`'s precision, as the sampler does, a
     few positions at a time. The backward pass recomputes them for a slice of the vocabulary at a time, so that each
-    slice of `head`'s gradient is one product over all positions.
+    slice of `head`'s gradient is one matrix product over all positions.
     """
     return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
 

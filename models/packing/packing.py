@@ -5,7 +5,7 @@
 A prefix that the prompts of several groups share also occurs only once (`models/packing/prefixes.py`), and each of
 these prompts continues it. Every token except a completion's last goes through the model; a completion attends to its
 prompt and to itself (see `models/packing/attention.py`). All other matrix products run over the whole pack without
-padding. The head computes only the tokens to train on: in an episode of several turns, those that the model wrote.
+padding. The head computes logits only for tokens to train on: in a multi-turn episode, those that the model wrote.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ from models.packing.prefixes import shared_prefix_lengths
 class Group:
     """A prompt with some of its completions, as token ids; `rows` are the completions' indices in the batch.
 
-    `masks`: for each completion, which tokens are predicted (at least one); None for all. `shared`: length of the
-    prompt prefix, never the whole prompt, that other groups may share; a pack of these groups contains it once.
+    `masks`: for each completion, which tokens are predicted (at least one); None if all are. `shared`: length of the
+    prefix (never the whole prompt) that prompts of other groups may share; a pack contains this prefix once.
     """
 
     prompt: Sequence[int]
@@ -67,10 +67,10 @@ class Pack:
 
 
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
-    """Split groups into microbatches of at most `budget` tokens; a larger group is cut and its prompt repeated.
+    """Split groups into microbatches of at most `budget` tokens, or more if one completion with its prompt is longer.
 
-    Groups of similar length go together, because the attention pads a microbatch's completions to the longest one. A
-    prefix that prompts share counts once per microbatch.
+    A larger group is cut, and its prompt repeated. Groups of similar length go together, because the attention pads a
+    microbatch's completions to the longest one. A prefix that prompts share counts once per microbatch.
     """
     shared = shared_prefix_lengths([group.prompt for group in groups])
     sharing = [replace(group, shared=length) for group, length in zip(groups, shared, strict=True)]
@@ -110,7 +110,7 @@ def _pieces(group: Group, budget: int) -> list[Group]:
 
 
 class _Level(NamedTuple):
-    """Consecutive sequences; for each, the index of its owner in the previous level, and its first token's position."""
+    """Consecutive sequences, each with the index of its owner in the previous level and its first token's position."""
 
     sequences: Sequence[Sequence[int]]
     owners: Sequence[int]

@@ -9,7 +9,7 @@ FEWEST = 8  # tokens in the shortest prefix that is worth a separate row in the 
 
 @dataclass(frozen=True)
 class _Family:
-    """Prompts that share a prefix: their indices in sorted order, and the prefix's length in tokens."""
+    """Prompts that share a prefix: their indices in the sorted prompts, and the prefix's length in tokens."""
 
     members: list[int]
     tokens: int
@@ -23,7 +23,7 @@ def shared_prefix_lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
     """Return the length of the prefix that each prompt (token ids) shares with others; never the whole prompt.
 
     A prompt belongs to at most one family of prompts with a common prefix: a long prefix shared with few prompts or a
-    short one shared with many. The choice keeps the number of tokens small if all prompts are in one pack.
+    short one shared with many. The choice keeps the number of tokens small for one pack of all prompts.
     """
     order = sorted(range(len(prompts)), key=lambda row: [*prompts[row]])
     common = [_common(prompts[one], prompts[other]) for one, other in pairwise(order)]
@@ -43,8 +43,8 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 def _families(common: Sequence[int], first: int, last: int) -> tuple[list[_Family], list[int]]:
     """Return the families among the sorted prompts from `first` to `last`, and the prompts in no family.
 
-    `common[i]` is the number of tokens that prompts i and i + 1 share. The prefix common to all these prompts makes a
-    family of those that share no longer prefix, or share one with too few prompts to be worth a family.
+    `common[i]` is the number of tokens that prompts i and i + 1 share. Prompts that share a longer prefix form families
+    first. If it saves tokens, all others, and families that save less, form a family with the prefix common to all.
     """
     if first == last:
         return [], [first]

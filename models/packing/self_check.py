@@ -1,4 +1,4 @@
-"""Decide, when a model is loaded, whether packing works for it, by comparing packing with the plain computation."""
+"""Decide whether packing works for a newly loaded model, by comparing packing with the plain computation."""
 
 import json
 import logging
@@ -29,10 +29,10 @@ LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], F
 
 
 def choose_packing(model: PreTrainedModel) -> LogProbs:
-    """Return `packed_logprobs`, and set the model's attention to packed, if packing matches the plain computation.
+    """Return `packed_logprobs` and set the model's attention to packed if packing matches the plain computation.
 
-    If it does not match, return `plain_logprobs` and log the reason. The weights do not matter, so a process checks
-    each model configuration once.
+    Otherwise, return `plain_logprobs` and log the reason. The weights do not matter, so a process checks each model
+    configuration only once.
     """
     if (kind := _kind(model)) not in _packed:
         _packed[kind] = _is_packed(model)
@@ -43,11 +43,11 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
 
 
 def _is_packed(model: PreTrainedModel) -> bool:
-    """Return whether packing matches the plain computation; leaves the model's own attention set.
+    """Return whether packing matches the plain computation; restores the model's own attention.
 
-    Compares the log-probabilities of a small probe, and the gradient of their weighted sum at every token's embedding.
-    Both are computed in fp32, so that rounding hides no fault. Only the first layers are checked, because an fp32 copy
-    of the whole model would take twice its memory.
+    Compares the log-probabilities of a small probe, and the gradient of their weighted sum with respect to each token's
+    embedding. Both are computed in fp32, so that rounding hides no fault. Only the first layers are checked, because an
+    fp32 copy of the whole model would take twice its memory.
     """
     own = str(model.config._attn_implementation)
     packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
@@ -73,7 +73,7 @@ def _kind(model: PreTrainedModel) -> str:
 def packed_logprobs(
     model: PreTrainedModel, packed: Pack
 ) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
-    """Compute log-probabilities and entropies of all groups in one forward pass, each prompt once."""
+    """Compute log-probabilities and entropies for all groups in one forward pass that contains each prompt once."""
     head: Any = model.get_output_embeddings()
     return token_logprobs(hidden_states(model, packed), head.weight, packed.targets)
 
@@ -110,7 +110,7 @@ def _probe(vocabulary: int) -> list[Group]:
 
 
 def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities [predicted], and their weighted sum's gradient at the embeddings [tokens, hidden]."""
+    """Return log-probabilities [predicted], and the gradient of their weighted sum at embeddings [tokens, hidden]."""
     with torch.enable_grad(), _embeddings(model) as seen:
         found, _ = logprobs(model, packed)
         weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
@@ -126,7 +126,7 @@ def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple
 
 @contextmanager
 def _first_layers(model: PreTrainedModel) -> Iterator[None]:
-    """Keep only the model's first layers inside the block: two, or as many as it takes to have one of each type."""
+    """Keep only the model's first layers inside the block: at least two, and at least one of each layer type."""
     transformer: Any = model.base_model
     layers = getattr(transformer, "layers", None)
     if not isinstance(layers, torch.nn.ModuleList):

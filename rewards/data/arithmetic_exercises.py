@@ -49,7 +49,7 @@ class Exercise:
 
     @property
     def expression(self) -> str:
-        """The calculation without its wording: each step's left side, with a first sum or product sorted."""
+        """The calculation without wording: each step's left side, with the terms of a first sum or product sorted."""
         left = [step.split(" = ")[0] for step in self.steps]
         first, operator, second = left[0].split()
         if operator in "+*" and int(first) > int(second):
@@ -58,7 +58,7 @@ class Exercise:
 
     @property
     def split(self) -> Split:
-        """The split that the exercise's kind and expression belong to, whatever the wording."""
+        """The split of the exercise, which depends on its kind and expression but not on its wording."""
         digest = hashlib.sha256(f"{self.kind}: {self.expression}".encode()).digest()
         return "test" if digest[0] % EXAM_SHARE == 0 else "train"
 
@@ -78,7 +78,7 @@ def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exer
 
 
 def written_exercise(text: str) -> Exercise | None:
-    """Return the exercise that a line like `12 + 7 - 4` poses; None if it isn't a sum of one to four steps.
+    """Return the exercise that a line like `12 + 7 - 4` poses; None if the line isn't a sum of one to four steps.
 
     Products and quotients must come first, so that calculating from left to right is correct. Every value must be a
     whole number from 0 to 9,999.
@@ -102,7 +102,7 @@ def written_exercise(text: str) -> Exercise | None:
 
 
 def _exercise(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
-    """Return an exercise of a kind, or None if a number in it would be negative, fractional or too small."""
+    """Return an exercise of the given kind, or None if a number in it would be negative, fractional or too small."""
     if chain[0] in ("plus", "minus", "times"):
         story = _sum(level, chain, chance)
     elif chain == ("compare",):

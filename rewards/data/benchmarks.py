@@ -59,7 +59,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
 
 
 def _imported(name: str, source: str | None) -> Benchmark:
-    """Return an instance of `module:Class`: an environment as `Episodes`, or a benchmark with default members added."""
+    """Return an instance of `module:Class`: an environment wrapped in `Episodes` or a benchmark with defaults added."""
     module, _, class_name = name.partition(":")
     try:
         benchmark_class = getattr(importlib.import_module(module), class_name)

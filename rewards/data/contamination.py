@@ -2,7 +2,7 @@
 
 Near matches are found by the overlap of word n-grams, as in the cleaning of GPT-3's training data (Brown et al. 2020,
 arXiv:2005.14165, appendix C), with one more rule: the numbers must be the same. Many problems are made from templates,
-and the same sentence with other numbers is a different problem, which may be learned.
+and the same sentence with other numbers is a different problem, which may be trained on.
 """
 
 import re
@@ -33,7 +33,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Match:
-    """The exam question that a text asks. `share` is the share of its n-grams in the text (1 for an exact match)."""
+    """The exam question that a text asks. `share`: share of the question's n-grams in the text (1 if exact)."""
 
     question: str
     kind: Literal["exact", "near"]
@@ -108,7 +108,7 @@ class Contamination:
         """Return whether the text, or the part of it that asks the question, has the question's numbers and no others.
 
         That part runs from the first shared n-gram to the last, extended by as many words as the question has before
-        and after them. A question without numbers (they may be in its drawing) needs a text without any.
+        and after them. A question without numbers (they may be in its drawing) matches only a text without numbers.
         """
         if not (numbers := self._numbers[index]):
             return not _numbers(text)
@@ -133,7 +133,7 @@ def words(text: str) -> Words:
 
 
 def _is_complete(text: Words, start: int, end: int) -> bool:
-    """Return whether no calculation continues before or after these words: `2 + 3 * 4` does not ask `2 + 3`."""
+    """Return whether these words are not part of a longer calculation: `2 + 3 * 4` does not ask `2 + 3`."""
     neighbours = (*text[start - 1 : start], *text[end : end + 1])
     return not any(re.fullmatch(SIGN, word) for word in neighbours)
 

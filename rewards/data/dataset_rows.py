@@ -32,8 +32,8 @@ class Excluded:
 def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
     """Return the file to read, or None if neither a source nor `NIGHTSCHOOL_DATA` is set.
 
-    `source` is a folder with the file in it or in a subfolder named after the benchmark; `NIGHTSCHOOL_DATA` has such a
-    subfolder. The first of `names` that exists is used; `read_rows` reports a missing file.
+    `source` is a folder that has the file directly or in a subfolder named after the benchmark; `NIGHTSCHOOL_DATA` is a
+    folder with such a subfolder. The first existing file of `names` is used; `read_rows` reports a missing file.
     """
     data = os.environ.get(DATA_VARIABLE)
     folders = [Path(data) / benchmark] if data else []
@@ -88,7 +88,7 @@ def hub_rows(
 
 
 def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
-    """Return `row` if it has these fields with these types. Raises InputError, prefixed with `where`, if not."""
+    """Return `row` if it has these fields with these types; otherwise raise InputError with `where` in the message."""
     for name, kind in fields.items():
         if name not in row:
             every = ", ".join(f'"{field}"' for field in fields)

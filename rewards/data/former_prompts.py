@@ -24,7 +24,7 @@ MBPP = re.compile(
 
 
 def instruction(benchmark: Benchmark) -> str:
-    """Return the instruction in a benchmark's prompt, that is, its text without a question."""
+    """Return the instruction in a benchmark's prompt: the text of a prompt for an empty question."""
     return benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
 
 

@@ -1,4 +1,4 @@
-"""Training problems with instructions that a program can verify (after IFEval, Zhou et al. 2023, arXiv:2311.07911).
+"""A benchmark of instructions that a program can verify (after IFEval, Zhou et al. 2023, arXiv:2311.07911).
 
 To use it, `pip install .[environments]` and configure `{name: "rewards.data.if_verifiable:IfVerifiable", weight: 0.2}`.
 """
@@ -68,11 +68,11 @@ class IfVerifiable(Benchmark):
         return f"{self.name}/{problem.level}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the answer follows its instruction, else 0; an empty answer counts as no answer."""
+        """Give a reward of 1 if the answer follows its instruction, else 0 (with verdict `no_answer` if empty)."""
         return [self._score(attempt) for attempt in attempts]
 
     def draw(self, seed: str, count: int, split: Split = "train") -> list[Problem]:
-        """Return `count` different problems, the same for the same seed."""
+        """Return `count` different problems, always the same for a given seed."""
         chance = random.Random(f"{self.name} {split} {seed}")
         found: dict[str, Problem] = {}
         while len(found) < count:

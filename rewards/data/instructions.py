@@ -1,4 +1,4 @@
-"""Instructions that ask for a form a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
+"""Instructions to answer in a form that a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +36,9 @@ TOPICS = (
 
 
 class Instructions(Benchmark):
-    """150 exam problems, none to train on: five forms, each with thirty topics.
+    """150 exam problems, and no training problems: five forms, each with thirty topics.
 
-    Guards skills that an instruction-tuned student already has while it studies something else.
+    While an instruction-tuned student is trained on something else, these problems guard skills that it has.
     """
 
     name = "instructions"
@@ -56,7 +56,7 @@ class Instructions(Benchmark):
         ]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Reward 1 if the answer has the requested form and at least three words (one for "yes or no"), else 0."""
+        """Give a reward of 1 for the requested form with at least three words (one for "yes or no"), else 0."""
         return [_score(attempt) for attempt in attempts]
 
 

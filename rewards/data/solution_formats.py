@@ -66,7 +66,7 @@ def read_solution(response: str) -> Solution | None:
 
 
 def rewritten(solution: Solution, benchmark: Benchmark) -> str | None:
-    """Return the reasoning and then the answer in the benchmark's own format; None if it has none (e.g. programs)."""
+    """Return the reasoning, then the answer in the benchmark's format; None if no format is set (e.g. for programs)."""
     if benchmark.answer_line is None:
         return None
     return f"{solution.reasoning}\n{benchmark.answer_line.format(solution.answer)}".strip()

@@ -1,6 +1,6 @@
 """Generate a day's journal for the starter night, as an owner and a teacher could have written it.
 
-Every line says `"generated": true`. The exercises come from the training split and contain no exam expression.
+Every line contains `"generated": true`. The exercises come from the training split and contain no exam expression.
 """
 
 import itertools
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | None:
-    """Return the Arithmetic levels that a night trains on; None if it trains on all levels or on no Arithmetic."""
+    """Return the Arithmetic levels that a night trains on; None if it uses all levels or no Arithmetic at all."""
     practised = [entry.levels for entry in entries if entry.name == Arithmetic.name]
     levels = tuple(sorted({level for some in practised for level in some or ()}))
     return levels if levels and None not in practised else None
@@ -34,10 +34,10 @@ def generated_lines(
 ) -> list[dict[str, Any]]:
     """Return `count` journal lines of one kind, each about one exercise; deterministic for the same arguments.
 
-    Traces are worked solutions. A preference has five answers in random order: the right one is chosen, and the others
-    are wrong, unfinished, without the marker, and rambling. A correction replaces a bad answer with the right one.
-    Feedback alternates between a worked solution (+1) and a bad answer (-1). Words are the exercise as plain text.
-    `at` is an ISO date; `levels=None` means all levels.
+    Traces are worked solutions. A preference has five answers in random order: the right one, which is chosen,
+    and a wrong, an unfinished, an unmarked and a rambling answer. A correction replaces a bad answer with the
+    right one. Feedback alternates between a worked solution (+1) and a bad answer (-1). Words are the exercise as plain
+    text. `at` is an ISO date; `levels=None` means all levels.
     """
     chance = random.Random(f"{'answers' if lessons == 'preferences' else lessons} of the day {seed}")
     drawn = itertools.islice(exercises(f"day {lessons} {seed}", Arithmetic(levels=levels).levels, "train"), count)

@@ -14,7 +14,7 @@ FADING, FAINT = 0.95, 0.05  # per turn of the colony, strengths are multiplied b
 
 
 def colony(tier: str, seed: int, turns: int, ants: int) -> State:
-    """Return a new colony's state, with every ant at the nest. `par` is the amount of food worth a return of 1."""
+    """Return a new colony's state, with every ant at the nest. Delivering `par` food items is worth a reward of 1."""
     layout = layout_of(tier, seed)
     state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
     state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
@@ -57,7 +57,7 @@ def act(state: State, name: str, argument: str) -> bool:
 
 
 def end_turn(state: State) -> None:
-    """Pass the turn to the next ant and clear its old signals. After the last ant's turn, all pheromones fade."""
+    """Pass the turn to the next ant and clear that ant's old signals. After the last ant's turn, pheromones fade."""
     state["ant"] = (state["ant"] + 1) % len(state["ants"])
     if state["ant"] == 0:
         state["turn"] += 1
@@ -90,7 +90,7 @@ def key_of(cell: Cell | None) -> str:
 
 
 def _new_food(state: State, layout: Layout) -> list[int]:
-    """Return the cell where food reappears: a random free one, seeded with the layout and the respawn count."""
+    """Return a random free cell where food reappears, seeded with the layout and the respawn count."""
     state["respawned"] += 1
     taken = {layout.nest, *map(cell_of, state["food"])}
     chance = random.Random(f"{layout.digest} {state['respawned']}")

@@ -1,4 +1,4 @@
-"""Draws a colony: as SVG in the page's colours for reports, and as text for terminals."""
+"""Draws a colony as SVG in the page's colours for reports, and as text for terminals."""
 
 from typing import Any
 

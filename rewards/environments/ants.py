@@ -30,11 +30,11 @@ ACT: REMEMBER "text"; ACT: FORGET."""
 
 
 class Ants:
-    """The ant environment. It rewards deliveries as a share of the oracle's, plus small shaping terms.
+    """The ant environment. Its reward is the colony's deliveries as a share of the oracle's, plus small shaping terms.
 
-    The info from `step` has `food`, the colony's deliveries so far; `value`, the same as a share of the oracle's
-    deliveries; `valid`, whether the action was valid; `parts`, the reward's terms by name; `action`, the action as it
-    was parsed; and `agent`, the number of the ant that acted.
+    The info from `step` has `food`, the colony's deliveries so far; `value`, those deliveries as a share of the
+    oracle's; `valid`, whether the answer was valid; `parts`, the reward's terms by name; `action`, the actions parsed
+    from the answer; and `agent`, the number of the ant that acted.
     """
 
     name = "ants"
@@ -42,7 +42,7 @@ class Ants:
     characters = staticmethod(characters)
 
     def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
-        """`turns`: per ant (None: the tier's). `ants`: how many take turns and share nest, food and pheromones."""
+        """`turns`: per ant (None: the tier's). `ants`: how many ants take turns and share nest, food and pheromones."""
         if unknown := [tier for tier in tiers if tier not in TIERS]:
             raise ValueError(f"ants: there is no tier {unknown[0]!r}; use {', '.join(TIERS)}")
         self.tiers, self.turns, self.ants = tuple(tiers), turns, ants
@@ -60,7 +60,7 @@ class Ants:
         return f"tier {problem.level}"
 
     def reset(self, problem: Problem) -> tuple[State, str]:
-        """Return a new colony's state, and the rules with the first observation."""
+        """Return a new colony's state, and the first observation preceded by the rules."""
         _, tier, seed = problem.problem_id.split("/")
         turns = self.turns or TIERS[tier].turns
         state = colony(tier, int(seed), turns, self.ants) | {"par": max(_par(tier, int(seed), turns, self.ants), 1)}
@@ -83,8 +83,8 @@ class Ants:
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes per training layout, played by a greedy ant that makes half of its moves at random.
 
-        The random moves are played but not learned: they lead to states that a greedy ant would not reach, but an
-        imitator will (DART, arXiv 1703.09327).
+        The student is not trained on the random moves: they only lead to states that a greedy ant would not reach, but
+        an imitator will (DART, arXiv 1703.09327).
         """
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
@@ -103,7 +103,7 @@ class Ants:
 
 
 def parse(text: str) -> list[tuple[str, str]] | None:
-    """Return an answer's actions with their arguments, or None if it does not follow the rules' format."""
+    """Return an answer's actions with their arguments, or None if the answer breaks the format in the rules."""
     found: list[tuple[str, str]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("THINK:") and not found:
@@ -197,10 +197,10 @@ def _goals(state: State) -> list[Cell]:
 
 
 def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
-    """Return minus the number of steps from an ant to its nearest goal, divided by the grid's size.
+    """Return an ant's potential: minus its number of steps to the nearest goal, divided by the grid's size.
 
-    Pass the goals from before the turn. With those from after it, picking up food would cost the way home, and an ant
-    would learn to stand on food without taking it.
+    Pass the goals from before the turn. With the goals from after the turn, picking up food would cost the way home,
+    and an ant would learn to stand on food without taking it.
     """
     layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size

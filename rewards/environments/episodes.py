@@ -1,7 +1,7 @@
-"""Presents an environment as a benchmark: a problem starts an episode, and a completion is what the model wrote in it.
+"""Presents an environment as a benchmark. A problem starts an episode; its completion is all that the model wrote.
 
-A completion is a JSON list with the text of each turn. It is graded by replaying the episode, so exams, rounds and
-drawings of an episode all come from the same few texts.
+A completion is a JSON list with the text of each turn, and is graded by replaying the episode with these texts. So
+exams, rounds and drawings of an episode all come from the same few texts.
 """
 
 import json
@@ -35,11 +35,11 @@ class Episodes(Benchmark):
         return self._environment.kind(problem)
 
     def prompt(self, problem: Problem) -> str:
-        """Return the first observation."""
+        """Return the first observation of the problem's episode."""
         return checked_reset(self._environment, problem)[1]
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return a teacher's episodes, if the environment has any."""
+        """Return the problems and completions of a teacher's episodes, or an empty list if there are none."""
         taught = getattr(self._environment, "solutions", list)
         return [(problem, json.dumps(texts)) for problem, texts in taught()]
 
@@ -64,12 +64,12 @@ class Episodes(Benchmark):
 
 
 def texts_of(completion: str) -> list[str]:
-    """Return the text of each turn of an episode. Any other completion counts as a single turn."""
+    """Return the text of each turn in a completion. Anything but a JSON list of turns counts as a single turn."""
     return [text for text, _ in weighted_texts(completion)]
 
 
 def weighted_texts(completion: str) -> list[tuple[str, float]]:
-    """Return the text of each turn with its weight: 0 for a turn that is not to be learned, else 1."""
+    """Return the text of each turn with its training weight: 0 for a turn that is not trained on, else 1."""
     try:
         turns = json.loads(completion)
         if isinstance(turns, list):

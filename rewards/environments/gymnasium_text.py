@@ -1,6 +1,6 @@
 """Turns environments with Gymnasium's interface, `reset(seed=…)` and `step(action)`, into text episodes.
 
-The state is the seed and the actions so far, which each step replays, so it is JSON whatever the environment contains.
+The state holds the seed and the actions so far, which each step replays. So every environment's state is JSON.
 Gymnasium itself is not imported: any object with these two methods will do.
 """
 
@@ -17,9 +17,9 @@ EPISODES = 200  # per split; their seeds are 0, 2, 4, … in training and 1, 3, 
 class GymnasiumText:
     """A Gymnasium environment whose actions the model chooses by name.
 
-    `make(seed)` returns a new environment. `actions` maps each word that names an action to the action. `describe`
-    takes the environment and its observation, and returns what the model sees. `rules` precede the first observation.
-    A reply's first word that names an action counts. If there is none, nothing happens and the turn is lost.
+    `make(seed)` returns a new environment. `actions` maps each action's name, a single word, to the action.
+    `describe` takes the environment and its observation, and returns what the model sees. `rules` precede the first
+    observation. The first action named in a reply is taken. If none is named, nothing happens and the turn is lost.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class GymnasiumText:
         return self.name
 
     def reset(self, problem: Problem) -> tuple[State, str]:
-        """Return the first state, and the rules with the first observation."""
+        """Return the first state, and the first observation preceded by the rules."""
         seed = int(problem.problem_id.rpartition("/")[2])
         environment, seen = self._at(seed, [])
         return {"seed": seed, "words": [], "turn": 0}, f"{self.rules}\n{self.describe(environment, seen)}"

@@ -46,7 +46,7 @@ class ReasoningGym(Benchmark):
         self.task = task
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return up to 500 problems with distinct questions. The exam leaves out every question that training has."""
+        """Return up to 500 problems with distinct questions. The exam leaves out questions that occur in training."""
         found: dict[str, Problem] = {}
         for index, entry in enumerate(self._dataset(split)):
             problem_id = f"reasoning_gym/{self.task}/{split}/{index}"
@@ -62,7 +62,7 @@ class ReasoningGym(Benchmark):
         return f"reasoning_gym/{self.task}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Grade each attempt's last answer between the tags with the task's own grader."""
+        """Grade the last answer between <answer> tags in each attempt with the task's own grader."""
         return [self._score(attempt) for attempt in attempts]
 
     def _score(self, attempt: Attempt) -> Score:

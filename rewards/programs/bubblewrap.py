@@ -27,7 +27,7 @@ def readable_folders() -> list[Path]:
 
 
 def command(wrapper: str, program: str) -> list[str]:
-    """Return the command that runs `python -c program` in bubblewrap: no network, only `readable_folders`, read-only.
+    """Return the command to run `python -c program` in bubblewrap, offline and able only to read `readable_folders`.
 
     CAP_SYS_ADMIN is valid only in the sandbox's user namespace. The warden needs it to give each program a PID
     namespace, and every child drops it before its program starts.
@@ -47,7 +47,7 @@ def command(wrapper: str, program: str) -> list[str]:
 
 
 def interpreter(root: Path, program: str) -> list[str]:
-    """Return the command for a Python that sees only its standard library and this package, found below `root`."""
+    """Return the command to run `program` in a Python with only its standard library and this package (in `root`)."""
     code = f"import sys; sys.path.insert(0, {str(root)!r}); {program}"
     python = os.path.realpath(sys.executable)  # outside any virtual environment
     return [python, "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed

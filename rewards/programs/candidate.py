@@ -1,4 +1,4 @@
-"""The untrusted process: execute the program's source, then answer the judge's questions about it.
+"""The untrusted process, which executes the program's source and then answers the judge's questions about it.
 
 Nothing here is trusted. The program shares this interpreter and may change every object in it. It can reach the judge
 only through the channel, on which the judge accepts only plain values.
@@ -30,7 +30,7 @@ def serve(channel: Channel, source: bytes) -> None:
 
 
 class Candidate:
-    """The program's module, and those of its objects that the judge holds references to."""
+    """Holds the program's module, and every object of the program that the judge has a reference to."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -101,7 +101,7 @@ class Candidate:
             return ["opaque", type(error).__name__]
 
     def _refer(self, value: Any) -> list[Any]:
-        """Return a reference to an object that the program defined or that is callable, else only its type's name."""
+        """Return a reference to a callable or an instance of the program's classes, else only the type's name."""
         kind = value if isinstance(value, type) else type(value)
         if not callable(value) and getattr(kind, "__module__", None) != MODULE:
             return ["opaque", kind.__name__]
@@ -120,7 +120,7 @@ class Candidate:
         raise WireError(f"no tag {tag}")
 
     def _callback(self, number: int) -> Callable[..., Any]:
-        """Return a stand-in for a function that the test passed as an argument; calling it calls back to the judge."""
+        """Return a stand-in for a function that the test passed. Calling the stand-in runs that test function."""
 
         def call(*args: Any) -> Any:
             """Call the test's function in the judge's process, and return its result."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-# At most three spaces before a fence, as in CommonMark (0.31, section 4.5); a deeper one may be part of a docstring.
+# A fence has at most three spaces before it (CommonMark 0.31, section 4.5); a deeper one may be part of a docstring.
 # Backticks that are followed by more backticks on the same line are inline code.
 FENCE = re.compile(r"^( {0,3})(`{3,}(?=[^`\n]*$)|~{3,})(.*)$", re.MULTILINE)
 LABEL = re.compile(r"[{.]*([\w+#-]*)")
@@ -11,10 +11,10 @@ PYTHON = ("", "python", "python3", "py", "py3")
 
 
 def program_text(completion: str) -> str | None:
-    """Return the program to run: the last fenced block, else the whole text, or None if that is blank.
+    """Return the program to run: the last fenced block, else the whole text, or None if the text is blank.
 
     Text without a fence is returned even if it is prose. Prose does not compile, so its verdict is `crashed`
-    (`no_answer` is for blank text). Empty fences are removed from it. Takes linear time and never raises.
+    (`no_answer` is for blank text). Empty fences are removed from the text. Takes linear time and never raises.
     """
     text = _with_plain_line_ends(completion)
     block = last_block(text)
@@ -27,8 +27,8 @@ def program_text(completion: str) -> str | None:
 def last_block(completion: str) -> str | None:
     """Return the content of the last fenced block that is not blank, or None if there is none.
 
-    A last fence that is never closed extends to the end of the text. A block labelled with another language (```text,
-    ```bash) counts only if no other block does. A fence's own indentation is removed from its content.
+    A last block that is never closed extends to the end of the text. A block labelled with a language other than Python
+    (```text, ```bash) counts only if no block is Python or unlabelled. Content loses the opening fence's indentation.
     """
     blocks = [block for block in _blocks(_with_plain_line_ends(completion)) if block[1].strip()]
     if not blocks:

@@ -36,7 +36,7 @@ class SeccompProgram:
         self.filter = _Filter(len(program) // INSTRUCTION_BYTES, program)
 
     def load(self) -> None:
-        """Load the filter. From then on, the kernel kills the process at any system call that is not listed."""
+        """Load the filter. From then on, any system call that the filter does not list kills the process."""
         _checked(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self.filter), 0, 0), "seccomp")
 
 
@@ -57,7 +57,7 @@ def restrict_files(ruleset: int) -> None:
 
 
 def limit(cpu_seconds: float, address_space: int) -> None:
-    """Set the kernel's limits. `cpu_seconds` backs up the warden's finer limit; `address_space` is in bytes."""
+    """Set the kernel's limits. `address_space` is in bytes. The CPU limit only backs up the warden's finer limit."""
     cpu = int(cpu_seconds) + 2
     for kind, value in (
         (resource.RLIMIT_CPU, cpu),
@@ -72,7 +72,7 @@ def limit(cpu_seconds: float, address_space: int) -> None:
 
 
 class PidNamespaces:
-    """Forks each child as process 1 of a new PID namespace, so that killing it ends all its descendants."""
+    """Forks each child as process 1 of a new PID namespace, so that killing the child ends all its descendants."""
 
     def __init__(self) -> None:
         self.own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The trusted process: runs a problem's tests, with proxies in place of the names that the program defines.
+"""The trusted process, which runs a problem's tests with proxies in place of the names that the program defines.
 
 The verdict is decided here, from values that arrive as plain data. The program never sees a test, and the worst that
 it can do from its own process is return a wrong value.
@@ -33,7 +33,7 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
     """Run the setup and the tests, and return the verdict with a one-line reason.
 
     The verdict is `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed` or `gone`. After `gone`,
-    the warden decides by how the program's process ended.
+    the warden decides the verdict from how the program's process ended.
     """
     try:
         codes = [compile(text, "<test>", "exec", dont_inherit=True) for text in (setup, *tests)]
@@ -63,10 +63,10 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """Return the names that the program must provide: used by the tests, but not defined there or in a library.
+    """Return the names that the tests use and the program must provide, as neither the tests nor a library define them.
 
-    An entry point that the tests use is always included. If there is no entry point and no such name, return the first
-    name that is called, such as `sum` in `assert sum(2, 3) == 5`.
+    An entry point that the tests use is always included. If `entry_point` is None and no name qualifies, return
+    the first name that the tests call, such as `sum` in `assert sum(2, 3) == 5`.
     """
     used: dict[str, None] = {}
     defined: set[str] = set()

@@ -29,7 +29,7 @@ ALLOWED = """
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
     getrandom uname sysinfo getcpu arch_prctl exit exit_group
 """.split()
-# Refused with an error instead of a kill, because the standard library tries these and works without them.
+# These calls fail but do not kill the process: the standard library tries them, and works without them.
 REFUSED = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "prctl": errno.EPERM, "sched_setaffinity": errno.EPERM}
 FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 CLONE_THREAD = 0x00010000
@@ -43,9 +43,9 @@ class SandboxUnavailable(Exception):
 
 
 def seccomp_program(pid_namespace: bool = True) -> bytes:
-    """Return a BPF program that kills the process at an unlisted call. It allows new threads, but no new processes.
+    """Return a BPF program that kills the process at any unlisted system call. It allows threads, but no new processes.
 
-    With `pid_namespace`, the program is process 1 of its namespace, and may send signals only to itself.
+    With `pid_namespace`, the untrusted process is number 1 of its namespace, and may send signals only to itself.
     """
     try:
         import pyseccomp
@@ -101,7 +101,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
 
 
 def missing_layers() -> dict[Layer, str]:
-    """Return the layers that this machine's kernel or libraries do not support, each with the reason and the remedy."""
+    """Return which of seccomp and Landlock this machine's kernel or libraries lack, each with reason and remedy."""
     missing: dict[Layer, str] = {}
     attempts: dict[Layer, Callable[[], object]] = {
         "seccomp": seccomp_program,

@@ -20,7 +20,7 @@ class CandidateGone(BaseException):
 
 
 class CandidateRaised(Exception):
-    """An exception from the program, as the test sees it. It also subclasses the nearest builtin exception."""
+    """An exception from the program, as the test sees it. It also derives from the nearest builtin exception."""
 
     names: tuple[str, ...] = ()
 
@@ -103,9 +103,9 @@ class Connection:
 
 
 class Proxy:
-    """Stands in for one of the program's objects. Attributes and `ABILITIES` are looked up in the program's process.
+    """Stands in for one of the program's objects. Attributes and `ABILITIES` are used in the program's process.
 
-    It has no arithmetic, ordering or truth value, and equals only itself, so a test is always decided by plain values.
+    A proxy has no arithmetic, ordering or truth value, and equals only itself. So plain values decide every test.
     """
 
     _connection: Connection
@@ -175,7 +175,7 @@ def proxy_class(abilities: frozenset[str]) -> type[Proxy]:
 
 
 class Opaque:
-    """A value that could not be sent. Every use of it fails."""
+    """A value that could not be sent. Every use of it fails the test."""
 
     def __init__(self, connection: Connection, kind: str) -> None:
         object.__setattr__(self, "_parts", (connection, kind))

@@ -29,7 +29,7 @@ class ProgramTests:
 
     @classmethod
     def read(cls, truth: str) -> "ProgramTests | None":
-        """Parse the tests from a problem's truth. Returns None if it is not such JSON or contains no test."""
+        """Return the tests in a problem's truth, or None if the truth is not JSON as from `truth()` or has no test."""
         try:
             fields = json.loads(truth)
         except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""The supervisor inside the sandbox: for each program it forks a judge and a candidate, and ends both.
+"""The supervisor inside the sandbox, which forks a judge and a candidate for each program, and ends both.
 
-It never reads a source, a test or a judge's reason itself. Each passes by descriptor to or from the one child that may
-see it, so that no program can find them in inherited memory. The warden itself gives only the verdicts that need an
-observer: timeout, killed for memory, killed for a forbidden system call.
+This warden never reads a source, a test or a judge's reason. Each of these passes by descriptor to or from the one
+child that may see it, so that no program can find them in inherited memory. The warden itself gives only the verdicts
+that need an observer: timeout, killed for memory, killed for a forbidden system call.
 """
 
 import fcntl
@@ -24,9 +24,9 @@ from rewards.programs import candidate, isolation, judge
 from rewards.programs.wire import Channel, WireError
 
 TICK_SECONDS = 0.02
-JUDGE_SECONDS = 1.0  # minimum CPU limit of the judge, raised to the program's, whose values it handles
+JUDGE_SECONDS = 1.0  # the judge's minimum CPU limit; raised to the program's, as it handles the program's values
 JUDGE_MEMORY = 1 << 30  # bytes on top of what the process itself takes
-WALL_FACTOR = 20.0  # backstop: wall-clock limit as a multiple of the CPU limit, however busy the machine
+WALL_FACTOR = 20.0  # backstop on a busy machine: the wall-clock limit as a multiple of the CPU limit plus 1 s
 PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
 FIRST_FREE = 3  # the first descriptor after the standard three
 REASON_BYTES = 300
@@ -41,7 +41,7 @@ PRELOADED = (
 
 @dataclass(frozen=True)
 class Isolation:
-    """The isolation layers of this warden's children; None or False if a layer is switched off."""
+    """The isolation layers of this warden's children. A layer that is switched off is None or False."""
 
     seccomp: isolation.SeccompProgram | None
     landlock: int | None
@@ -55,7 +55,7 @@ class Isolation:
 
 
 def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespaces: bool, limits: bool) -> NoReturn:
-    """Serve programs from the control socket until it closes. The first message is the seccomp program, or `none`."""
+    """Run the programs from the control socket until it closes. The first message is the seccomp program, or `none`."""
     control = socket.socket(fileno=control_descriptor)
     for name in PRELOADED:
         importlib.import_module(name)
@@ -126,7 +126,7 @@ class Trial:
             os._exit(0)
 
     def _lock_down(self, descriptors: list[int], seconds: float, memory: int) -> None:
-        """Renumber `descriptors` (the report's is last) to 3, 4, …, close all others, and apply every layer."""
+        """Renumber `descriptors` to 3, 4, … (the report's is last), close all others, and apply every layer."""
         null = os.open(NULL, os.O_RDWR)
         beyond = FIRST_FREE + len(descriptors)  # above the new numbers, which may still be in use, e.g. by the ruleset
         kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, beyond) for descriptor in descriptors]
@@ -144,7 +144,7 @@ class Trial:
             self.layers.seccomp.load()
 
     def _watch(self, candidate_pid: int, judge_pid: int, verdict_out: int) -> tuple[str, str] | None:
-        """Wait for the judge's verdict and return None, or return the verdict and detail of an exceeded limit."""
+        """Return None once the judge has given a verdict, or the verdict and detail if a limit is exceeded first."""
         poll = select.poll()
         poll.register(verdict_out, select.POLLIN)
         poll.register(self.control, select.POLLIN)
@@ -171,7 +171,7 @@ class Trial:
                 return "timeout", f"more than {WALL_FACTOR * (self.seconds + 1):g} s by the clock"
 
     def _runnable(self, pid: int) -> bool:
-        """Return whether any thread of the process is runnable, even if it must wait for a core on a busy machine."""
+        """Return whether any thread of the process is running or waiting for a core on a busy machine."""
         try:
             tasks = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
         except OSError:
@@ -242,7 +242,7 @@ def _cpu_seconds(pid: int) -> float:
 def _end(pid: int, patient: bool = False) -> tuple[int, float]:
     """End a child and return its wait status and CPU seconds.
 
-    If `patient`, first give it a moment to end by itself, so that the status shows the signal that ended it.
+    If `patient`, first give the child a moment to end by itself, so that the status shows the signal that ended it.
     """
     for pause in PATIENCE_SECONDS if patient else ():
         time.sleep(pause)

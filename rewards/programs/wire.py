@@ -1,7 +1,7 @@
 """The wire format between the judge and a candidate: frames of tagged JSON with plain values only.
 
 Nothing that arrives is ever executed or unpickled. None, booleans, strings, floats and small integers are sent as they
-are, everything else as `[tag, payload]`. An instance of a subclass arrives as the plain builtin. This module runs in
+are, all other values as `[tag, payload]`. An instance of a subclass arrives as the plain builtin. This module runs in
 the sandbox with only the standard library.
 """
 
@@ -43,7 +43,7 @@ def _from_hexadecimal(kind: Any) -> Callable[[Any], Any]:
     return lambda sent: kind(*(int(part, 16) for part in sent))
 
 
-# How each scalar type is encoded and decoded. A subclass instance is sent as its builtin, by the builtin's methods.
+# How each scalar type is encoded and decoded. A subclass instance is sent as the builtin, using the builtin's methods.
 # Integers are hexadecimal, because Python prints at most 4,300 decimal digits.
 SCALARS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     int: (lambda value: hex(int.__int__(value)), lambda sent: int(sent, 16)),
@@ -75,7 +75,7 @@ DICT_VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.item
 
 
 class Channel:
-    """Sends and receives frames over a file descriptor: four bytes of length, then JSON."""
+    """Sends and receives frames over a file descriptor. Each frame is four bytes of length, then JSON."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -90,7 +90,7 @@ class Channel:
             view = view[os.write(self.descriptor, view) :]
 
     def receive(self) -> Any:
-        """Return the next message. Raises EOFError if the other side is gone, WireError if it is malformed."""
+        """Return the next message. Raises EOFError if the other side is gone, WireError for a malformed message."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
             raise WireError(f"a message of {length} bytes")
@@ -111,14 +111,14 @@ class Channel:
 
 
 class Encoder:
-    """Encodes values as JSON. `refer` returns a reference to a value that cannot be sent by value, or raises."""
+    """Encodes values as JSON. For a value that cannot be sent as data, `refer` returns a reference or raises."""
 
     def __init__(self, refer: Callable[[Any], list[Any]]) -> None:
         self.refer = refer
         self.values = 0
 
     def encode(self, value: Any, depth: int = 0) -> Any:
-        """Return the value's tagged form. Raises WireError if it is nested too deeply or has too many values."""
+        """Return the value in wire format. Raises WireError if it is nested too deeply or contains too many values."""
         self.values += 1
         if depth > MAX_DEPTH or self.values > MAX_VALUES:
             raise WireError("too deep" if depth > MAX_DEPTH else "too many values")
@@ -158,7 +158,7 @@ class Decoder:
         self.resolve = resolve
 
     def decode(self, sent: Any) -> Any:
-        """Return the decoded value. Raises WireError if it is malformed."""
+        """Return the decoded value. Raises WireError if `sent` is malformed."""
         try:
             return self._decode(sent)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:

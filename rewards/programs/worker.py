@@ -42,7 +42,7 @@ class Program:
 class SandboxWorker:
     """A warden inside bubblewrap, judging one program at a time.
 
-    `seccomp`: the compiled filter, or `none`. `ruleset`: Landlock's descriptor, or -1.
+    `seccomp`: the compiled filter, or `none`. `ruleset`: Landlock's descriptor, or -1. `without`: layers to leave out.
     """
 
     def __init__(self, seccomp: bytes, ruleset: int, without: Collection[Layer]) -> None:
@@ -72,7 +72,7 @@ class SandboxWorker:
         return self.index is None
 
     def wait_until_ready(self) -> None:
-        """Wait until the warden is ready. Raises SandboxUnavailable, with its last line of stderr, if it fails."""
+        """Wait until the warden is ready. If it fails, raises SandboxUnavailable with the last line of stderr."""
         try:
             ready = self.control.recv(64) == b"ready"
         except OSError:
@@ -120,7 +120,7 @@ class SandboxWorker:
             return ""
 
     def close(self) -> None:
-        """End the warden. Closing the control socket ends it and everything inside."""
+        """End the warden and everything inside by closing the control socket, or by force after 5 seconds."""
         self.control.close()
         try:
             self.process.wait(5)

@@ -20,7 +20,7 @@ START_SECONDS = 120.0
 
 
 class MathWorkersError(Exception):
-    """The worker processes could not be started, or died. The grader failed, not an answer."""
+    """The worker processes could not be started, or died. The fault is the grader's, not an answer's."""
 
 
 def compare(

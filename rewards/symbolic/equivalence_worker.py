@@ -84,7 +84,7 @@ class TwoStageParser(latex2sympy2._Latex2Sympy):
 
 
 def judged(prediction: str, truth: str) -> str:
-    """Compare two expressions: return `equal`, `different` or `out_of_memory`. Random choices are seeded."""
+    """Compare two expressions and return `equal`, `different` or `out_of_memory`. Random choices are seeded."""
     random.seed(0)
     seed(0)
     try:
@@ -113,7 +113,7 @@ def parsed(expression: str) -> Basic | MatrixBase | None:
 
 
 def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
-    """Return whether the two have different values at a test point, which is much faster to check than algebra."""
+    """Return whether two expressions differ in value at a test point. This check is much faster than algebra."""
     if isinstance(truth, Tuple | Interval | MatrixBase) and isinstance(answer, type(truth)):
         parts, others = _parts(truth), _parts(answer)
         return len(parts) == len(others) and any(map(differ, parts, others))
@@ -133,7 +133,7 @@ def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
 
 
 def is_false(answer: Basic | MatrixBase) -> bool:
-    """Return whether the answer equates two different numbers, of which math-verify would read only the last."""
+    """Return whether the answer equates two different numbers. math-verify would read only the last of them."""
     equations = answer.args if isinstance(answer, And) else (answer,)
     return any(
         isinstance(equation, Eq) and not equation.free_symbols and differ(equation.lhs, equation.rhs)
@@ -171,7 +171,7 @@ def end_with(parent: int) -> None:
 
 
 class MathProcess:
-    """A forked worker that compares one pair at a time, within `seconds` and `memory` bytes of address space."""
+    """A forked worker that compares pairs one by one, within `seconds` per pair and `memory` bytes of address space."""
 
     def __init__(self, seconds: float, memory: int) -> None:
         self.seconds = seconds
@@ -181,7 +181,7 @@ class MathProcess:
         theirs.close()
 
     def begin(self, index: int, pair: Sequence[str]) -> None:
-        """Start comparing a pair, whose index in the job is `index`."""
+        """Start comparing the pair that has this index in the job."""
         self.index, self.deadline = index, time.monotonic() + self.seconds
         with suppress(BrokenPipeError):  # the worker died, which `outcome` reports
             self.channel.send_bytes(json.dumps(pair).encode())

@@ -1,4 +1,4 @@
-r"""Refuses expressions that the symbolic parser must never see: those that explode, and those that it misreads.
+r"""Refuses expressions that the symbolic parser must never see, because they explode or because it misreads them.
 
 An answer that needs ten seconds of algebra, or a gigabyte of memory, is not a final answer. A refused expression still
 counts as correct if its text equals the truth's.
@@ -44,7 +44,7 @@ def refusal(expression: str) -> str | None:
 
 @dataclass
 class _Bracket:
-    """One bracket as far as it has been read: its largest power and number, and its last item."""
+    """The part of a bracket that has been read: its largest power and number, and its last item."""
 
     exponent: bool = False  # the bracket itself is an exponent
     inside_exponent: bool = False  # this bracket or one around it is an exponent
@@ -54,7 +54,7 @@ class _Bracket:
     last: str = ""  # "bracket", "bracket with letters", "atom" or "power"
 
     def to_the(self, exponent: int) -> str | None:
-        """Raise the last item to a power. Returns the reason if that is too large, else None."""
+        """Raise the last item to a power. Return a reason if the power is too large, else None."""
         power = exponent * (self.power if self.last.startswith("bracket") else 1)
         if power > (LARGEST_EXPANSION if self.last == "bracket with letters" else LARGEST_POWER):
             return "a huge exponent"
@@ -62,7 +62,7 @@ class _Bracket:
         return None
 
     def add(self, closed: "_Bracket") -> str | None:
-        """Add a closed bracket as the last item, or as the exponent of the last item."""
+        """Add a closed bracket as the last item or as its exponent. Return a reason if the exponent is too large."""
         if closed.exponent:
             return self.to_the(closed.largest)
         self.power, self.largest = max(self.power, closed.power), max(self.largest, closed.largest)
@@ -96,7 +96,7 @@ def _explosion(expression: str) -> str | None:
 
 
 def _atom(token: str, inner: _Bracket, pending: bool) -> str | None:
-    """Add a number, a letter or a command to the bracket. Returns the reason if it is too large, else None."""
+    """Add a number, letter or command to the bracket. Return a reason if a number or power is too large, else None."""
     if len(token) > MAX_DIGITS:
         return f"a number of more than {MAX_DIGITS} digits"
     value = int(token.partition(".")[0]) if token[0].isdigit() else 1

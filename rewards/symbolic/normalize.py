@@ -2,7 +2,7 @@ r"""Normalises answers to MATH problems, and compares them as texts and as numbe
 
 The normal form follows `math_equivalence.py` by Hendrycks et al. (2021, arXiv:2103.03874). It covers fractions and
 roots without braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percent and leading zeros. Unlike in that
-script, text counts as a unit only at the end, and only if it can be one: `5 \text{ or } 6` is not 5.
+script, text counts as a unit only at the end, and only if it can be a unit: `5 \text{ or } 6` is not 5.
 """
 
 import re
@@ -87,7 +87,7 @@ RATIONAL = re.compile(
 
 @dataclass(frozen=True)
 class MathAnswer:
-    """An answer as the parser reads it (`plain`) and as it is compared (`normal`). `text`: it is not an expression."""
+    """An answer as the parser reads it (`plain`) and as it is compared (`normal`). `text`: whether it is only text."""
 
     plain: str
     normal: str
@@ -115,7 +115,7 @@ def read(answer: str) -> MathAnswer:
 
 @lru_cache(maxsize=256)
 def passages(question: str) -> str:
-    """Return a question's text in the normal form of answers, but with its spaces."""
+    """Return a question's text in the normal form of answers, except that spaces are kept."""
     return _unified(_with_braces(_rewritten(question)))
 
 
@@ -126,7 +126,7 @@ def unnamed(normal: str) -> str:
 
 
 def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str]:
-    """Return whether texts and numbers show the two to be equal (None if undecided), and how that was decided."""
+    """Return whether two answers are equal by text or number (None if undecided), and how this was decided."""
     if prediction.normal == truth.normal:
         return bool(truth.normal), "the same text"
     if prediction.text or truth.text:
@@ -148,7 +148,7 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
 
 
 def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
-    """Return both for math-verify, without a name that they share: it would solve them as equations."""
+    """Return both answers for math-verify. A name that both share is removed, or they would be solved as equations."""
     names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
     if names[0] and names[1] and names[0][1] == names[1][1]:
         return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
@@ -178,7 +178,7 @@ def _equal(left: Fraction, right: Fraction, exact: bool) -> bool:
 
 
 def _without_names(left: str, right: str) -> tuple[str, str]:
-    """Return both without their names, unless the names differ: `x=5` equals `5`, but not `y=5`."""
+    """Return both answers without their names, unless the names differ: `x=5` equals `5`, but not `y=5`."""
     names = NAMED.fullmatch(left), NAMED.fullmatch(right)
     if names[0] and names[1] and names[0][1] != names[1][1]:
         return left, right

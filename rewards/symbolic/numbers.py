@@ -19,7 +19,7 @@ LONGEST = 60  # digits, points and commas per number
 
 
 def numbers(answer: str) -> Iterator[Fraction | None]:
-    """Yield each number in a short answer, or None if it only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
+    """Yield each number in a short answer, and None for what only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
 
     Currency, thousands separators, a trailing point, bold, percent, surrounding words and the power of a unit are
     ignored.
@@ -38,7 +38,7 @@ def numbers(answer: str) -> Iterator[Fraction | None]:
 
 
 def last_number(text: str) -> str:
-    """Return the last run of digits with its sign and the two characters after it; empty if there is none."""
+    """Return the last run of digits, with its sign and the next two characters, or an empty string if there is none."""
     runs = deque(RUN.finditer(text), maxlen=1)
     return text[runs[0].start() : runs[0].end() + 2] if runs else ""
 

@@ -1,4 +1,4 @@
-"""What the student practised: the problems of earlier rounds and nights, with its attempts and correct answers."""
+"""The problems that the student practised in earlier rounds and nights, with its attempts and correct answers."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ TABLES = ("score/scores.parquet", "select_prompts/prompts.parquet", "sample/roll
 
 @dataclass
 class PractisedProblem:
-    """A problem with a known truth, the conversation that asked it, and the outcome of all its graded attempts."""
+    """A problem with a known truth, the conversation that asked it, and the outcome of all graded attempts at it."""
 
     problem: Problem
     messages: list[dict[str, str]]
@@ -33,14 +33,14 @@ class PractisedProblem:
     correct: list[str] = field(default_factory=list)  # correct answers that were not cut off; empty unless requested
 
     def trace(self, response: str, teacher: str, source: str) -> dict[str, Any]:
-        """Return a solution as a row of the traces table."""
+        """Return a row of the traces table with `response` as this problem's solution."""
         known = {"benchmark": self.problem.benchmark, "truth": self.problem.truth}
         messages = json.dumps(self.messages)
         return {"messages": messages, "response": response, "teacher": teacher, "source": source, **known}
 
 
 def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
-    """Return the folders of rounds and refills of a model's last seven nights before a date, in order.
+    """Return, in order, the folders of the rounds and refills in a model's last seven nights before a date.
 
     A night without a readable configuration counts as one of the model's.
     """
@@ -55,7 +55,7 @@ def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
 
 
 def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[PractisedProblem]:
-    """Return the problems of these rounds, by first attempt; if `answers` is set, with the correct answers.
+    """Return the problems of these rounds in order of first attempt, with their correct answers if `answers` is set.
 
     Skips rounds that were not scored, rounds whose tables were pruned and, with a warning, rounds with damaged tables.
     """

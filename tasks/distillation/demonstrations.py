@@ -1,4 +1,4 @@
-"""A teacher's episodes as training examples: the teacher's turns are learned, the environment's are only context."""
+"""A teacher's episodes as training examples: train on the teacher's turns, with the environment's as context."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ def example_maker(
 
 
 class Demonstrations:
-    """Turns an environment's traces, whose responses are JSON lists of the turns' texts, into training examples.
+    """Turns an environment's traces into training examples. A trace's response is a JSON list of the turns' texts.
 
     Raises InputError if the student's chat template cannot continue a conversation after an answer.
     """
@@ -46,7 +46,7 @@ class Demonstrations:
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the first observation's tokens, the tokens that follow, and a mask of those that are learned."""
+        """Return the first observation's tokens, all later tokens, and a mask of the later tokens to train on."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])

@@ -1,4 +1,4 @@
-"""Distillation: worked solutions as supervised lessons."""
+"""Distillation: supervised training on worked solutions."""
 
 import json
 import time
@@ -61,14 +61,14 @@ def distill(
 ) -> None:
     """Train on the traces that the verifier accepts or cannot judge, and that match no problem of the exam.
 
-    Takes as many traces as the configured steps have room for, each once, drawn by the seed `drawn_by`. With a `pace`,
-    takes only those in the steps that it allows. Skips journal lessons that the checkpoint has already learned. Traces
-    left out for lack of room, or because they are held out, are not marked as learned, so a later night teaches them.
-    With `answering`, which says how the student answers, skips problems that it already solves. The student's
-    `rehearsed` answers are mixed in (see `tasks/distillation/rehearsal.py`), but never learned alone. `traces`: outputs
-    with a traces table. `benchmarks`: the night's, including the user's own. `unseen`: openings of the conversations
-    that judge the reward model (see `models/lessons/preference_data.py`); traces that begin with one are not learned.
-    Without traces, the checkpoint stays the same.
+    Draws traces by the seed `drawn_by`, without repetition, to fill the configured steps; a `pace` may allow fewer
+    steps. Skips journal lessons that the checkpoint has already learned. Traces that are held out, or for which there
+    is no room, are not marked as learned, so that a later night can teach them. `answering`: how the student answers;
+    if given, problems that the student already solves are skipped. The student's `rehearsed` answers are mixed in (see
+    `tasks/distillation/rehearsal.py`), but are never trained on alone. `traces`: artifacts with a traces table.
+    `benchmarks`: the night's benchmarks, including the user's own. `unseen`: openings of the conversations that judge
+    the reward model (see `models/lessons/preference_data.py`); traces with such an opening are not trained on. If no
+    traces remain, the checkpoint stays the same.
     """
     started = time.perf_counter()
     known = learned(checkpoint)
@@ -118,7 +118,7 @@ def distill(
 def mark_known(
     traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
 ) -> list[Trace]:
-    """Return the traces, with fate `known` for those worth learning whose problems the player already solves.
+    """Return the traces, changing `LEARNED` fates to `known` if the player already solves the trace's problem.
 
     A trace without a truth, or of an unknown benchmark, never gets this fate. The engine is put to sleep afterwards.
     """

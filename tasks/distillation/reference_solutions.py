@@ -12,17 +12,17 @@ from tasks.rollouts.draw import shares
 from tasks.stage import stage
 from tasks.tables import Row, write_table
 
-EASIEST = 8  # the pool to draw from is this many times larger: the easiest problems
+EASIEST = 8  # the pool of easiest problems is this many times larger than the share drawn from it
 
 
 @stage()
 def reference_solutions(
     folder: Path, *, sources: tuple[BenchmarkConfig, ...], sandbox: SandboxConfig, count: int, seed: str
 ) -> None:
-    """Write `count` solutions to training problems, divided among the benchmarks by weight.
+    """Write the solutions to `count` training problems, divided among the benchmarks by weight.
 
-    They are drawn from the easiest problems: lowest level first, then shortest solution. A benchmark without solutions
-    gets no share.
+    The problems are drawn from the easiest ones: lowest level first, then shortest solution. A benchmark without
+    solutions gets no share.
     """
     benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]
     solved = [(entry, benchmark, found) for entry, benchmark in benchmarks if (found := benchmark.solutions())]

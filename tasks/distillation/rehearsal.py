@@ -1,4 +1,4 @@
-"""Rehearsal: the student learns its own answers to everyday prompts among worked solutions, so that it forgets less.
+"""Rehearsal: lessons mix worked solutions with the student's own answers to everyday prompts, so it forgets less.
 
 Samples at temperature 1 are unbiased: on average they pull the student back to what it was (Robins 1995, "Catastrophic
 forgetting, rehearsal and pseudorehearsal"). Greedy answers would make it repeat itself.
@@ -30,7 +30,7 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers, spread evenly over the prompts; an answer that is cut off is learned without an end.
+    """Write `count` answers, spread evenly over the prompts; truncated answers are trained on without an end token.
 
     The engine is put to sleep afterwards.
     """

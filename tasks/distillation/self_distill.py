@@ -1,4 +1,4 @@
-"""Rejection-sampling self-distillation: the student's own correct answers to problems that it mostly fails."""
+"""Rejection-sampling self-distillation on the student's own correct answers to problems that it mostly fails."""
 
 from pathlib import Path
 
@@ -24,10 +24,10 @@ def own_answers(
 ) -> None:
     """Write verified answers to the hard problems of tonight's rounds and of recent nights as a table of traces.
 
-    `model`: the configured name by which the student's earlier nights are found. `scores`: the artifacts of tonight's
-    rounds; `upto`: the number of the last one. Keeps at most `per_problem` different answers per problem, shortest
-    first, because those contain the least that is accidental. This is rejection-sampling fine-tuning (Yuan et al. 2023,
-    arXiv:2308.01825), which finds that different solutions matter most.
+    `model`: the configured name by which the student's earlier nights are found. `scores`: the scores of tonight's
+    rounds; `upto`: the number of the last such round. Keeps at most `per_problem` different answers per problem: the
+    shortest ones, because they have the fewest incidental details. This is rejection-sampling fine-tuning (Yuan et al.
+    2023, arXiv:2308.01825, who find that the diversity of solutions matters most).
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     hard = [entry for entry in practised_problems(rounds, answers=True) if 0 < entry.solved < HARD * entry.tried]

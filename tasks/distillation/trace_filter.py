@@ -1,4 +1,4 @@
-"""Filter worked solutions: keep those that are correct or cannot be judged, in their benchmark's own format."""
+"""Filter worked solutions: keep those that are correct or cannot be judged, in their benchmark's format."""
 
 import json
 import random
@@ -43,9 +43,9 @@ NO_PROBLEMS: Mapping[str, Problem] = {}
 
 @dataclass(frozen=True)
 class Trace:
-    """A worked solution in the form in which it would be learned.
+    """A worked solution in the form in which it would be trained on.
 
-    `exam`: the exam question that it matches. `lesson`: its name in the journal; None if it is not from the journal.
+    `exam`: the exam question that it matches, if any. `lesson`: its lesson's name; None if it is not from the journal.
     """
 
     messages: list[dict[str, str]]
@@ -75,11 +75,11 @@ def filter_traces(
     unseen: Collection[str] = (),
     user_benchmarks: Sequence[Benchmark] = (),
 ) -> list[Trace]:
-    """Return the traces, in order, with their fates, and rewritten if they are not in their benchmark's format.
+    """Return the traces in order, with their fates set and, if necessary, rewritten in their benchmark's format.
 
-    `per_problem`: the most solutions to keep per prompt; the first ones are kept. `unfit`: returns the fate of a trace
-    that cannot be learned as it is, else None. `unseen`: openings of conversations that no lesson may contain.
-    `user_benchmarks`: the user's own, in addition to the built-in ones.
+    `per_problem`: the maximum number of solutions per prompt; the first ones are kept. `unfit`: returns the fate of a
+    trace that cannot be trained on, or else None. `unseen`: openings of conversations that no lesson may contain.
+    `user_benchmarks`: the user's own benchmarks, in addition to the built-in ones.
     """
     exam = exam_index(tuple(exam_questions))
     texts = ([*(message["content"] for message in trace.messages), trace.response] for trace in traces)
@@ -108,9 +108,9 @@ def filter_traces(
 
 
 def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
-    """Keep `room` of the traces worth learning, drawn by the seed, and give the rest of them the fate `later`.
+    """Draw `room` of the trainable traces, using the seed, and give the other trainable ones the fate `later`.
 
-    The datasets' own solutions are drawn only if the other traces leave room.
+    Trainable fates are those in `LEARNED`. Datasets' own solutions are drawn only if the other traces leave room.
     """
     chance, drawn = random.Random(seed), set[int]()
     worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNED]
@@ -122,7 +122,7 @@ def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
 
 
 def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchmark]) -> Benchmark | None:
-    """Return the benchmark that a trace names, one of the user's `own` or a built-in one; None if it is unknown."""
+    """Return the benchmark of this name, one of the user's `own` or a built-in one; None if the name is unknown."""
     found = next((benchmark for benchmark in own if benchmark.name == name), None)
     if found is None and name in get_args(BenchmarkName):
         return benchmarks.load(str(name), sandbox)
@@ -199,7 +199,7 @@ def _rewrite(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
 
 
 def _grade(traces: Sequence[Trace], benchmark: Benchmark, problems: Mapping[str, Problem] = NO_PROBLEMS) -> list[Trace]:
-    """Return the traces with the verdicts as fates; those without a truth are unchanged.
+    """Return the traces with the verdicts as fates; traces without a truth are unchanged.
 
     `problems`: the benchmark's problems by prompt; for any other prompt, the problem is built from the trace.
     """
@@ -228,7 +228,7 @@ def counts(traces: Sequence[Trace]) -> dict[str, int]:
 
 
 def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """Return these counts for each teacher and source (a file, a day's journal, or a teacher queried at night)."""
+    """Return `counts` for each teacher and source (a file, a day's journal, or a teacher queried at night)."""
     groups: dict[tuple[str, str], list[Trace]] = defaultdict(list)
     for trace in traces:
         groups[trace.teacher, (trace.source or "").rpartition(":")[0] or trace.source or ""].append(trace)

@@ -1,1 +1,1 @@
-"""Exams, their cache, and the decision."""
+"""Exams, the cache of their answers, and the promotion decision."""

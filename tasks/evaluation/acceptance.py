@@ -6,7 +6,7 @@ from tasks.evaluation.comparison import Comparison
 from tasks.evaluation.statistics import bad_luck, probability, signed
 
 MAX_NULL_SHARE = 0.01
-MOST_BAD_LUCK = 0.25  # a guard more likely than this to refuse an equally good candidate says so
+MOST_BAD_LUCK = 0.25  # a guard that is likelier than this to refuse an equally good candidate says so
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Decision:
 def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
     """Return a sentence that states the exam's result on its target.
 
-    `level`: of the last look, in an exam of at most `most` problems. `better`: whether the p-value is no higher.
+    `level`: the last look's level. `most`: the planned maximum number of problems. `better`: whether p-value ≤ `level`.
     """
     verb = "solved" if target.after.counted else "reached"
     verdict = "at most" if better else "above"
@@ -39,7 +39,7 @@ def judge_guard(
     than: str = "",
     champion: Comparison | None = None,
 ) -> Decision:
-    """Return the decision with a guard applied: its one-sided lower bound must be above minus the margin.
+    """Return the decision with a guard applied: the difference's one-sided lower bound must be above −`margin`.
 
     `than`: the model that the candidate is compared with, if not the champion. `champion`: the champion's comparison
     with that model. If the champion itself fails this guard, no candidate can be promoted, and the sentence says so.

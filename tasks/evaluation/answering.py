@@ -59,7 +59,7 @@ class Examiner:
             started = time.perf_counter()
             player = Player(checkpoint, self.student, self.config, self.engine, self.max_completion_tokens, temperature)
             new_problems, new_prompts = zip(*(asked[name] for name in missing), strict=True)
-            many = f" × {samples}" if temperature else ""  # times are recorded by label, so it includes the size
+            many = f" × {samples}" if temperature else ""  # times are recorded by label, so the label includes the size
             with working_on(f"evaluate · {part.name} · {len(missing)}{many}"):
                 rows = answer_questions(benchmark, new_problems, new_prompts, player, samples)
             seconds = time.perf_counter() - started
@@ -71,7 +71,7 @@ class Examiner:
 
 
 def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Problem], exams: Path) -> int:
-    """Return how many of these problems of the exam's target a checkpoint already has stored answers for."""
+    """Return how many of these problems of the exam's target have stored answers by a checkpoint."""
     part = config.exam.target
     benchmark = benchmarks.configured(part, config.sandbox)
     settings = (config.sampler, config.sandbox, config.exam.max_completion_tokens)
@@ -81,10 +81,10 @@ def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Probl
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
-    """Return the problems of a part of the exam: the first of the test split, ordered by a hash of their ids.
+    """Return an exam part's problems: the first `part.problems` of the test split, sorted by a hash of their ids.
 
-    In the split's original order, they could all be of one level or subject. `order`: a seed that shuffles the same
-    problems, for an exam that may end before the last one.
+    In the split's original order, the first problems could all be of one level or subject. `order`: a seed that
+    shuffles the chosen problems, for an exam that may end before the last one.
     """
     by_hash = sorted(
         benchmarks.configured(part, sandbox).problems("test"),

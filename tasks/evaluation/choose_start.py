@@ -1,4 +1,4 @@
-"""Choose where the night begins: with the champion, or with your day copy if it has earned that."""
+"""Choose the model that the night begins with: the champion, or your day copy if it has earned its place."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ def choose_start(
     alpha: float,
     refused: str = "",
 ) -> None:
-    """Compare the day copy with the champion; write to `start.json` whether the night begins with it (`day`), and why.
+    """Write to `start.json` whether the night begins with the day copy, not the champion (`day`), and why.
 
-    The day copy must favour your held-out picks more, by the exact one-sided paired test at `alpha`, and do no worse in
-    the quiz. `champion`, `day`: their quizzes, if they took one. `refused`: a sentence on why there is no day copy.
+    The day copy must favour your held-out picks more (exact one-sided paired test at `alpha`) and do no worse in the
+    quiz. `champion`, `day`: the models' quizzes, if taken. `refused`: a sentence that says why there is no day copy.
     """
     begins, taste = False, compare_taste(champion_picks, day_picks, alpha)
     if refused:

@@ -24,10 +24,10 @@ KEYS = ["problem_id", "sample"]
 class Comparison:
     """Two checkpoints compared on one part of the exam: the same problems, pair by pair.
 
-    `nulls`: pairs that could not be graded. `gained`, `lost`: answers that became right and wrong, or episodes that
-    went better and worse. `low`, `high`: the 95 % interval of the difference; `guard_low`: its one-sided 95 % lower
-    bound. `detectable`: the smallest true difference that such an exam detects with 80 % power; None if it can detect
-    none.
+    `nulls`: how many pairs could not be graded. `gained`, `lost`: how many answers became right or wrong, or how many
+    episodes went better or worse. `low`, `high`: the difference's 95 % interval; `guard_low`: the difference's
+    one-sided 95 % lower bound. `detectable`: the smallest true difference that such an exam detects with 80 % power;
+    None if it cannot detect any.
     """
 
     name: str

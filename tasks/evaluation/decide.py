@@ -46,16 +46,16 @@ def decide(
 
     The rules:
 
-    - Better: the last of the `looks` finds the candidate better, at that look's share of `alpha`; or your held-out
-      picks do, at `alpha`, and the target stays within its margin.
+    - The candidate is better by the last of the `looks`, at that look's share of `alpha`; or by your held-out picks, at
+      `alpha`, and the target stays within its margin.
     - Guards hold: against the champion, and against the first student if that is a different model.
     - There is no severe alarm, and the candidate is not the champion itself.
-    - The next night begins with a candidate that was not promoted if it was ahead at the last look, passed the English
-      guard and the quiz, and is not the fourth such in a row (`unpromoted`: how many came before it).
+    - The next night begins with an unpromoted candidate if there is no severe alarm and the candidate was ahead at the
+      last look, passed the English guard and the quiz, and is not the fourth in a row (`unpromoted`: how many before).
 
-    `planned`: the numbers of problems at the exam's looks. `exams`: by role, `champion`, `candidate` and `first`.
-    `whole`: exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` asks for them. `quizzes`: of
-    the students at the `start` and at the `end` of the night. `digests`: of champion, start, distilled, candidate.
+    `planned`: the numbers of problems at the exam's looks. `exams`: those of `champion`, `candidate` and `first`.
+    `whole`: exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` asks for them. `quizzes`: the
+    student's at the `start` and `end` of the night. `digests`: those of champion, start, distilled and candidate.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}

@@ -27,7 +27,7 @@ PASSAGES = Path(__file__).with_name("english.txt")  # one per line, written for 
 def write_english(
     folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker, exams: Path
 ) -> None:
-    """Write `english.json`: each passage's mean negative log-likelihood in nats per token, without the first token.
+    """Write `english.json`: each passage's mean negative log-likelihood in nats per token, excluding the first token.
 
     The result is stored under `exams`, so each checkpoint is measured only once.
     """
@@ -51,7 +51,7 @@ def write_english(
 
 
 def mean_nats(exam: Path) -> float | None:
-    """Return an `evaluate` stage's mean over the passages, in nats per token; None if it was not measured."""
+    """Return the mean over the passages in `english.json`, in nats per token; None if English was not measured."""
     measured = read_json(exam / FILE)
     return measured and fmean(measured["nats"])
 

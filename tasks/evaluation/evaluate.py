@@ -1,4 +1,4 @@
-"""The exam, in which checkpoints answer problems greedily, in looks, until the outcome is decided; and the quiz."""
+"""The exam, in which checkpoints answer problems greedily, look by look, until it is decided; and the quiz."""
 
 import itertools
 import json
@@ -47,11 +47,11 @@ def look(
     exams: Path,
     versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
-    """Have champion and candidate answer the first `problems` of a part, and write whether that decides the exam.
+    """Have champion and candidate answer a part's first `problems`, and write whether their answers decide the exam.
 
-    `order`: seed for the order of the problems. `looks`: how many problems are answered by each look, up to the planned
-    maximum. Writes `look.json`; the answers are stored under `exams`. `versions`: of the engine and graders, so that
-    the stage runs again after an upgrade. Returns how many answers were new, and the seconds that they took.
+    `order`: seed for the order of the problems. `looks`: the total number of problems answered by each look, up to the
+    planned maximum. Writes `look.json`; the answers are stored under `exams`. `versions`: engine and grader versions,
+    so that the stage runs again after an upgrade. Returns the number of new answers, and how many seconds they took.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     chosen = exam_problems(part, sandbox, order)[:problems]
@@ -93,11 +93,11 @@ def evaluate(
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on the parts of an exam, reusing the answers that are stored under `exams`.
 
-    Writes `evaluations.parquet`, one row per problem with the greedy answer and its verdict; `samples.parquet`, the
-    sampled answers that a part asks for, if `sampled` (they decide nothing); and `excluded.json`, the problems that the
-    benchmarks left out. If `english`, also writes `english.json`, how well the checkpoint predicts English (see
-    `tasks/evaluation/english.py`). `order`, `first`: use only the `first` problems of the first part, in this order
-    (None: all). `versions`: of the engine and graders, so that the stage runs again after an upgrade.
+    Writes `evaluations.parquet`, with each problem's greedy answer and its verdict; `samples.parquet`, with the parts'
+    sampled answers, if `sampled` is set (they decide nothing); and `excluded.json`, with the problems that benchmarks
+    left out. If `english` is set, also writes `english.json`: how well the checkpoint predicts English prose (see
+    `tasks/evaluation/english.py`). `order`: seed for the order of the problems. `first`: how many problems of the first
+    part to use (None: all). `versions`: engine and grader versions, so that the stage runs again after an upgrade.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     greedy, samples, excluded = Rows(), Rows(), {}
@@ -132,10 +132,10 @@ def quiz(
     exam_questions: tuple[str, ...],
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Evaluate a checkpoint on a few training problems, none of which matches the exam's (`exam_questions`).
+    """Evaluate a checkpoint on a few training problems, none of which matches any of the `exam_questions`.
 
     A quiz shows the trend during the night and promotes nothing. Returns the seconds spent answering and grading,
-    without engine startup.
+    excluding engine startup.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
     there = benchmark.draw(seed, part.problems or 0)
@@ -145,7 +145,7 @@ def quiz(
     prompts = render_prompts(benchmark, problems, checkpoint, student)
     call_verified(
         engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code
-    )  # starts it if needed
+    )  # starts the engine if needed
     started = time.perf_counter()
     player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
     rows = answer_questions(benchmark, problems, prompts, player)

@@ -77,9 +77,9 @@ def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigur
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Estimate the probability that at least one of k answers is correct, from n answers of which `correct` are.
+    """Estimate the probability that at least one of k answers is correct, from n answers, `correct` of which are right.
 
-    The unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1, for
+    Uses the unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1, for
     0 ≤ correct ≤ n and 1 ≤ k ≤ n.
     """
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
@@ -88,7 +88,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
     """Return the metrics under MLflow names, grouped by part: `exam/math-500/format_rate`.
 
-    Characters that MLflow does not allow in a name, but levels and subjects may contain, become `_`.
+    Levels and subjects may contain characters that MLflow does not allow in a name; these become `_`.
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():

@@ -1,7 +1,7 @@
 """The sequential exam: when it looks at the answers, at which significance level, and what each look decides.
 
 Candidate and champion answer the same problems in the same order. The exam looks after 100, 200, 400, … problems. It
-ends as soon as the candidate is better beyond chance, or, from 400 problems on, if it is not ahead.
+ends as soon as the candidate is better beyond chance, or if the candidate is not ahead after 400 or more problems.
 """
 
 import math
@@ -33,9 +33,9 @@ class Outlook:
 
 
 def looks(most: int) -> list[int]:
-    """Return the numbers of answered problems at which an exam of at most `most` problems looks.
+    """Return the numbers of answered problems after which an exam of at most `most` problems takes a look.
 
-    They double from 100 and end with `most`; doubled values above two thirds of `most` are left out. Raises ValueError
+    The numbers double from 100 and end with `most`; others above two thirds of `most` are left out. Raises ValueError
     if `most` is below 1.
     """
     if most < 1:
@@ -49,9 +49,9 @@ def looks(most: int) -> list[int]:
 def levels(looks: Sequence[int], alpha: float) -> list[float]:
     """Return each look's significance level; the levels sum to at most `alpha`.
 
-    With t the fraction of the longest exam, α(t) = α · t² is spent by the time of a look (Kim and DeMets 1987,
-    Biometrika 74), so look k has α(t_k) − α(t_{k−1}). By the union bound, the looks promote by chance with probability
-    at most `alpha` in all, however their answers depend on each other. Raises ValueError if the looks do not ascend.
+    A look at the fraction t of the longest exam has spent α(t) = α · t² in all (Kim and DeMets 1987, Biometrika 74), so
+    look k has the level α(t_k) − α(t_{k−1}). By the union bound, the probability that any look promotes by chance is at
+    most `alpha`, however the looks' answers depend on each other. Raises ValueError if the looks do not ascend.
     """
     if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
         raise ValueError(f"an exam's looks must ascend from at least 1: {list(looks)}")
@@ -63,12 +63,12 @@ def levels(looks: Sequence[int], alpha: float) -> list[float]:
 
 
 def successor_alpha(alpha: float, unpromoted: int) -> float:
-    """Return the significance level for a candidate that continues from one that was ahead but unproven.
+    """Return a candidate's significance level: `alpha`, halved if it continues from an unpromoted candidate.
 
-    `unpromoted`: how many such candidates precede it in a row; 0 if it began with the champion. It inherits its
-    parents' luck on the same problems. With α = 0.025, 4.0 % of such candidates without any gain are promoted at
-    `alpha`, and 2.1 % at half of it (`python -m benchmarks.promotions`: the maximum over exams of 850 to 1,600
-    problems, up to three parents, and shares of persisting flips from 0.3 to 0.9).
+    `unpromoted`: how many candidates in a row were ahead but unproven before this one; 0 if it began with the champion.
+    A successor inherits its parents' luck on the same problems. With α = 0.025, 4.0 % of successors without any gain
+    are promoted at `alpha`, and 2.1 % at half of `alpha` (`python -m benchmarks.promotions`: the maximum over exams of
+    850 to 1,600 problems, up to three parents, and shares of persisting flips from 0.3 to 0.9).
     """
     return alpha / 2 if unpromoted else alpha
 
@@ -76,7 +76,7 @@ def successor_alpha(alpha: float, unpromoted: int) -> float:
 def verdict(look: int, gained: int, lost: int, looks: Sequence[int], alpha: float) -> Verdict:
     """Return the exam's verdict after `look` problems, of which `gained` became right and `lost` became wrong.
 
-    Applies the one-sided exact McNemar test as in `verdict_of`. Raises ValueError if `look` is not one of the looks, or
+    Uses the p-value of the one-sided exact McNemar test. Raises ValueError if `look` is not one of the looks, or
     if more problems flipped than were answered.
     """
     if min(gained, lost) < 0 or gained + lost > look:
@@ -87,9 +87,9 @@ def verdict(look: int, gained: int, lost: int, looks: Sequence[int], alpha: floa
 def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alpha: float) -> Verdict:
     """Return the exam's verdict after `look` problems, by a one-sided test's p-value.
 
-    *better*: the p-value is at most the look's level. *not ahead*: it is above, and the candidate is not `ahead` at 400
-    or more problems, or at the last look. *undecided*: neither. Then the exam goes on or, at the last look, the
-    candidate is ahead but unproven. Raises ValueError if `look` is not one of the looks.
+    *better*: the p-value is at most the look's level. *not ahead*: the p-value is higher, and the candidate is not
+    `ahead` after 400 or more problems or at the last look. *undecided*: otherwise; the exam goes on or, at the last
+    look, ends with the candidate ahead but unproven. Raises ValueError if `look` is not one of the looks.
     """
     level = dict(zip(looks, levels(looks, alpha), strict=True)).get(look)
     if level is None:
@@ -100,10 +100,10 @@ def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alp
 
 
 def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUAL_FLIPS) -> Outlook:
-    """Return an exam's probability of finding a true accuracy `gain` if `share` of answers flip, and its mean length.
+    """Return an exam's probability of detecting a true accuracy `gain` and its mean length, if `share` of answers flip.
 
-    Exact: the joint distribution of gained and lost problems is carried from look to look, without the exams that have
-    ended. Raises ValueError if the gain is larger than the share.
+    The result is exact: the joint distribution of gained and lost problems is carried from look to look, excluding
+    exams that have ended. Raises ValueError if the gain is larger than the share.
     """
     if not abs(gain) <= share <= 1:
         raise ValueError(f"a gain of {gain} cannot come from {share} of the answers")
@@ -126,8 +126,8 @@ def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUA
 def smallest_gain(looks: Sequence[int], alpha: float, share: float = USUAL_FLIPS) -> float | None:
     """Return the smallest true gain in accuracy that an exam detects with 80 % power, if `share` of answers flip.
 
-    If so few flips can never suffice, assumes that all flips are gains and that there are as many as needed. None if
-    the exam is too small to detect any gain.
+    If that flip rate is too low for any gain to be detectable, assumes instead that every flip is a gain, at whatever
+    rate is needed. Returns None if the exam is too small to detect any gain.
     """
 
     def surplus(gain: float, flips: float) -> float:

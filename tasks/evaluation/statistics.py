@@ -15,9 +15,9 @@ USUAL_FLIPS = 0.15  # the share of answers that a typical night flips
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `n` answers that are correct, with its 95 % score interval; without answers, 0 in [0, 1].
+    """The share of `n` answers that are correct, with its 95 % score interval; if n is 0, 0 with interval [0, 1].
 
-    For episodes (not `counted`), the mean of what they achieved, with Student's t interval.
+    For episodes (not `counted`), the mean of the values that they achieved, with the 95 % Student's t interval.
     """
 
     accuracy: float
@@ -85,7 +85,7 @@ def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
 
 
 def student_low(differences: Float[np.ndarray, "n"]) -> float:
-    """Return the one-sided 95 % lower bound of the mean of paired differences, by Student's t."""
+    """Return the one-sided 95 % lower bound of the mean of paired differences (Student's t); −1 if fewer than two."""
     if len(differences) < 2:
         return -1.0
     return float(differences.mean() - t.ppf(0.95, len(differences) - 1) * sem(differences))

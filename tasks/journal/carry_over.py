@@ -26,9 +26,9 @@ CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "fee
 
 
 def carry_over(home: Home) -> None:
-    """Record next to a home's checkpoints what its nights taught them. Raises InputError for an unreadable night."""
+    """Record next to each checkpoint the lessons that nights taught it. Raises InputError if a night is unreadable."""
     lines = [line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line)]
-    made: dict[str, tuple[str, set[str]]] = {}  # by digest: its parent, and what it was taught
+    made: dict[str, tuple[str, set[str]]] = {}  # by checkpoint digest: the parent's, and the lessons taught
     for night, digests in _decided(home.nights):
         for model in ("distilled", "candidate"):
             if digests[model] not in (digests["champion"], digests["start"]):

@@ -23,9 +23,9 @@ DIALOGUE = re.compile(r"\n\n(Human|Assistant): ?")
 
 
 def converter(columns: Iterable[str]) -> Callable[[Row, str], Fields] | None:
-    """Return the function that converts rows with these columns; None if they are not recognised.
+    """Return the function that converts rows with these columns; None if the columns are not recognised.
 
-    It takes a row and the teacher to use if the row names none. It raises ValueError if a row cannot become an entry.
+    The function takes a row, and a teacher in case the row names none; it raises ValueError for an unusable row.
     """
     present = set(columns)
     for required, convert in FORMATS:
@@ -36,7 +36,7 @@ def converter(columns: Iterable[str]) -> Callable[[Row, str], Fields] | None:
 
 
 def known_formats() -> str:
-    """Return the columns of each known format as text, for a message."""
+    """Return a text that lists each known format's columns, for an error message."""
     solutions = [" or ".join(CHATS), f"{' or '.join(QUESTIONS)} + {' or '.join(RESPONSES)}"]
     return "; ".join([*(" + ".join(required) for required, _ in FORMATS), *solutions])
 
@@ -88,7 +88,7 @@ def _openai_pair(row: Row, teacher: str) -> Fields:
 
 
 def _ranking(row: Row, teacher: str) -> Fields:
-    """Convert UltraFeedback's answers with scores: the best one against all that score lower."""
+    """Convert UltraFeedback's scored answers to a preference for the best one over all that score lower."""
     scored = [(score, item["response"]) for item in row["completions"] if (score := _score(item)) is not None]
     best, winner = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
     shown = [winner, *(text for score, text in scored if score < best and text != winner)]
@@ -98,7 +98,7 @@ def _ranking(row: Row, teacher: str) -> Fields:
 
 
 def _labelled(row: Row, teacher: str) -> Fields:
-    """Convert TRL's unpaired preference: an answer with the label good or bad."""
+    """Convert TRL's unpaired preference: an answer labelled true (good) or false (bad)."""
     if not isinstance(row["label"], bool):
         raise ValueError(f"label is {row['label']!r}, not true or false")
     value = 1.0 if row["label"] else -1.0

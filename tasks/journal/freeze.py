@@ -41,14 +41,14 @@ def freeze_journal(
     unseen_share: float,
     journal: Path,
 ) -> None:
-    """Write every journal lesson into its table, learned or not, and those of the generated (synthetic) day, if any.
+    """Write the lessons' tables: all journal lessons, learned or not, and any from the generated (synthetic) day.
 
     Each row has its lesson's name, so that training can skip what the student has learned. An untouched student gets
-    the whole generated day. A trained one has had those lessons, and more would undo its rounds, so it gets only the
-    picks, which judge the reward model, and worked solutions of `new_levels`. The journal is never changed.
+    the whole generated day. For a trained student, repeating that day would undo the rounds taught since, so the tables
+    get only its picks, which judge the reward model, and worked solutions of `new_levels`. The journal never changes.
 
     `start`: the checkpoint that the night begins with. `unseen_share`: the share of conversations held out for judging.
-    Writes counts.json: how many lessons of each table are `new` to the start, already `learned`, or `generated`.
+    Writes `counts.json`: how many of each table's lessons are `new` to `start`, already `learned`, or `generated`.
     """
     read, known, untouched = [*read_lines(journal, date)], learned(start), parent_of(start) is None
     lines = [line for line in read if isinstance(line, Line)]
@@ -86,8 +86,8 @@ def frozen_lessons(frozen: Artifact) -> set[str]:
 def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: float) -> set[str]:
     """Return the openings of the conversations that are held out for judging, and so never taught.
 
-    The classroom's lines say whether their conversation is held out; for others, a hash decides (`is_held_out`). A
-    conversation is not held out if the student has learned any of it; none is if `share` is 0. Traces are ignored.
+    Classroom lines say whether their conversation is held out; for other lines, a hash decides (`is_held_out`). No
+    conversation is held out if the student has learned any of it, or if `share` is 0. Traces are ignored.
     """
     if not share:
         return set()
@@ -120,7 +120,7 @@ def _messages(entry: Any) -> list[dict[str, Any]]:
 def _tables(
     taught: Iterable[Taught], known: frozenset[str]
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Counter[str]]]:
-    """Return the rows of each lesson table, and the counts for each; a conversation's rows are feedback."""
+    """Return each lesson table's rows and counts; a conversation's rows go into the feedback table."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in LESSONS}
     counts = {name: Counter(new=0, learned=0, generated=0) for name in LESSONS}
     for entry, lessons, source, held_out in taught:

@@ -36,7 +36,7 @@ def import_rows(
 ) -> Imported:
     """Append a dataset's rows to today's journal in order, except those that an earlier import added.
 
-    For `source`, see `read_rows`. `benchmark`: the benchmark of worked solutions whose rows name none. Nothing is
+    For `source`, see `read_rows`. `benchmark`: the benchmark for worked solutions whose rows name none. Nothing is
     written until all rows have been read. Raises InputError if the source cannot be read, if its columns are not
     recognised, or if no row can become a line.
     """
@@ -65,7 +65,7 @@ def read_rows(
     """Yield a source's rows, numbered from 1; for a bad line of JSONL, yield the reason in place of the row.
 
     `source`: a JSONL, JSON or Parquet file, a folder in the hub's layout, or a hub id. `subset`: the dataset's
-    configuration on the hub. `limit`: the most rows to read. Raises InputError if the source cannot be read.
+    configuration on the hub. `limit`: the maximum number of rows. Raises InputError if the source cannot be read.
     """
     path = Path(source)
     if path.is_file() and path.suffix not in (".jsonl", *LOADERS):

@@ -21,14 +21,14 @@ from models.hf.checkpoint import learned
 from rewards.data.synthetic_journal import KINDS
 
 TABLES = {kind: table for table, kind in KINDS.items()}
-PIECE = 2000  # the most characters of a text that form one lesson
+PIECE = 2000  # maximum number of characters of a text in one lesson
 
 
 @dataclass(frozen=True)
 class Line:
     """A valid line of the journal: its file, its number, and its entry.
 
-    `rows`: by lesson name, the rows of the lesson tables that it becomes, without the columns that the freeze adds.
+    `rows`: the line's rows for the lesson tables, keyed by lesson name, without the columns that the freeze adds.
     """
 
     file: Path
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Refused:
-    """A line that is not valid, with the reason; line 0 means the whole file."""
+    """An invalid line, with the reason; line 0 stands for the whole file."""
 
     file: str
     line: int
@@ -52,7 +52,7 @@ class Refused:
 
 
 def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
-    """Yield the journal's lines that the night of `date` may use, in order, and those that are refused.
+    """Yield, file by file, the journal's lines that the night of `date` may use, then the file's refused lines.
 
     A night lasts until the day after its date. A last line that is still being written is left out.
     """
@@ -79,14 +79,14 @@ def lessons_in(journal: Path, date: str) -> set[str]:
 
 
 def learned_by(home: Home, file: Path, number: int) -> int:
-    """Return how many of a home's checkpoints have learned a line of its journal, given its file and number."""
+    """Return how many of a home's checkpoints have learned from the journal line with this file and number."""
     lines = (line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line))
     names = next((line.rows.keys() for line in lines if (line.file, line.number) == (file, number)), set[str]())
     return sum(not learned(checkpoint).isdisjoint(names) for checkpoint in home.checkpoints.glob("*"))
 
 
 def table_row(entry: Entry) -> dict[str, Any]:
-    """Return an entry as a row of its kind's table (`TABLES`), without the origin columns; lists as JSON."""
+    """Return an entry as a row of its kind's table (`TABLES`), with lists as JSON and without the origin columns."""
     known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
     fields = entry.model_dump(include={*known})
     return {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""The tables of what you taught: schemas and example rows, as in `tasks/tables.py`."""
+"""The tables of what the owner taught: schemas and example rows, as in `tasks/tables.py`."""
 
 import json
 

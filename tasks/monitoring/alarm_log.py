@@ -24,7 +24,7 @@ class AlarmLog:
         self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
-        """Raise the new alarms. A known alarm that is not severe only has its sentence updated by later rounds."""
+        """Raise the new alarms. For a known alarm that is not severe, a later round only updates the sentence."""
         new = [alarm for alarm in found if _key(alarm) not in self.alarms]
         later = [alarm for alarm in found if alarm not in new and self._is_later(alarm)]
         if not new and not later:

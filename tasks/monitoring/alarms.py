@@ -1,4 +1,4 @@
-"""The `Alarm` class, and alarms about disk space and the whole night. `round_alarms.py` has those on round metrics."""
+"""The `Alarm` class, and alarms about disk space and the whole night. For round metrics, see `round_alarms.py`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FORGOTTEN_FROM, FORGOTTEN_TO = 0.15, 0.02  # solve rates: in the best round, and
 ENOUGH_TRIES = 8  # with fewer answers, a solve rate may be luck
 STATE_PER_CHECKPOINT = 6  # state ÷ checkpoint size: two moments and a weight, 4 bytes each, per 2-byte bf16 weight
 ROUNDS_HELD = 2  # rounds on disk at the same time: the newest one and the one being written
-SPARE = 2  # spare room for exam, databases and report, in rounds
+SPARE = 2  # spare room for exam, databases and report, as a multiple of a round's bytes
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
 
 
 def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
-    """Return the bytes written per round: the size of the checkpoint and of the state, estimated if there is none."""
+    """Return the bytes written per round: checkpoint plus trainer state. A missing state's size is estimated."""
     weights = size_of(checkpoint)
     return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
 

@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):
-    """How far a night got before it ended early, and why. `steps`: the number of recipe steps that had begun."""
+    """How far a night got before it ended early, and why. `steps`: the number of recipe steps that are kept."""
 
     rounds: int
     why: str
@@ -23,7 +23,7 @@ class EarlyEnd(NamedTuple):
 
 
 def note(folder: Path, what: str, **extra: Any) -> None:
-    """Record an incident in the night's folder, and log it (with `extra`, for the progress display)."""
+    """Record an incident in the night's folder, and log it. `extra`: log record fields for the progress display."""
     log.warning(what, extra=extra)
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -45,7 +45,7 @@ def incidents(folder: Path) -> list[str]:
 
 
 def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
-    """End a night's training permanently: if resumed, it continues to the exam with the same rounds and steps."""
+    """End a night's training permanently. A resumed night goes on to the exam with these rounds and steps."""
     write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
     note(folder, why, rounds=rounds)
 

@@ -105,7 +105,7 @@ class Tracking:
         )
 
     def log_dataset(self, name: str, context: str, source: str | None, problems: Sequence[Problem]) -> None:
-        """Record problems as an input of the run for `context` (training, exam), once even if the night restarts.
+        """Record problems as the run's input dataset for `context` (training or exam). A restart adds no duplicate.
 
         The dataset's digest covers the problems' ids, questions and truths, in the given order.
         """

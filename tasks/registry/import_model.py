@@ -26,9 +26,9 @@ GOOD = "name a folder written by save_pretrained of both model and tokenizer, or
 
 @stage(retries=2, resources=("checkpoints",))
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
-    """Import the student into the home as a checkpoint without a parent. Writes its digest to `checkpoint.txt`.
+    """Import the student into the home as a checkpoint without a parent. Write the digest to `checkpoint.txt`.
 
-    The chat template is saved with it, so that every program renders prompts the same way.
+    The chat template is saved with the checkpoint, so that every program renders prompts the same way.
     """
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
@@ -51,9 +51,9 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
-    """Return a model's folder: `source` itself, or for a hub id the copy that the hub client cached or downloaded.
+    """Return a model's folder: `source` if that is a folder, else the hub client's copy of the model with that hub id.
 
-    Raises InputError, naming the setting `key`, if there is no such model or the model is incomplete.
+    If the model does not exist or is incomplete, raises InputError, with the setting `key` in the message.
     """
     folder = Path(source)
     if not folder.is_dir():
@@ -77,7 +77,7 @@ def check_source(student: StudentConfig) -> None:
 
 
 def check_student(source: Path, key: str = "student.source") -> None:
-    """Raise InputError, naming the setting `key`, if a folder is no Hugging Face model with tokenizer and weights."""
+    """Raise InputError for the setting `key` unless a folder has a model's configuration, tokenizer and safetensors."""
     if not any(source.glob("*.safetensors")) and (pickled := next(source.glob("pytorch_model*.bin"), None)):
         raise InputError(
             f"{key}: {pickled}: pickled weights, which can run code when loaded; convert them to safetensors: "

@@ -1,4 +1,4 @@
-"""The registry: checkpoints as MLflow model versions. The alias `daytime` serves; `previous` is its predecessor."""
+"""The registry: checkpoints as MLflow model versions. `daytime` names the serving one, `previous` the one before."""
 
 import json
 import os
@@ -90,17 +90,17 @@ class Registry:
         ]
 
     def others(self) -> dict[str, str]:
-        """Map each digest registered under a model other than this one and its reward models to that model's name."""
+        """Map digests to model names for checkpoints registered under models other than this and its reward models."""
         own = (self.model, self.reward_models.model)
         versions = self.client.search_model_versions()
         return {v.tags["digest"]: v.name for v in versions if v.name not in own and v.tags.get("digest")}
 
     def named(self, alias: str) -> Version | None:
-        """Return the version that an alias names, or None if there is none."""
+        """Return the version that an alias names, or None if the alias names none."""
         return next((version for version in self.versions() if alias in version.aliases), None)
 
     def moves(self) -> list[Move]:
-        """Return the moves of `daytime` in order, except those to versions that are no longer registered."""
+        """Return the moves of `daytime` in order, except moves to versions that are no longer registered."""
         moves = []
         for v in self._search():
             for key, value in v.tags.items():
@@ -112,11 +112,11 @@ class Registry:
     def register(
         self, checkpoint: Path, run_id: str, experiment_id: str, tags: Mapping[str, str], metrics: Mapping[str, float]
     ) -> Version:
-        """Register a checkpoint with its exam results. If its digest is already registered, return that version.
+        """Register a checkpoint with its exam results. If it is already registered, return the existing version.
 
-        Each version gets a run, nested in the night's run `run_id` so that MLflow can compare versions, and a logged
-        model, which `mlflow.transformers.load_model` can load. A reward model's logged model has no flavor, because
-        MLflow does not know the reward head.
+        Each version gets a run and a logged model. The run is nested in the night's run `run_id`, so that MLflow can
+        compare versions. `mlflow.transformers.load_model` can load the logged model, except that of a reward model
+        (MLflow does not know the reward head) or an adapter (it needs its base), which has no flavor.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
@@ -152,7 +152,7 @@ class Registry:
         ).info.run_id
 
     def promote(self, version: str, by: str = PROMOTE) -> None:
-        """Make a version the one that serves by day. `by`: the command or the night that moves the alias.
+        """Make a version serve by day. `by`: the command or the night that moves the alias.
 
         The move is first logged as a tag of the version, in one call. The aliases are derived from this log, so
         `finish_alias_move` can complete a move that a crash interrupted.
@@ -168,7 +168,7 @@ class Registry:
         self.finish_alias_move()
 
     def finish_alias_move(self) -> bool:
-        """Bring both aliases up to date with the log of moves. Return whether any was behind, e.g. after a crash.
+        """Bring both aliases up to date with the log of moves. Return whether either was behind, e.g. after a crash.
 
         `daytime` names the version of the last move, and `previous` the last different version before it. `previous`
         is set first, so that both aliases always name a version that has served.

@@ -49,8 +49,8 @@ def promote(
     promoted, because the exam says nothing about the new champion. The task is idempotent: it can be killed at any
     point and run again, even if the owner has moved an alias in between.
 
-    Raises DamagedCheckpointError before an alias could name a damaged checkpoint, and MlflowException if the registry
-    does not answer (after two retries).
+    Raises DamagedCheckpointError, before any alias moves, if a checkpoint is damaged, and MlflowException if the
+    registry does not answer (after two retries).
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
@@ -132,9 +132,9 @@ def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dic
 
 
 def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:
-    """Return a model's accuracy, 95 % interval and n on every part of the exam that it sat.
+    """Return a model's accuracy, 95 % interval and n on every part of the exam that it took.
 
-    `role`: champion, candidate or distilled, which sat at most the target, in full (see `exam.after_lessons`).
+    `role`: champion, candidate or distilled, which takes all of the target or nothing (see `exam.after_lessons`).
     """
     if role == "distilled":
         return {decision["target"]: decision["growth"]["before"]} if decision["growth"] else {}

@@ -1,4 +1,4 @@
-"""Remove checkpoints, exams and tables that were not promoted and that no night needs (docs/how-to/every-night.md)."""
+"""Remove unpromoted checkpoints that no night needs, their exams, and old tables (see docs/how-to/every-night.md)."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Pruning:
-    """A pruning plan: the items to remove, and why each of the other checkpoints stays, by its digest."""
+    """A pruning plan: the items to remove, and the reason why each other checkpoint stays, by its digest."""
 
     goes: tuple[Item, ...]
     stays: Mapping[str, str]
@@ -52,7 +52,7 @@ class Pruning:
 
 @task(name="prune", task_run_name="prune", cache_policy=NO_CACHE)
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
-    """Remove everything that the retention rule allows, and return it. The caller holds the home's lock."""
+    """Remove what the retention rule allows, and return the items' names. The caller must hold the home's lock."""
     planned = plan(home, keep_nights, registry)
     remove(home, planned)
     return [item.what for item in planned.goes]
@@ -156,7 +156,7 @@ def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> d
 
 
 def _needed(night: Path) -> set[str]:
-    """Return the checkpoints that a night needs to resume: those of its champion, stages and trainer states."""
+    """Return the checkpoints that a night needs to resume, as named by its champion, stages and trainer states."""
     notes = [night / "champion.txt", *night.rglob("checkpoint.txt")]
     digests = {note.read_text().strip() for note in notes if note.exists()}
     for state in night.glob(f"state/*/{NOTE}"):

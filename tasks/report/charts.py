@@ -115,7 +115,7 @@ def apart(heights: Sequence[float], least: float) -> list[float]:
 
 
 def _picture(title: str, caption: str, plot: Callable[[Any], None]) -> Picture:
-    """Return the chart that `plot` draws, as SVG with ids that are unique in the page and the page's colours."""
+    """Return the chart that `plot` draws, as SVG with the page's colours and with ids that are unique in the page."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -14,9 +14,9 @@ from tasks.report.queries import read_table
 
 
 class ShownEpisode(NamedTuple):
-    """An episode of the exam's target: the one with the candidate's median value.
+    """The candidate's episode with the median value on the exam's target.
 
-    `frames`: each turn with an SVG of the state before it, empty if the environment draws nothing.
+    `frames`: each turn with an SVG of the state before the turn. The SVG is empty if the environment draws nothing.
     """
 
     problem_id: str
@@ -25,7 +25,7 @@ class ShownEpisode(NamedTuple):
 
 
 def shown_episode(night: Path) -> ShownEpisode | None:
-    """Return the candidate's median episode, or None if the target is no environment or cannot be played here."""
+    """Return the candidate's median episode, or None if the target is not an environment or cannot be played here."""
     table = read_table(night / "evaluate" / "candidate", "evaluations")
     if table is None or table["value"].isna().all():
         return None

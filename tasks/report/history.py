@@ -16,7 +16,7 @@ class PastNight(NamedTuple):
     """A finished night: target accuracies of champion and candidate, and the candidate's 95 % interval.
 
     `link`: the path of the night's report, relative to tonight's; None for tonight. `by_hand`: the owner's moves of
-    the serving alias since the night before.
+    the serving alias since the previous night.
     """
 
     date: str

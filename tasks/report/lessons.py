@@ -39,10 +39,10 @@ Pair = tuple[float, float] | None
 class Lesson(NamedTuple):
     """A channel of the journal, a lesson on worked solutions, or a block of rounds.
 
-    `lines`: how many lines there were and `used` how many were used; for a block, all groups of answers and those with
-    signal. `notes`: how many lines were not used and why, which self-play texts were not admitted as problems, and how
-    many steps fit into the night's hours. `losses`: at the first and the last optimizer step. `quiz`: the quiz
-    accuracies before and after, if both were taken. Of the journal's channels, only the last has them.
+    `lines`, `used`: the number of lines, and how many of them were used. For a block: the number of groups of answers,
+    and how many had signal. `notes`: how many lines were not used and why, how many self-play texts were not admitted
+    as problems and why, and how many steps fit into the night's hours. `losses`: at the first and the last optimizer
+    step. `quiz`: the accuracies before and after, if both quizzes were taken. Only the journal's last channel has it.
     """
 
     channel: str
@@ -56,7 +56,7 @@ class Lesson(NamedTuple):
 def lessons_of(night: Path) -> list[Lesson]:
     """Return the night's lessons in the order of `stages`, with a separate lesson for each channel of the journal.
 
-    Lessons without lines are left out, and so are steps that an early end of the night undid.
+    Lessons without lines are left out, and so are steps that the night's early end undid or prevented.
     """
     found: list[Lesson] = []
     quizzes = {name: quiz["accuracy"] for name, quiz in quiz_results(night).items()}

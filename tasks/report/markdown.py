@@ -41,7 +41,7 @@ def template(name: str) -> Template:
 
 
 def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
-    """Return what changed, by how much, how sure that is, and what to do. `decision`: the content of decision.json."""
+    """Return what changed, by how much, how sure this is, and what to do. `decision`: the content of decision.json."""
     promoted = summary["decision"] == "promoted"
     target = summary["target"]
     found = decision["comparisons"]["candidate"][target]
@@ -64,13 +64,13 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
 def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_hand: Sequence[str] = ()) -> str:
     """Render the short report: alarms, opening lines, exam, reasons, and links to more.
 
-    `by_hand`: the owner's moves of the serving alias since the night before.
+    `by_hand`: the owner's moves of the serving alias since the previous night.
     """
     return template("short.md").render(first_facts(summary, decision), by_hand=by_hand)
 
 
 def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables that both templates use first. Only http:// and https:// links are kept."""
+    """Return the variables that the two templates share. Only http:// and https:// links are kept."""
     return {
         "summary": summary,
         "night": day(summary["night"]),
@@ -81,7 +81,7 @@ def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict
 
 
 def to_do(summary: Mapping[str, Any]) -> str:
-    """Return your next step, such as reading the alarms or promoting the candidate of a dry run, or "Nothing"."""
+    """Return the owner's next step, such as reading the alarms or promoting a dry run's candidate, or "Nothing"."""
     alarms = len(summary["alarms"])
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
@@ -92,14 +92,14 @@ def to_do(summary: Mapping[str, Any]) -> str:
     if alarms:
         return first
     if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
-        hours = summary["hours"]  # enough for a round as estimated before the night, and more than it had
+        hours = summary["hours"]  # suggest more than the night had, and enough for a round as estimated before it
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."
     return "Nothing. The next night tries again with the day's new lessons."
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
-    """Return whether the alias was moved during the night, so that a different checkpoint serves than was decided."""
+    """Return whether the alias was moved during the night, so that the serving checkpoint is not the one decided on."""
     return summary["serving"] not in (None, _decided(summary))
 
 

@@ -27,7 +27,7 @@ def round_metrics(night: Path) -> pd.DataFrame:
     """Return the rounds' metrics, one row per round, with NaN for values that are missing or not finite.
 
     `quiz`: the quiz accuracy. `ranked_first`: the share of the owner's held-out picks that the student itself ranks
-    first. The value at the start of a block is in the row of the round before the block.
+    first. Its value at the start of a block is in the row of the round before the block.
     """
     figures: dict[int, dict[str, Any]] = {}
     for number, folder in rounds(night):
@@ -91,7 +91,7 @@ def sampled_answers(night: Path) -> list[dict[Any, Any]]:
 
 
 def flipped_answers(night: Path) -> list[dict[Any, Any]]:
-    """Return up to five exam problems that only the candidate solved (`gained`), and five that only the champion did.
+    """Return up to five exam problems solved only by the candidate (`gained`) and up to five only by the champion.
 
     Each row has the champion's answer (`text`) and the candidate's (`text_after`).
     """

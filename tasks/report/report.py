@@ -29,7 +29,7 @@ from tasks.report.sections import day_copy_sentences, journal_faults
 
 AGAIN = re.compile(r"-\d+$")  # suffix of a stage that runs again in a night: distill-2
 LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")
-HOURS = {  # how the night's hours are divided: phases, with the first folder of their stages' paths
+HOURS = {  # phases that share the night's hours, each with the first folder in the paths of its stages
     "lessons": {*LESSONS, "fit_reward_model", "picks"},
     "rounds": {"round", QUIZ},
     "exam": {"exam", "evaluate"},
@@ -80,7 +80,7 @@ def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str
 def summarise(
     folder: Path, decision: Mapping[str, Any], rounds: int, alarms: Sequence[str], links: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the night's machine-readable summary: the line that `nightschool night --json` prints."""
+    """Return the night's machine-readable summary, which `nightschool night --json` prints as one line."""
     compared, target, early = decision["comparisons"]["candidate"], decision["target"], ended_early(folder)
     roles = (*ROLES, "distilled") if decision["growth"] else ROLES
     intervals = {role: intervals_of(decision, role) for role in roles}
@@ -136,7 +136,7 @@ def division_of(folder: Path) -> dict[str, Any] | None:
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
-    """Return the seconds per stage, summed over rounds and repeated lessons, in the order of the last commits."""
+    """Return the seconds per stage, summed over rounds and repeated lessons, ordered by the stages' last commits."""
     seconds: dict[str, float] = {}
     for stage in _stages(folder):
         first, *rest = stage.path.split("/")  # `sample` for round-02/refill-1/sample, `evaluate` for evaluate/champion

@@ -16,7 +16,7 @@ LONGEST = 200  # maximum characters of a reason, which may quote the line
 
 
 def journal_faults(night: Path) -> dict[str, Any]:
-    """Count the refused journal lines. `first` has the first few, each with file, line and reason."""
+    """Return the number of `refused` journal lines, and the `first` few, each with file, line and reason."""
     table = read_table(night / "freeze_journal", "quarantine")
     refused: list[Any] = [] if table is None else table.to_dict("records")
     first = [
@@ -26,7 +26,7 @@ def journal_faults(night: Path) -> dict[str, Any]:
 
 
 def remarks(night: Path) -> dict[str, Any]:
-    """Return the variables of `remarks.html`: on worked solutions and their teacher, the judge and the reward model."""
+    """Return the variables of `remarks.html`, about worked solutions, their teacher, the judge and the reward model."""
     refused = read_table(night / "import_traces", "quarantine")
     hits: list[Any] = []
     for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # may find the same hits again
@@ -43,7 +43,7 @@ def remarks(night: Path) -> dict[str, Any]:
 
 
 def day_copy_sentences(night: Path) -> list[str]:
-    """Return sentences on the day copy: what it learned, and whether the night began with it. Empty without one."""
+    """Say what the day copy learned and whether the night began with it. Empty if no day copy learned anything."""
     replayed = committed_json(night / "replay_day", "day.json")
     start = committed_json(night / "choose_start", "start.json")
     if replayed is None or not replayed["learned"]:
@@ -56,7 +56,7 @@ def day_copy_sentences(night: Path) -> list[str]:
 
 
 def _watched(night: Path) -> dict[int, str | None]:
-    """Return, by the first round of each block with a learned reward, why the reward cannot be watched, or None."""
+    """Return why each block's learned reward cannot be watched, or None if it can, by the block's first round."""
     starts = {
         number: committed_json(night / ranking_path(number, number - 1), "ranking.json") for number, _ in rounds(night)
     }

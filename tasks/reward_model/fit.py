@@ -38,7 +38,7 @@ def fit_reward_model(
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Fit a reward model on the backbone of `checkpoint`, the champion, and write whether it serves to `outcome.json`.
+    """Fit a reward model on the champion's backbone (`checkpoint`). Write to `outcome.json` whether the model serves.
 
     `config`: None if no reward model is wanted. If the picks are unusable, the outcome records the reason, and the
     night continues without a reward model. `broke`: how earlier attempts failed; if set, no further attempt is made.
@@ -80,7 +80,7 @@ def _may_go_on(earlier: Path, backbone: Path, picks: DayPicks) -> bool:
 
 
 def _shape(model: Path) -> dict[str, Any]:
-    """Return a model's architecture (`model_type`) and its sizes, which are all integers in its configuration."""
+    """Return a model's architecture (`model_type`) and all integers in its configuration, which give its sizes."""
     settings = json.loads((model / "config.json").read_text())
     return {key: value for key, value in settings.items() if key == "model_type" or type(value) is int}
 

@@ -1,6 +1,6 @@
 """A judge ranks the answers of a group against each other when no truth can be computed.
 
-It is another model and may be wrong, biased or subject to prompt injection by an answer. So it sees the answers in
+A judge is another model. It may be wrong, biased or subject to prompt injection by an answer. So it sees answers in
 several orders under shuffled names, and its rankings count only if they are complete and agree.
 """
 
@@ -42,14 +42,14 @@ log = logging.getLogger("nightschool")
 
 
 class Request(NamedTuple):
-    """A request to the judge: its text, and the index of the answer that each id in it stands for."""
+    """A request to the judge: its text, and the ids in the text mapped to the indices of the answers."""
 
     text: str
     ids: dict[str, int]
 
 
 def requests(question: str, answers: Sequence[str]) -> list[Request]:
-    """Return one request per order of the answers, deterministically, or none if there are fewer than two answers.
+    """Return one request per order of the answers, or none if there are fewer than two. The orders are deterministic.
 
     Every second order is the reverse of the one before it, so that a judge with a position bias contradicts itself.
     """
@@ -94,7 +94,7 @@ def scores(rankings: Sequence[Ranking | None], count: int) -> list[float] | None
 
 
 def agreement(rankings: Sequence[Ranking], count: int) -> float:
-    """Return Kendall's W of the rankings, corrected for ties: 1 if they are identical, 1 ÷ their number by chance.
+    """Return Kendall's W of the rankings, corrected for ties: 1 if all are identical, about 1 ÷ their number if random.
 
     If every ranking ties all answers, W is 1.
     """
@@ -113,7 +113,7 @@ def _ranks(rankings: Sequence[Ranking], count: int) -> ndarray:
 
 
 def _objects(reply: str) -> list[list[Any]]:
-    """Return the `ranking` list of every JSON object in a reply that has one."""
+    """Return the `ranking` lists of all JSON objects in a reply."""
     decoder, found = json.JSONDecoder(), []
     for match in re.finditer(r"\{", reply):
         try:
@@ -134,8 +134,8 @@ def _harmless(text: str) -> str:
 class Judged:
     """A judge's scores for some groups.
 
-    `scores`: per group, a score from 0 to 1 for each answer, or None if the judge cannot be trusted. `flips`: the share
-    of pairs of orders of the same group in which the best answers differ; None if there is no pair.
+    `scores`: per group, a score from 0 to 1 for each answer, or None if the judge cannot be trusted. `flips`: of
+    the pairs of orders of the same group, the share in which no answer comes first in both; None if there is no pair.
     """
 
     scores: list[list[float] | None]
@@ -160,7 +160,7 @@ class Group(NamedTuple):
 def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str) -> Judged:
     """Score the answers of each group by the judge's rankings. Identical answers are shown once and share a score.
 
-    `cache`, `until` and the limits are those of `models/hf/teacher_client.py`. A failing judge does not raise: groups
+    For `cache`, `until` and the limits, see `models/hf/teacher_client.py`. A failing judge does not raise: groups
     that it did not rank have no scores.
     """
     different = [list(dict.fromkeys(group.answers)) for group in groups]

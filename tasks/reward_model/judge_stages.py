@@ -30,9 +30,9 @@ def examine_judge(
 ) -> None:
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
-    It may serve if the exact 95 % interval of its accuracy, the share of picks that it ranks first, lies above chance.
-    A pick that it does not judge counts as a guess. It gets at most `picks` picks, the same sample every time. A
-    failing judge does not raise.
+    Its accuracy is the share of picks that it ranks first. It may serve if the exact 95 % interval of this accuracy
+    lies above chance. A pick that it does not judge counts as a random guess. It ranks at most `picks` picks, always
+    the same sample. A failing judge does not raise.
     """
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
@@ -75,10 +75,10 @@ def rank_by_judge(
     cache: Path,
     until: float,
 ) -> None:
-    """Write one score per completion, in rollout order: for the owner's prompts only, or with `ties` for all prompts.
+    """Let the judge rank the completions of the owner's prompts, or with `ties` of all prompts, and write their scores.
 
-    A score is null if the judge was not asked or cannot be trusted (see `tasks/reward_model/judge.py`). `judged.json`
-    has counts and costs.
+    Writes one score per completion, in rollout order. A score is null if the judge was not asked or cannot be trusted
+    (see `tasks/reward_model/judge.py`). `judged.json` has counts and costs.
     """
     table = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     asked = {row["group"]: row for row in table if ties or row["kind"] == OWNER}

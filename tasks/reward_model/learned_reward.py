@@ -76,9 +76,9 @@ def break_ties(
 ) -> list[Score]:
     """Return a group's verified scores, with the rewards of its correct answers changed by `limit`·tanh(z).
 
-    z is the learned reward, standardised among the correct answers. Only these change, and `limit` is capped at the gap
-    between the worst correct answer and the best other one. So no wrong answer overtakes a correct one, and a group
-    without a correct answer gets no signal. The score's parts hold the learned reward and the change.
+    z is the learned reward, standardised among the correct answers. Only their rewards change, and `limit` is capped at
+    the gap between the lowest of them and the highest other reward. So no wrong answer overtakes a correct one, and a
+    group without a correct answer gets no signal. The score's parts hold the learned reward and the change.
     """
     rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
     correct = [index for index in rewards if verified[index].verdict == "correct"]
@@ -99,9 +99,9 @@ def break_ties(
 
 
 def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]:
-    """Return a group's learned rewards, standardised, with NaN for an answer without one.
+    """Return a group's standardised learned rewards, with NaN for an answer that has no learned reward.
 
-    The reward model was trained on complete answers, so truncated ones are left out and get the group's minimum.
+    The reward model was trained on complete answers, so truncated ones do not count and get the group's minimum.
     """
     pairs = zip(group, learned, strict=True)
     complete = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in pairs]
@@ -111,7 +111,7 @@ def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]
 
 
 def standardised(rewards: Sequence[float]) -> list[float]:
-    """Standardise rewards to mean 0 and standard deviation 1, clipped to ±3. If practically equal, all become 0.
+    """Standardise rewards to mean 0 and standard deviation 1, clipped to ±3. Practically equal rewards become 0.
 
     Values that are not finite become NaN and are ignored.
     """

@@ -18,14 +18,14 @@ CHANCE = 0.05  # significance level of the fall
 
 
 def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, relative: bool = False) -> Alarm | None:
-    """Return an alarm for the first round at which the learned reward is up but the policy's ranking is down, or None.
+    """Return an alarm for the first round by which the learned reward rose while the policy's ranking fell, or None.
 
-    A judge's scores are `relative`: they compare the answers of a group, so their mean cannot rise. For them, the fall
-    of the ranking alone counts.
+    `relative`: the learned reward is a judge's. Its scores compare the answers of a group, so their mean cannot rise,
+    and a fall of the ranking is enough for the alarm.
 
-    Both are compared with the start of their block, because lessons between blocks change them too: the rewards as
-    means over up to three rounds without overlap, the rankings pick by pick with McNemar's exact test (one-sided).
-    The result depends only on committed metrics.
+    Reward and ranking are compared with the start of their block, because lessons between blocks change both too. The
+    rewards are means over up to three rounds, without overlap. The rankings are compared pick by pick with McNemar's
+    exact test (one-sided). The result depends only on committed metrics.
     """
     for first, number in sorted(rankings):
         before, after = rankings.get((first, first - 1)), rankings[first, number]
@@ -46,9 +46,9 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, rela
 
 
 def unwatched(before: Sequence[bool]) -> str | None:
-    """Return why a ranking at a block's start can never lead to an alarm, or None if it can (with five picks to lose).
+    """Return why a ranking at a block's start can never lead to an alarm, or None if it can.
 
-    The reason is half a sentence.
+    The reason is half a sentence. An alarm is possible if at least five picks are ranked first.
     """
     if fell(before, [False] * len(before)) <= CHANCE:
         return None
@@ -59,9 +59,9 @@ def unwatched(before: Sequence[bool]) -> str | None:
 
 
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
-    """Return the mean learned reward of the first and of the last rounds, and its within-group spread at the start.
+    """Return the mean learned reward of the first and the last few rounds, and its within-group spread at the start.
 
-    It is measured on the owner's prompts if there are any, because elsewhere the learned reward only breaks ties.
+    This is measured on the owner's prompts if there are any, because elsewhere the learned reward only breaks ties.
     """
     name = next((name for name in WATCHED if any(name in figures for figures in rounds)), WATCHED[-1])
     measured = [figures for figures in rounds if name in figures]
@@ -73,7 +73,7 @@ def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
 
 
 def fell(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """Return the p-value of the fall between two rankings: McNemar's exact one-sided test."""
+    """Return the p-value of the fall between two rankings, by McNemar's exact one-sided test."""
     lost = sum(was and not now for was, now in zip(before, after, strict=True))
     won = sum(now and not was for was, now in zip(before, after, strict=True))
     return mcnemar(lost, won)

@@ -67,7 +67,7 @@ class DayPicks:
 
 
 def choices(day: Path) -> Iterator[Choice]:
-    """Yield a frozen day's picks, then its corrections as picks of the correction. Identical answers are merged."""
+    """Yield a frozen day's picks, then its corrections as picks of the owner's answer. Identical answers are merged."""
     for row in table_rows(day / "preferences.parquet", PREFERENCES):
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
     for row in table_rows(day / "corrections.parquet", CORRECTIONS):
@@ -86,7 +86,7 @@ def day_picks(
     student: StudentConfig,
     exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
-    """Split the picks into those to fit and those that evaluate the fit. Weights depend on a pick's age on `date`.
+    """Split the picks into picks to fit and picks that evaluate the fit, weighted by their age on `date`.
 
     Leaves out picks that ask an exam question, even approximately (`exam`), picks whose conversation the student's
     template refuses (`refused`), and picks with more than 1,024 tokens in the prompt and an answer, or with more

@@ -1,4 +1,4 @@
-"""The reward model in the trainer's process: fit one, and keep the one that serves loaded."""
+"""The reward model in the trainer's process: fit one, and score answers with one that stays loaded."""
 
 import gc
 import random
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
 
 @dataclass(frozen=True)
 class Fitted:
-    """The outcome of a fit: its ranking of the held-out picks, and the checkpoint if it may serve.
+    """The outcome of a fit: how the model ranks the held-out picks, and its checkpoint if it may serve.
 
     `steps`: the metrics of each optimizer step.
     """
@@ -48,8 +48,8 @@ def run_fit(
     """Fit a reward model, evaluate it on held-out picks, and keep it if it may serve.
 
     `lessons`: the picks' names in the journal. `earlier`: a reward model to continue from; without one, the fit starts
-    from the champion. The model it starts from becomes the parent. The fitted model is evaluated after it was loaded
-    back from disk, so the model that serves is exactly the one that was evaluated.
+    from the champion. The model that the fit starts from becomes the parent. The fitted model is saved and loaded again
+    before it is evaluated, so the model that serves is exactly the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel

@@ -32,11 +32,11 @@ def rank_picks(
     predecessor: Predecessor | None,
     trainer: Worker,
 ) -> None:
-    """Write to `ranking.json`, for every held-out pick, whether the policy finds the picked answer the most likely.
+    """Write to `ranking.json` whether the policy finds the picked answer the most likely, for each held-out pick.
 
     If there are more than 200 picks, 200 are drawn, the same in every ranking of a night. An answer's likelihood is the
-    mean log-probability of its tokens, including the end token (nats per token). `policy`: the digest of the weights
-    that `predecessor` holds; without a predecessor, of the checkpoint `tokenizer`, from which no update continues.
+    mean log-probability of its tokens, including the end token (nats per token). `policy`: the digest of the policy's
+    weights. `predecessor` has these weights; if it is None, no update follows, and the checkpoint `tokenizer` has them.
     `ranking.json` has four lists with one value per pick: `right`; `margins`, by how much the picked answer is likelier
     than the mean of the others (nats per token); `generated`, whether the pick is from the generated day; and
     `openings`, a digest that picks of the same conversation share. Its `accuracy` is the mean of `right`.

@@ -18,7 +18,7 @@ def score_by_reward_model(
 ) -> None:
     """Write one reward per completion, in rollout order, or null if the model gives no finite number.
 
-    A completion without tokens has no last token to score, so its reward is null. `failed`: the model failed before on
+    A completion without tokens has no last token to score, so its reward is null. `failed`: the model failed earlier on
     these completions, so it is not asked again and every reward is null.
     """
     sampled = sampled_rollouts(rollouts)

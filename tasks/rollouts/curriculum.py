@@ -39,10 +39,10 @@ def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str
 
 
 def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) -> dict[str, dict[str, Any]]:
-    """Return the arms after a round, by name: the number of groups `drawn`, their `signal`, and an `estimate` of it.
+    """Return the arms after a round by name, each with the number of groups `drawn`, their `signal` and its `estimate`.
 
     The signal is the mean absolute advantage in the groups (SEC, arXiv 2505.14970), or None if nothing was graded. With
-    `choice` *signal*, the estimate, by which arms are drawn, follows it at `rate` (see `follow`); otherwise it is None.
+    `choice` *signal*, the estimate follows the signal at `rate` (see `follow`) and decides the draw. Else it is None.
     """
     arms: dict[str, dict[str, Any]] = {}
     for arm in sorted({*before, *(group.arm for group in tried)}):
@@ -84,7 +84,7 @@ def _spread(rewards: Sequence[float]) -> float:
 def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
     """Return probabilities proportional to `worth`, mixed with a uniform distribution of weight `exploration`.
 
-    Without the uniform part, a kind that falls to 0 would never return. If nothing is worth anything, all are equal.
+    Without the uniform part, a kind that falls to 0 would never return. If the total worth is 0, all are equal.
     """
     total = sum(worth)
     if total <= 0:

@@ -69,10 +69,10 @@ def problem_weights(
     estimates: Mapping[str, float],
     chance: random.Random,
 ) -> dict[Problem, float]:
-    """Return each problem's probability: that of its kind or arm, split evenly over the pool's problems of that kind.
+    """Return each problem's probability: its kind's or arm's probability, divided evenly among the problems in it.
 
-    With `choice: solve_rate`, a kind is worth p(1 − p), with p = 0.5 if its rate is unknown. Otherwise an arm is worth
-    its estimate, or the mean of the others if it has none.
+    With `choice: solve_rate`, a kind with solve rate p (0.5 if unknown) is worth p(1 − p). Otherwise an arm is worth
+    its estimate, or the mean estimate if it has none.
     """
     by_rate = grpo.choice == "solve_rate"
     members: dict[str, list[Problem]] = defaultdict(list)
@@ -107,7 +107,7 @@ def _draw_key(chance: float, weight: float) -> float:
 
 
 def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:
-    """Return solve rates by kind tried, and by (benchmark, level, hint share), the latter by Laplace's rule."""
+    """Return solve rates by kind tried, and solve rates by (benchmark, level, hint share) with Laplace's rule."""
     if previous is None:
         return {}, {}
     rates: dict[str, float] = {}

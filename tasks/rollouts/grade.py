@@ -21,7 +21,7 @@ log = logging.getLogger("nightschool")
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
     """Score attempts at one benchmark. All scores are null if a user's grader dies or exceeds the time limit.
 
-    Built-in benchmarks enforce their own limits. If the engine spans several machines, these share running programs.
+    Built-in benchmarks enforce their own limits. If the engine spans several machines, programs run on all of them.
     """
     if benchmark.runs_programs and isinstance(engine, Cluster):
         return _shared_scores(benchmark, attempts, engine)
@@ -68,12 +68,12 @@ def score_all(
 
 
 def compose(score: Score, attempt: Attempt, config: RewardConfig, max_tokens: int) -> Score:
-    """Return the score with the reward c + `format`·f − `length_penalty`·l.
+    """Return the score with its reward set to c + `format`·f − `length_penalty`·l.
 
     c is the benchmark's own reward (1 for a correct answer), f is 0 for the verdict `no_answer` and 1 otherwise, and l
     is the completion's length as a share of `max_tokens`. The score's parts `correct`, `format` and `length` hold the
-    unweighted values, alongside the benchmark's own parts. With the default weights, which are 0, the reward
-    is unchanged. A reward of None stays None: a grader failure is not a reward of 0.
+    unweighted values, alongside the benchmark's own parts. With the default weights of 0, the reward is
+    unchanged. A reward of None stays None: a grader failure is not a reward of 0.
     """
     if score.reward is None:
         return score

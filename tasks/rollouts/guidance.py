@@ -17,10 +17,10 @@ Rates = Mapping[tuple[str, str | None, float], float]  # by benchmark, level, an
 class Guide:
     """Decides how much of a benchmark's solutions a round shows.
 
-    `levels`: the solve rates so far. `shares`: the shares of a solution that a hint may show. `solutions`: those of the
-    training split, by problem. Each share has its own solve rate p per level and is drawn by p(1 - p): a share that is
-    never solved dies out, and a mastered one gives way to a shorter hint, whose rate has risen meanwhile. A share of 1
-    is no hint: the solution joins the student's answers. Its rate counts as `HARD`, so it prevails if no hint helps.
+    `levels`: the solve rates so far. `shares`: the shares of a solution that a hint may show. `solutions`: by training
+    problem. Each share has its own solve rate p per level and is drawn in proportion to p(1 - p). A share that is never
+    solved dies out, and a mastered one gives way to a shorter hint, whose rate has risen since. A share of 1 is not a
+    hint: the solution joins the student's answers. Its rate counts as `HARD`, so it prevails if no hint helps.
     """
 
     levels: Rates
@@ -56,7 +56,7 @@ class Guide:
 
 
 def hinted(kind: str, share: float) -> str:
-    """Return the kind under which the solve rate of problems with this share as a hint is counted."""
+    """Return the kind of problems that show this share of the solution as a hint. Its solve rate is separate."""
     return f"{kind}{HINTED}{share:g}" if share else kind
 
 

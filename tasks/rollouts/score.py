@@ -45,9 +45,9 @@ def score(
 ) -> None:
     """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
 
-    For episodes, also write the turns, and count the value, between 0 and 1, as solved. A solve rate counts these
-    attempts, and earlier ones with weight `decay`. `learned`: the reward model's scores of the completions, if one is
-    in use (see `tasks/reward_model/learned_reward.py`). `engine`: its machines share running the programs to grade.
+    For episodes, also writes the turns. An episode counts as solved in part, by its value between 0 and 1. A solve rate
+    counts these attempts, and earlier attempts with weight `decay`. `learned`: the reward model's scores of the
+    completions, if any (see `tasks/reward_model/learned_reward.py`). `engine`: its machines run the programs to grade.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)

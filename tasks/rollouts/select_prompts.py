@@ -48,7 +48,7 @@ def select_prompts(
 
     `owner`: the owner's prompts. They make up `owner_share` of the count, or less if too few are new to the round.
     `solve_rates`: the previous score stage. A kind that was never tried gets the rate of its benchmark's level.
-    `excluded`: ids and questions of the exam's problems. These, and problems that ask nearly the same, are not drawn.
+    `excluded`: ids and questions of the exam's problems. Neither these nor near-duplicates are drawn.
     `drawn`: the prompts that the round already has. Their problems are not drawn again, and group numbers continue.
     `seed`: identifies night, round and refill. Problems whose prompts leave no room for a completion are skipped.
     Raises InputError if none is left. `excluded.json` names the problems that the benchmarks themselves leave out.
@@ -103,7 +103,7 @@ def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
 
 
 def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[Row]:
-    """Return prompt rows for at most `count` of the owner's prompts, without group numbers. They have no truth."""
+    """Return prompt rows for up to `count` of the owner's prompts. The rows have no group numbers and no truths."""
     if owner is None:
         return []
     table = table_rows(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)

@@ -1,4 +1,4 @@
-"""Convert the turns of episodes to table rows, and turn advantages to token advantages."""
+"""Convert the turns of episodes to table rows, and advantages per turn to advantages per token."""
 
 import hashlib
 import json

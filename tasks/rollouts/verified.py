@@ -45,11 +45,11 @@ def sample_verified(
     seed: int,
     **options: Any,
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
-    """Sample `size` completions of each prompt, in shards of `config.shard_prompts`.
+    """Sample `size` completions of each prompt, in shards of `config.shard_prompts` prompts.
 
     If a prompt gets few completions (one in an exam), a shard has more prompts, so that it still fills the engine.
     Each shard has a separate seed and fresh caches, so its completions depend neither on the other shards nor on the
-    machine. `options` and the result are those of `engine_process.sample`, with seconds summed over shards.
+    machine. `options`, result: see `engine_process.sample`. Metrics are summed; `probe_difference` is the largest.
     """
     if config.shard_prompts is None:
         return call_verified(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)

@@ -32,7 +32,7 @@ from models.lessons.preference_data import Example
 from models.rollout import Rollout
 
 OPENING = 16  # the most tokens that a template puts before an answer
-SNAPSHOTS = 20  # the most that are kept, about 20 MB each at rank 16 for 135M parameters
+SNAPSHOTS = 20  # the most snapshots kept; each takes about 20 MB at rank 16 for 135M parameters
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class DayLearner:
         write_probe(folder, take_probe(self.tokenizer, logprobs))
 
     def prepare(self, pick: Preference) -> bool:
-        """Precompute part of what learning a pick among these answers needs. Return whether more is left."""
+        """Precompute part of what learning any pick among the same answers needs. Return whether more is left."""
         prompt, tokens = self._rendering(pick)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
@@ -193,7 +193,7 @@ def turns_of(
 
 
 def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:
-    """Return the index of the answer's token that contains a character, or of the end token for a later character."""
+    """Return the index of the token that contains a character, or of the end token for a character past the answer."""
     encoded: Any = tokenizer(answer, add_special_tokens=False, return_offsets_mapping=True)
     ends = [end for _, end in encoded["offset_mapping"]]
     return next((number for number, end in enumerate(ends) if end > character), len(ends))

@@ -1,4 +1,4 @@
-"""What runs in the learner's process, which holds the day copy while the classroom is open."""
+"""The functions that run in the learner's process, which holds the day copy while the classroom is open."""
 
 import gc
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
 
 
 def prepare(pick: Preference) -> bool:
-    """Precompute part of what learning a pick among these answers needs. Return whether more is left."""
+    """Precompute part of what learning any pick among the same answers needs. Return whether more is left."""
     try:
         return _started().prepare(pick)
     except ValueError:  # too long; learning the pick reports it
@@ -52,7 +52,7 @@ def prepare(pick: Preference) -> bool:
 
 
 def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
-    """Learn a lesson, unless it asks an exam question or is not for the day. Return its outcome and the new digest."""
+    """Learn a lesson unless it asks an exam question or cannot be learned by day. Return the outcome and new digest."""
     learner = _started()
     try:
         if exam_index(_questions).match_any(_texts(entries[0])):
@@ -64,7 +64,7 @@ def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
 
 
 def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
-    """Undo a lesson, if it was learned. Return the outcomes of the lessons learned again, and the day copy's digest."""
+    """Undo a lesson, if it was learned. Return the outcomes of the later lessons, learned again, and the new digest."""
     return _started().forget(name), _started().digest
 
 

@@ -19,7 +19,7 @@ class Lesson:
     """What the owner taught with one click.
 
     `written`: where its entries are in the journal. `live`: whether the day copy learns it. `names`: the names under
-    which checkpoints record what it teaches.
+    which checkpoints record that it was learned.
     """
 
     name: str
@@ -29,14 +29,14 @@ class Lesson:
     names: frozenset[str] = frozenset()
 
     def key(self, name: str) -> Any:
-        """Return the first entry's value for an extra key, one the format does not define, or None if it is absent."""
+        """Return the first entry's value for a key outside the journal's format, or None if the key is absent."""
         return (self.entries[0].model_extra or {}).get(name)
 
 
 def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
-    """Return a sentence that says why a lesson is not learned by day, or an empty string if it is.
+    """Return the reason why a lesson is not learned by day, or an empty string if it is learned by day.
 
-    `unseen_share`: the share of conversations that are held out for evaluation, and never learned.
+    `unseen_share`: the share of conversations that are held out for evaluation and never trained on.
     """
     if not lesson.live:
         return "only tonight"

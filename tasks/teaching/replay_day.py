@@ -37,8 +37,8 @@ def replay_day(
 ) -> None:
     """Rebuild the day copy from its lessons, in order, and keep its adapter as a checkpoint.
 
-    `day`: the frozen journal; later lessons are left out. `teach`: the night's settings, which are the classroom's
-    unless its command line set others. `anchors`: empty if nobody taught this champion by day. `day.json` has the
+    `day`: the frozen journal; later lessons are left out. `teach`: the night's settings, which the classroom also uses
+    unless its command line sets others. `anchors`: empty if nobody taught this champion by day. `day.json` has the
     number of `lessons` and the number `learned`. checkpoint.txt names the adapter, or the champion if none was learned.
     """
     lessons = lessons_of_day(champion, day, config, journal)

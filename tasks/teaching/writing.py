@@ -1,4 +1,4 @@
-"""What runs in the engine's process for the classroom: answers by the champion or, with an adapter, the day copy."""
+"""The classroom's functions in the engine's process: answers by the champion or, with an adapter, the day copy."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ Messages = Sequence[dict[str, str]]
 
 @dataclass(frozen=True)
 class Champion:
-    """The model that the engine holds by day, and the settings to load and prompt it."""
+    """The model that the engine holds by day, and the settings for loading and prompting it."""
 
     checkpoint: Path
     engine: EngineConfig
@@ -41,7 +41,7 @@ def load(champion: Champion) -> None:
 
 
 def use_adapter(champion: Champion, adapter: Path | None) -> None:
-    """Set the adapter with which the day copy answers. With None, it answers as the champion does."""
+    """Set the day copy's adapter. With None, the day copy answers as the champion does."""
     _sampler(champion).use_adapter(adapter)
 
 
@@ -55,10 +55,10 @@ def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int
 def write(
     champion: Champion, address: Path, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int
 ) -> list[Written]:
-    """Write one answer per item of `by_day_copy`: by the day copy if it is true, or else by the champion.
+    """Write one answer per item of `by_day_copy`. The day copy writes it if the item is True, the champion if False.
 
-    Sends pieces to the Unix socket at `address` as JSON lines, [answer number, text] each. If the reader closes the
-    socket, the answers end there. Raises ValueError, with a reason, if the conversation leaves no room for an answer.
+    Sends pieces to the Unix socket at `address` as JSON lines [answer number, text]. All answers end if the reader
+    closes the socket. Raises ValueError, with a reason, if the conversation leaves no room for an answer.
     """
     sampler, prompt = _sampler(champion), _prompt(champion, messages)
     length = champion.engine.max_model_len

@@ -24,11 +24,11 @@ WEAK = 0.25  # a smaller rating says too little for a method that knows only goo
 class ExampleReader:
     """Reads the tables of a frozen day, with one method per kind of table.
 
-    `counts`: the number of `lines` read, and of lines `used`. The others match an exam question (`exam`), exceed
+    `counts`: the number of `lines` read, and of lines `used`. The other lines match an exam question (`exam`), exceed
     `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns in a row by one
-    speaker), are held out for evaluation (`held_out`), or have nothing to learn: a rating near 0 (`neutral`), a text of
-    fewer than two tokens (`too_short`), or a pick with no other answer to compare (`no_choice`).
-    `lessons`: the lesson that each example returned so far belongs to.
+    speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating near 0 (`neutral`), a text
+    of fewer than two tokens (`too_short`), or a pick with no other answer to compare (`no_choice`).
+    `lessons`: for each example returned so far, the lesson that it belongs to.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ExampleReader:
         return examples
 
     def prompts(self, table: pd.DataFrame) -> Any:
-        """Yield each row that may be learned, with the token ids of its prompt."""
+        """Yield each row that may be trained on, with the token ids of its prompt."""
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
@@ -136,6 +136,6 @@ class ExampleReader:
 
 
 def _answers(row: Any) -> list[str]:
-    """Return all answers in a row, learned or not, because any of them may contain an exam question."""
+    """Return all answers in a row, even those not trained on, because any of them may contain an exam question."""
     shown = json.loads(row.responses) if hasattr(row, "responses") else [row.response]
     return [*shown, *([row.correction] if hasattr(row, "correction") else [])]

@@ -1,6 +1,6 @@
 """Lessons from the owner's feedback, with one stage per kind: corrections, texts, ratings and picks.
 
-A stage with nothing to learn leaves the checkpoint as it is.
+A stage without any examples keeps the checkpoint that it was given.
 """
 
 import json
@@ -31,7 +31,7 @@ class LessonInputs(TypedDict):
     """The inputs that all feedback lessons share.
 
     `max_tokens`: the limit for prompt and answer together; longer examples are left out. `pace`: the lesson's share of
-    the night's hours; None means that it takes all its steps.
+    the night's hours; None means that the lesson takes all its steps.
     """
 
     day: Artifact
@@ -59,13 +59,13 @@ def words(folder: Path, *, config: WordsConfig, **inputs: Unpack[LessonInputs]) 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def feedback(folder: Path, *, config: FeedbackConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Learn from rated answers with KTO, with the incoming checkpoint as the reference model."""
+    """Train on rated answers with KTO, using the incoming checkpoint as the reference model."""
     _learn(folder, config, inputs, "feedback", FEEDBACK, ExampleReader.feedback)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Learn from picks without a reward model: DPO against the other answers, or supervised on the picked answer."""
+    """Train on picks without a reward model: with DPO against the other answers, or supervised on the picked answer."""
 
     def read(reader: ExampleReader, table: pd.DataFrame) -> Sequence[Any]:
         found = reader.picks(table)
@@ -88,7 +88,7 @@ def _learn(
 
     `read` turns one of the day's tables, minus the lessons that the student has already learned, into examples. A night
     takes at most `MOST_STEPS` steps of each kind of feedback, and no more than `pace` allows. Examples left over are
-    learned on a later night.
+    kept for a later night.
     """
     checkpoint, curve = inputs["checkpoint"], list[dict[str, float]]()
     reader = ExampleReader(checkpoint, inputs["student"], inputs["exam_questions"], inputs["max_tokens"])

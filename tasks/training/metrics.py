@@ -1,4 +1,4 @@
-"""A round's metrics over everything it sampled: expected and observed signal, trainer metrics, and seconds."""
+"""A round's metrics, computed over all its samples: expected and observed signal, trainer metrics, and seconds."""
 
 import json
 import math
@@ -21,7 +21,7 @@ OUTLOOK = "expected_signal_share"
 
 
 class SampledBatch(NamedTuple):
-    """The stages' artifacts for one batch of a round: its first prompts, a refill, or its requests for new problems.
+    """The artifacts of all stages for one batch of a round: the first prompts, a refill, or requests for new problems.
 
     `scores`: None for requests, whose completions are problems rather than answers.
     """
@@ -37,7 +37,7 @@ def round_metrics(
 ) -> dict[str, float]:
     """Return the metrics for `metrics.json` by name, leaving out any that are not finite.
 
-    `trained`: the trainer's metrics. Its `groups` counts all sampled groups, and `useful_groups` those with signal.
+    `trained`: the trainer's metrics, in which `groups` counts all sampled groups and `useful_groups` those with signal.
     `proposals`: in a self-play round, the artifact of the stage that judged the problems that the student wrote.
     """
     answered = [one for one in passes if one.scores is not None]
@@ -65,7 +65,7 @@ def round_metrics(
 
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
-    """Return the refill counts and, if known, the share of groups with signal that the solve rates predict."""
+    """Return the refill counts, and the share of groups with signal that the solve rates predict (if known)."""
     drawn: list[dict[str, Any]] = [artifact.read_json("selection.json") for artifact in prompts]
     figures: dict[str, float] = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if all(OUTLOOK in one for one in drawn):
@@ -107,7 +107,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
 
 
 def _reward_parts(parts: pd.DataFrame) -> list[str]:
-    """Return the names of the reward parts to report: for episodes all parts, with missing values filled with 0."""
+    """Return the names of the reward parts to report. Episodes report all parts; their missing values are set to 0."""
     if "turns" in parts:
         parts.fillna(0.0, inplace=True)
         return list(parts.columns)
@@ -122,7 +122,7 @@ def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:
-    """Return the total seconds of some stages, with all the parts in which episodes are played."""
+    """Return the total seconds of the stages. If episodes are played in several parts, all the parts are counted."""
     return sum(artifact.figure("seconds") or artifact.seconds for artifact in artifacts)
 
 
@@ -131,13 +131,13 @@ PARTS = ("learned_z", "tie_breaker")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
-    """Return the metrics of the reward model or the judge by name; NaN if there is nothing to compute a metric from.
+    """Return the metrics of the reward model or the judge by name. A metric without any data is NaN.
 
     `graded`: a row per graded answer, with group, verdict, tokens and `ended` (not cut off). `parts`: the same answers'
-    score parts. The metrics cover only ended answers, as the model has learned from no others: the mean reward overall
-    and on the owner's prompts (`learned_owner`); its standard deviation within groups, on the owner's prompts if there
-    are any (`learned_spread`); its correlation with length within groups (`learned_length`); and the share of pairs of
-    a right and a wrong answer to one problem in which the right answer has the higher reward (`learned_pairs`).
+    score parts. Except for the means of `PARTS`, the metrics cover only ended answers, as the model was trained on no
+    others: the mean reward overall and on the owner's prompts (`learned_owner`); its standard deviation within groups,
+    on the owner's prompts if there are any (`learned_spread`); its correlation with length within groups
+    (`learned_length`); and the share of a problem's right-wrong pairs that rank the right one higher (`learned_pairs`).
     """
     answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]
@@ -157,7 +157,7 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
 
 
 def _pairs_in_order(verified: pd.DataFrame) -> float:
-    """Return the share of right-wrong answer pairs where the right one has the higher learned reward; ties count ½."""
+    """Return the share of right-wrong pairs in which the right answer has the higher learned reward; ties count ½."""
     right = verified["verdict"] == "correct"
     pairs = verified[right].merge(verified[~right], on="group", suffixes=("_right", "_wrong"))
     gaps = pairs["learned_right"].astype(float) - pairs["learned_wrong"].astype(float)

@@ -17,7 +17,7 @@ OUTCOME = "outcome.json"
 
 @stage()
 def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
-    """Write the outcome, and the checkpoint that the night continues with: `after` the lesson, or `before` it."""
+    """Write the outcome, and the name of the checkpoint to continue with: that from `after` or `before` the lesson."""
     p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL
     outcome = {
@@ -31,7 +31,7 @@ def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
 
 
 def p_worse(before: Artifact, after: Artifact) -> float:
-    """Return the one-sided p-value of an exact test for whether the second quiz went worse than the first."""
+    """Return the one-sided p-value of an exact test of whether the quiz went worse after the lesson than before it."""
     return sign_flip((_outcomes(before) - _outcomes(after)).to_numpy(dtype=float))
 
 

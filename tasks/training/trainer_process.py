@@ -63,10 +63,10 @@ def lesson(
     names: Sequence[str | None] = (),
     settled: Collection[str] = (),
 ) -> tuple[Path, list[dict[str, float]]]:
-    """Train on a lesson's examples with the method for its type of configuration.
+    """Train on a lesson's examples with the method that its type of configuration calls for.
 
     `examples`: in the format of that method's function in `models/lessons/sft_preference.py`. `names`: the name of each
-    example's lesson in the journal, or None. `settled`: names of lessons that have nothing to learn. Returns the new
+    example's lesson in the journal, or None. `settled`: names of lessons with nothing to train on. Returns the new
     checkpoint and the metrics of every step. The checkpoint records the names of the lessons learned, including its
     parent's. On a CPU, the same starting checkpoint gives the same result bit for bit.
     """
@@ -111,7 +111,7 @@ def _steps(
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
-    """Return the trainer's configuration for a lesson: its learning rate, and no KL term.
+    """Return the trainer's configuration for a lesson, with the lesson's learning rate and without a KL term.
 
     Adapters need a higher learning rate than full fine-tuning. A KL term would need a second model.
     """
@@ -133,9 +133,9 @@ def update(
 ) -> Updated:
     """Take a round's optimizer steps, first reloading the trainer if it does not hold the predecessor.
 
-    So no step is taken twice: an update that failed after its steps, or whose reply was lost, can be repeated and gives
-    the same checkpoint (bit for bit on a CPU). The checkpoint is not yet durable. `retired` checkpoints are removed
-    right before it is written. Raises StateError if the trainer state is damaged or not the predecessor's.
+    So an update can be repeated if it failed after its steps or its reply was lost: no step is taken twice, and the
+    checkpoint is the same (bit for bit on a CPU). The new checkpoint is not yet durable. `retired` checkpoints are
+    removed right before it is written. Raises StateError if the trainer state is damaged or not the predecessor's.
     """
     global _held
     trainer = _trainer_at(predecessor, config)
@@ -175,7 +175,7 @@ def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return a teacher's log-probability of every token. Loads the teacher for this call only, beside the trainer."""
+    """Return a teacher's log-probability for every token. Loads the model for this call only, alongside the trainer."""
     from models.lessons.on_policy_distillation import teacher_logprobs as scored
 
     try:
@@ -186,7 +186,7 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
 
 
 def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return a checkpoint's log-probability of every token. Loads it for this call only, and releases the trainer."""
+    """Return a checkpoint's log-probability for every token. Loads it for this call only, and releases the trainer."""
     _let_go()
     return teacher_logprobs(checkpoint, config, rollouts)
 
@@ -223,7 +223,7 @@ def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:
     """Merge an adapter into its base and return the full checkpoint. Raises MergeError if the merge fails its check."""
     from models.hf import merging
 
-    _let_go()  # its memory is needed
+    _let_go()  # the merge needs the trainer's memory
     draft = new_draft(checkpoints)
     base = base_of(adapter)
     with room_for(draft, size_of(base)):

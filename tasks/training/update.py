@@ -54,9 +54,9 @@ def update(
     rate_factor: float,
     resources: UpdateResources,
 ) -> Updated:
-    """Take the round's optimizer steps. The new weights are written to disk, but count only after `checkpoint`.
+    """Take the round's optimizer steps. The new weights are written to disk, but become final only with `checkpoint`.
 
-    The artifacts are those of the round's first prompts, then of each refill. `rate_factor` scales the learning rate.
+    The artifacts are in order: the round's first prompts, then each refill. `rate_factor` scales the learning rate.
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     by_sample: dict[tuple[int, int], Any] = {}
@@ -80,7 +80,7 @@ def update(
 
 
 def read_advantages(folder: Path) -> dict[tuple[int, int], float | list[float]]:
-    """Return each completion's advantage (NaN: not graded) by group and sample, or its token advantages if given."""
+    """Return completions' advantages by (group, sample): one per token if given, else one in all (NaN: not graded)."""
     advantages: dict[tuple[int, int], float | list[float]] = {}
     for row in table_rows(folder / "advantages.parquet", ADVANTAGES):
         of_all = math.nan if row["advantage"] is None else row["advantage"]
@@ -105,8 +105,8 @@ def checkpoint(
     """Commit the update: flush its weights to disk, and write the trainer's state and the round's metrics.
 
     If the trainer's process has died since the update, the update is repeated from the same predecessor and rollouts.
-    It must give the same checkpoint, because the next round already samples from it. Raises UpdateChangedError if it
-    does not (on a CPU it always does).
+    The checkpoint must be the same again, because the next round already samples from it. Raises UpdateChangedError if
+    it differs (on a CPU it never does).
     """
     started, digest = time.perf_counter(), updated.checkpoint.name
     draft = state.with_name(f"{state.name}.draft")

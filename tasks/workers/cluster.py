@@ -32,7 +32,7 @@ class Cluster(Worker):
     """The engine's process on this machine, which shares its work with the nodes of a Ray cluster.
 
     A node helps only if everything that affects an answer matches this machine: versions, graders and device. If a node
-    is lost, others redo its work; this machine can do it all. `folder`: the night's folder. The rest: as for `Worker`.
+    is lost, others redo its work; this machine can do all of it. `folder`: the night's folder. The rest: see `Worker`.
     """
 
     def __init__(self, address: str, folder: Path, *args: Any, **kwargs: Any) -> None:

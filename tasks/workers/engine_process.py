@@ -1,4 +1,4 @@
-"""What runs in the engine's process, by night and by day. The sampler is kept here between calls."""
+"""The functions that run in the engine's process, by night and by day. The sampler is kept here between calls."""
 
 import time
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def prepare() -> None:
 
 
 def sampler_at(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> "Sampler":
-    """Return the engine with a checkpoint, loading it first if the engine holds a different one."""
+    """Return the engine's sampler, after loading the checkpoint if the engine holds a different one."""
     global _sampler
     if _sampler is None:
         from models.sampler import Sampler

@@ -1,4 +1,4 @@
-"""A worker on another machine: the night's handle to it, and the Ray actor there that holds it and its checkpoints."""
+"""A worker on another machine: the night's handle to it, and the Ray actor that holds it and its checkpoints."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ KEPT = 3  # checkpoints per machine: an adapter, its base, and the previous one
 class RemoteWorker(Worker):
     """The night's handle to a worker that an actor (`EngineActor`) runs on another machine.
 
-    If a call's arguments include a checkpoint, it is sent there first, unless it is there already.
+    Any checkpoint among a call's arguments is sent to that machine first, unless it is already there.
     """
 
     def __init__(self, name: str, actor: Any, on_loss: Callable[[str], None]) -> None:
@@ -56,7 +56,7 @@ class RemoteWorker(Worker):
         return getattr(self._actor, method).remote(*arguments)
 
     def _sent(self, checkpoint: Path) -> Path:
-        """Send a checkpoint, and an adapter's base, unless they are there already. Return its folder there."""
+        """Send a checkpoint, and the base of an adapter, unless already there. Return the checkpoint's folder there."""
         if (base := base_of(checkpoint)) != checkpoint:
             self._sent(base)
         if (there := self.ask("checkpoint", checkpoint.name)) is not None:
@@ -75,7 +75,7 @@ class RemoteWorker(Worker):
 class EngineActor:
     """The actor that runs an engine on its machine, with the same environment, heartbeat and log as a local engine.
 
-    The actor ends with the night's process or with its Ray node, and its engine ends with the actor. Its folder stays
+    The actor ends with the night's process or with its Ray node, and its engine ends with the actor. Its folder is kept
     for the next night, so that a checkpoint is not sent twice. `threads`: the night's OMP_NUM_THREADS, because Ray sets
     a different value.
     """
@@ -122,7 +122,7 @@ class EngineActor:
             stream.write(piece)
 
     def finish(self) -> Path:
-        """Return the folder of the received checkpoint. The folder's name is the digest of what arrived."""
+        """Keep the received checkpoint, and return its folder, whose name is the digest of what arrived."""
         return keep(self.folder / "draft", self.folder, durable=False)
 
 

@@ -32,8 +32,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Heartbeat:
     """Watches one call in a child process.
 
-    Time counts only while it is polled, so that no child is taken for stuck because the night itself was stopped
-    (Ctrl-Z, a suspended machine). `quiet`, `limit`: seconds.
+    Each poll counts as `poll` seconds, whatever the clock says, so that a child does not look stuck after the night
+    itself was stopped (Ctrl-Z, a suspended machine). `quiet`, `limit`: seconds.
     """
 
     def __init__(self, process: int, quiet: float = QUIET, limit: float = FIRST_LIMIT) -> None:
@@ -57,7 +57,7 @@ class Heartbeat:
 
 
 def next_limit(longest: float | None) -> float:
-    """Return how many seconds a call may take. `longest`: seconds of its kind's longest call, or None for the first."""
+    """Return how many seconds a call may take. `longest`: seconds of the longest call of its kind, if any."""
     return FIRST_LIMIT if longest is None else max(LEAST_LIMIT, TIMES * longest)
 
 
@@ -102,11 +102,11 @@ class WorkerEndedError(Exception):
 class Worker:
     """One child process, started on first use, kept for all calls, and killed with its parent.
 
-    Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that started the child, so this object has a
-    thread to start children. A child's output goes to the file `log`. `on_loss` is called with a sentence if the child
-    dies or hangs. A child is ended if it uses no CPU time for `quiet` seconds, or if a call takes many times as long as
-    any earlier call of its kind and as its stage usually takes (`usual`: seconds by the stage's name). After `until`
-    (seconds since the epoch), no call is waited for.
+    Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that started the child, so a thread of this
+    object starts all children. A child's output goes to the file `log`. `on_loss` is called with a sentence if the
+    child dies or hangs. A child is ended if it uses no CPU time for `quiet` seconds, or if a call takes many times
+    longer than any earlier call of its kind and than its stage usually takes (`usual`: seconds by stage name). After
+    `until` (seconds since the epoch), calls raise HoursOverError.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class Worker:
         return self.result(self.submit(function, *args, **kwargs), kind)
 
     def spread(self, job: Callable[["Worker", A], R], items: Sequence[A]) -> list[R]:
-        """Run a job on each item with this worker, and return the results in order. A `Cluster` shares the items.
+        """Run a job on each item, and return the results in order. A `Cluster` shares the items among its machines.
 
-        A job may not depend on earlier items, nor on which worker runs it.
+        A job must not depend on earlier items or on which worker runs it.
         """
         return [job(self, item) for item in items]
 
@@ -177,7 +177,7 @@ class Worker:
             raise self._lost("died (killed, out of memory, or crashed)", kind, WorkerDiedError) from broken
 
     def _await(self, future: Future[R], kind: str) -> float:
-        """Wait as long as a result can be expected, then kill the child. Return the seconds waited."""
+        """Wait for a result, and return the seconds waited. Kill the child if it is stuck or the hours are over."""
         processes = list((self._pool._processes or {}) if self._pool else {})
         if not processes:  # closed meanwhile: the result is there or never comes
             return 0.0
@@ -263,7 +263,7 @@ def working_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables while a child is spawned, so that it inherits them. One child at a time.
+    """Set environment variables while a child is spawned, so that it inherits them. Children are spawned one by one.
 
     A pool's initializer would come too late: the loader reads LD_PRELOAD before the child's first instruction.
     """
@@ -293,7 +293,7 @@ def _begin(parent: int, log: Path | None) -> None:
 def die_with_parent(parent: int, how: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel to signal this process when the thread that started it ends. If the parent is gone, exit at once.
 
-    `how`: use SIGTERM for a process that must end children of its own.
+    `how`: the signal; SIGTERM for a process that must end children of its own.
     """
     _LIBC.prctl(PR_SET_PDEATHSIG, how)
     if os.getppid() != parent:

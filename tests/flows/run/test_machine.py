@@ -57,12 +57,12 @@ def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("source", "lora", "needed"),
     [
-        ("starter", "null", 2 * 14 * 0.135 + 11 * BYTES * 0.135 + 1),
-        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 11 * BYTES * 0.6 + 1),
-        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 10 * BYTES * 0.6 + 1),
-        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", (28 + 11 * BYTES) * 0.36 + 1),
-        ("someone/some-model-v2", "null", (28 + 11 * BYTES) * 1.0 + 1),
-        ("{tmp}", "null", (28 + 11 * BYTES) * 0.25 + 1),
+        ("starter", "null", 2 * 14 * 0.135 + 10 * BYTES * 0.135 + 1),
+        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 10 * BYTES * 0.6 + 1),
+        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 9 * BYTES * 0.6 + 1),
+        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", (28 + 10 * BYTES) * 0.36 + 1),
+        ("someone/some-model-v2", "null", (28 + 10 * BYTES) * 1.0 + 1),
+        ("{tmp}", "null", (28 + 10 * BYTES) * 0.25 + 1),
     ],
 )
 def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_
     ("settings", "expected"),
     [
         (["stages=[{grpo: 5}]", "preference_learning=direct"], 2 + 2),  # the champion, the day copy, two rounds
-        (["stages=[distill, lessons, {grpo: 1}]"], 3 + 5 + 1 + 1),  # and the reward model, five lessons and a half
-        (["stages=[distill, {grpo: 5}, distill, {grpo: 5}]"], 3 + 2 + 1 + 3),
-        (["stages=[distill, {grpo: 5}]", "lora={rank: 8}"], 3 + 1 + 1 + 1),
+        (["stages=[distill, lessons, {grpo: 1}]"], 3 + 5 + 1),  # and the reward model and five lessons
+        (["stages=[distill, {grpo: 5}, distill, {grpo: 5}]"], 3 + 2 + 3),
+        (["stages=[distill, {grpo: 5}]", "lora={rank: 8}"], 3 + 1 + 1),
         (["stages=[distill, {grpo: 5}]", "lora={rank: 8, keep: true}"], 3),
     ],
 )
