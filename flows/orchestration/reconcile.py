@@ -64,7 +64,7 @@ def show_crashed(home: Home, api: str, key: str | None = None) -> None:
 
 
 def show_killed(home: Home) -> None:
-    """End the runs of dead nights in the home's own MLflow database."""
+    """Mark the runs of nights whose process has died as killed in the home's MLflow database."""
     if not home.database_file.exists():
         return
     with _warn_only():

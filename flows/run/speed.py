@@ -66,7 +66,7 @@ class Estimate:
         return self.fixed + MODELS * FIRST_LOOK * self.answer
 
     def rounds_that_fit(self, minutes: float) -> int:
-        """Estimate how many rounds fit into a night of `minutes` minutes, given how its hours are divided."""
+        """Estimate how many rounds fit into a night of `minutes` minutes, after its exam and lessons."""
         hours = 60 * minutes
         exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * hours)
         left = hours - self.fixed - exam - self.quizzed * self.answer

@@ -145,9 +145,9 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
 def start_of(night: Night, champion: Path) -> tuple[Path, int]:
     """Return the checkpoint to start from, and the number of consecutive unpromoted nights that led to it.
 
-    With `start_from: latest`, it is the candidate of the last finished night of this name if its decision says so, the
-    champion is the same, and the candidate is intact and has learned nothing since removed from the journal. Otherwise
-    it is the champion. The choice is kept on a resume. Raises DamagedCheckpointError if the checkpoint has changed.
+    With `start_from: latest`, return the last finished night's candidate if that night's decision allows it, the
+    champion is still the same, the candidate is intact, and everything it has learned is still in the journal. Return
+    the champion otherwise. A resumed night reuses its choice. Raises DamagedCheckpointError if the checkpoint changed.
     """
     note = night.folder / START
     if not note.exists():

@@ -17,7 +17,7 @@ from models.rollout import Rollout
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
     """Group the rollouts at the indices `rows` by problem and group number, ordered by each group's first row.
 
-    Only the tokens that the policy wrote are predicted, so a row has values for these tokens only.
+    Log-probabilities and advantages cover only the tokens that the policy wrote, so a group marks these tokens.
     """
     members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in rows:

@@ -41,7 +41,7 @@ def template(name: str) -> Template:
 
 
 def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
-    """Return what changed, by how much, how sure this is, and what to do. `decision`: the content of decision.json."""
+    """Return the report's headline from the summary and the content of decision.json."""
     promoted = summary["decision"] == "promoted"
     target = summary["target"]
     found = decision["comparisons"]["candidate"][target]

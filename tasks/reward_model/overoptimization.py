@@ -20,12 +20,12 @@ CHANCE = 0.05  # significance level of the fall
 def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, relative: bool = False) -> Alarm | None:
     """Return an alarm for the first round by which the learned reward rose while the policy's ranking fell, or None.
 
-    `relative`: the learned reward is a judge's. Its scores compare the answers of a group, so their mean cannot rise,
-    and a fall of the ranking is enough for the alarm.
+    `relative`: the learned reward comes from a judge, which scores a group's answers relative to each other. Its mean
+    cannot rise, so a drop in ranking accuracy alone raises the alarm.
 
-    Reward and ranking are compared with the start of their block, because lessons between blocks change both too. The
-    rewards are means over up to three rounds, without overlap. The rankings are compared pick by pick with McNemar's
-    exact test (one-sided). The result depends only on committed metrics.
+    Reward and ranking are compared with the start of their block, because lessons between blocks also shift both. The
+    rewards are averaged over non-overlapping windows of up to three rounds. The rankings are compared as paired picks
+    with McNemar's exact test (one-sided). The result depends only on committed metrics.
     """
     for first, number in sorted(rankings):
         before, after = rankings.get((first, first - 1)), rankings[first, number]

@@ -94,7 +94,7 @@ def _loaded(checkpoint: Path, config: TrainerConfig) -> "RewardModel":
 
 
 def release() -> None:
-    """Release the reward model's memory. Model and layers refer to each other, so the garbage collector is needed."""
+    """Release the reward model's memory. It forms reference cycles, so this runs the garbage collector."""
     _loaded.cache_clear()
     gc.collect()
     release_gpu_memory()
