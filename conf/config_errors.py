@@ -104,7 +104,7 @@ Key = tuple[str, ...]  # the parts of a dotted path: ("benchmarks", "0", "weight
 
 
 def fault(text: str) -> InputError:
-    """Return a one-line InputError, with any passwords in its URLs redacted."""
+    """Return the text as a one-line InputError, with any passwords and keys in its URLs redacted."""
     return InputError(redact(" ".join(text.splitlines())))
 
 
@@ -115,9 +115,9 @@ def shown(value: Any) -> str:
 
 
 def all_faults(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails]) -> list[tuple[Key, str]]:
-    """Return each invalid key of `data` with one line that says what is wrong.
+    """Return each invalid key of `data` with a one-line description of what is wrong with its value.
 
-    Unknown keys come first, because they may have caused the other faults. If a key and a key inside it are both
+    Unknown keys come first, because they may have caused other faults. If a key and a key inside it are both
     invalid, only the inner one is returned: a list may be too short merely because its items are invalid.
     """
     faults: dict[Key, list[ErrorDetails]] = {}
@@ -142,7 +142,7 @@ def _key(data: Any, error: ErrorDetails) -> Key:
 
 
 def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> str:
-    """Return what is wrong with one value. If there are several errors, each is from one branch of a union."""
+    """Describe what is wrong with one value. If there are several errors, each comes from one branch of a union."""
     first = group[0]
     if first["type"] == "missing":
         return "is missing; it has no default"

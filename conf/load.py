@@ -1,6 +1,6 @@
-"""Load a night's configuration: a YAML file, then the command line's overrides, then validation.
+"""Load a night's configuration: read a YAML file, apply the command line's overrides, and validate the result.
 
-Every mistake raises a one-line `InputError` that names the key, the value and what is allowed.
+Any mistake raises a one-line `InputError` that names the key, the value and what is allowed.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class _Draft:
             holder = holder[part]
 
     def error(self, faults: Sequence[tuple[Key, str]]) -> InputError:
-        """Return one error for all faults, attributing each to the file or the override that wrote the value."""
+        """Return one error that lists all faults, each attributed to the file or the override that wrote the value."""
         parts: list[str] = []
         previous = ""
         for key, what in faults:
@@ -70,7 +70,7 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     """Return the validated configuration in `path`, with overrides like `benchmarks.0.weight=2` applied.
 
     In a night's frozen configuration, unknown keys are ignored: they may be options that have since been removed.
-    Raises InputError if the file cannot be read, is not YAML, or is not a valid configuration.
+    Raises InputError if the file cannot be read or is not YAML, or if an override or the configuration is invalid.
     """
     content = _read(path)
     data = _parse(content, str(path))
@@ -80,7 +80,7 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     for text in overrides:
         draft.override(text)
     extra = "ignore" if content.startswith(FROZEN) else "forbid"
-    # In JSON, pydantic's strict mode takes a list for a tuple, and still refuses "4" for 4.
+    # In JSON, pydantic's strict mode accepts a list for a tuple, but still refuses "4" for 4.
     try:
         return NightConfig.model_validate_json(json.dumps(draft.data), strict=True, extra=extra)
     except ValidationError as error:
@@ -113,7 +113,7 @@ def identity(config: NightConfig) -> str:
 
 
 def differences(one: NightConfig, other: NightConfig) -> list[str]:
-    """Return a line such as `grpo.rounds: 4 → 6` for each identifying setting in which two nights differ, if any."""
+    """Return a line such as `grpo.rounds: 4 → 6` for each identifying setting that differs between two nights."""
     return list(_differences(one.identity(), other.identity(), ()))
 
 

@@ -16,12 +16,12 @@ ENDPOINT = "give the key in NIGHTSCHOOL_TEACHER_KEY or NIGHTSCHOOL_JUDGE_KEY"
 
 
 def redact(text: str) -> str:
-    """Return the text with the passwords and keys in its URLs replaced: `https://me:***@host`."""
+    """Return the text with the passwords and keys in its URLs replaced by `***`, as in `https://me:***@host`."""
     return PARAMETER.sub(r"\1***", TOKEN.sub("***@", PASSWORD.sub(r"\1:***@", text)))
 
 
 def refuse_password(url: str, instead: str) -> None:
-    """Raise ValueError if a URL contains a password or key, which would end up in records, logs and MLflow."""
+    """Raise ValueError if a URL contains a password or key, because it would end up in records, logs and MLflow."""
     if redact(url) != url:
         raise ValueError(
             f"{redact(url)}: user and password of a URL would be written into the night's records; {instead}"

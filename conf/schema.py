@@ -1,4 +1,4 @@
-"""The configuration of a night as validated models: every field has a unit, a default and a description."""
+"""The configuration of a night as validated models: most fields have a default, and a description with a unit."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -102,7 +102,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def learning_has_what_it_needs(self) -> Self:
-        """Refuse duplicate benchmarks, a missing teacher, missing held-out picks, and a day copy with `lora.keep`."""
+        """Refuse duplicate benchmarks, a missing teacher, no held-out picks, and `start_from: day` with `lora.keep`."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
@@ -152,7 +152,7 @@ class NightConfig(Section):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The kinds of feedback that become lessons, in the order of those lessons."""
+        """The kinds of the owner's feedback that become lessons, in the order in which they are taught."""
         learned = {
             "corrections": self.lessons.corrections.epochs > 0,
             "words": self.lessons.words.epochs > 0,
@@ -169,7 +169,7 @@ class NightConfig(Section):
 
     @property
     def unseen_share(self) -> float:
-        """Share of the owner's conversations held out to evaluate the reward model; 0 if there is none."""
+        """Share of the owner's conversations held out to evaluate the reward model; 0 if no reward model is wanted."""
         return self.reward_model.held_out_share if self.wants_reward_model else 0.0
 
     @property
@@ -179,7 +179,7 @@ class NightConfig(Section):
 
     @property
     def trainer(self) -> TrainerConfig:
-        """The trainer's configuration."""
+        """The trainer's configuration, assembled from several sections of this one."""
         return TrainerConfig(
             grpo=self.grpo,
             optimizer=OptimizerConfig(**dict(self.optimizer)),

@@ -1,1 +1,1 @@
-"""The flows, which decide what runs in which order: the night, a block of rounds, and the CLI commands."""
+"""The top-level flows, which decide what runs and in which order: the night, its rounds, and the CLI commands."""

@@ -1,4 +1,4 @@
-"""`python -m flows` is the `nightschool` command."""
+"""Makes `python -m flows` run the `nightschool` command."""
 
 from flows.cli import main
 

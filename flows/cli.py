@@ -148,7 +148,7 @@ def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
 
 
 def main() -> None:
-    """Run the command. Exit codes: 0 success, 1 failure, 2 invalid input, 3 another night is using the home."""
+    """Run the CLI. Exit codes: 0 success, 1 failure, 2 invalid input, 3 another night is using the home, 130 Ctrl-C."""
     environment.prepare()
     is_night = sys.argv[1:2] == ["night"]
     try:

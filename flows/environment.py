@@ -9,7 +9,7 @@ DEFAULTS = {
     "HF_HUB_VERBOSITY": "error",  # if the hub is unreachable, log one error line, not one per retry
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server takes 14 seconds, not four minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server fails in 14 s, not in four minutes
     "PREFECT_CLIENT_MAX_RETRIES": "3",  # for the same reason
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -20,7 +20,7 @@ DEFAULTS = {
     "PREFECT_CLI_COLORS": "false",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
-    "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",  # on Hopper, cuDNN attention re-plans for each shape: 0.5 s per pack
+    "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",  # on Hopper, cuDNN attention re-plans for each new shape (0.5 s per pack)
 }
 
 

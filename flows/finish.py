@@ -38,7 +38,7 @@ def finish(
     exams: Mapping[str, Artifact],
     rounds: Rounds,
 ) -> dict[str, Any]:
-    """Carry out the decision on promotion, delete temporary files, and write the report, which finishes the night.
+    """Carry out the promotion decision, delete temporary files, and write the report, which completes the night.
 
     Returns the summary. If MLflow does not answer, writes a report on how to finish the night and raises NightError.
     """
@@ -67,7 +67,7 @@ def finish(
 
 
 def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
-    """Write the model cards and carry out the decision on promotion. Returns the decision as it was carried out."""
+    """Write the model cards and carry out the promotion decision. Returns the decision as it was carried out."""
     config = night.config
     write_cards(night.folder, decision.read_json("decision.json"), models, config)
     return night.call(promote, "promote", decision, models, night.home, tracking, config.name)
@@ -78,7 +78,7 @@ def _unfinished(
 ) -> NightError:
     """Write the report, and return the error that ends the night when MLflow stops answering.
 
-    The command in the error message does only the remaining work.
+    The error message names a command that does only the remaining work.
     """
     outcome = night.folder / OUTCOME
     if outcome.exists():
@@ -103,6 +103,6 @@ def prefect_page() -> str:
 
 
 def _links(tracking: Tracking) -> dict[str, str]:
-    """Return the run's URLs. URLs of the home's own servers work only while `nightschool ui` or `services` runs."""
+    """Return the run's MLflow and Prefect URLs. Local servers answer only while `nightschool ui` or `services` runs."""
     server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else HERE.url(MLFLOW_PORT)
     return {"mlflow": f"{server}/{tracking.run_path}", "prefect": prefect_page()}

@@ -38,10 +38,10 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 class Rounds:
     """All rounds of a night, numbered across its blocks, and the state they share.
 
-    `exam`: the exam's problems, which are never drawn. `registered`: digests of the registered checkpoints. `division`:
-    how the night's hours are divided. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the
-    learned reward, if one serves. `teacher`: the folder of the on-policy distillation teacher. `over`: True once the
-    night must not begin another block or lesson, because its hours are over or a severe alarm was raised.
+    `exam`: the exam's problems, which no round draws. `registered`: digests of registered checkpoints. `division`: how
+    the night's hours are divided. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned
+    reward, if one is in use. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no
+    further block or lesson may begin, because time ran out, a child process died or a severe alarm was raised.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Rounds:
         self.round_began = time.perf_counter()
 
     def run(self, block: Step, base: Path) -> Path:
-        """Run a block's rounds from a checkpoint, until they are done, time runs out or a severe alarm is raised.
+        """Run a block's rounds until all are done, time runs out, a child process dies, or a severe alarm is raised.
 
         Returns the last round's checkpoint (merged, if the night merges adapters), or `base` if no round was run.
         """
@@ -151,7 +151,7 @@ class Rounds:
         return self.policy
 
     def _rate_factor(self, number: int) -> float:
-        """Return a round's learning-rate factor, which is computed once, from the time left, and then recorded."""
+        """Return a round's learning-rate factor. The first call computes it from the time left and records it."""
         file = self.night.folder / PACE_FOLDER / f"{round_path(number)}.json"
         if (known := read_json(file)) is None:
             known = {"rate_factor": self.allowance.rate_factor(number)}
@@ -160,7 +160,7 @@ class Rounds:
         return known["rate_factor"]
 
     def _update(self, number: int, inputs: Mapping[str, Any]) -> tuple[Updated, UpdateResources]:
-        """Take the round's optimizer steps. Returns their result and the resources they used."""
+        """Take the round's optimizer steps. Returns the update and the resources that it used."""
         night, path, state = self.night, f"{round_path(number)}/update", self._state_before(number)
         if state is not None and not state.is_dir():
             raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
@@ -173,7 +173,7 @@ class Rounds:
             return night.call(update, path, *arguments, resources), resources
 
     def _save(self, number: int, path: str, **arguments: Any) -> None:
-        """Commit the update and log it to MLflow, on the saver's thread while the next round samples."""
+        """Commit the update and log its metrics. Runs on the saver's thread while the next round samples."""
         saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
@@ -198,7 +198,7 @@ class Rounds:
         self.round_began += time.perf_counter() - started  # a quiz does not count towards a round's time
 
     def _rank_picks(self, number: int) -> None:
-        """Have the policy rank the owner's held-out picks if a learned reward is in use and `is_ranked` is true."""
+        """Have the policy rank the owner's held-out picks if a learned reward is in use and a ranking is due."""
         learned = self._learned
         if learned is None or not is_ranked(self.night.config, self.block, number):
             return
@@ -215,7 +215,7 @@ class Rounds:
         self.round_began += time.perf_counter() - started
 
     def _keep_committed_rounds(self, error: HoursOverError | WorkerDiedError) -> None:
-        """End the night's learning after the last committed round, and ignore what uncommitted rounds left behind."""
+        """End the night's learning after its last committed round, and discard the uncommitted rounds."""
         with suppress(HoursOverError, WorkerDiedError):  # if saving fails, the round stays uncommitted
             self.saver.finish()
         policies = self.retention.policies
@@ -226,7 +226,7 @@ class Rounds:
         self.end(self.block.number, error)
 
     def end(self, steps: int, error: Exception) -> None:
-        """End the night's learning permanently, after the rounds so far and the first `steps` steps of the recipe."""
+        """End the night's learning for good. The rounds so far and the recipe's first `steps` steps are kept."""
         self.over = True
         done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
@@ -234,14 +234,14 @@ class Rounds:
 
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward now in use, or None outside GRPO blocks and once the reward has failed or been hacked."""
+        """The learned reward in use. None outside GRPO blocks, or if the reward has failed or been hacked."""
         if self.learned is None or self.learned.failed or self.block.kind != "grpo" or self.monitor.hacked:
             return None
         return self.learned
 
     @property
     def _trainer_config(self) -> TrainerConfig:
-        """The trainer's configuration in this block.
+        """The trainer's configuration for the current block.
 
         The learning rate warms up once per night, not once per block. On-policy distillation has no KL term.
         """

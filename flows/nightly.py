@@ -66,9 +66,9 @@ def nightly(
 
     With `dry_run`, the night decides but does not promote, even if it is resumed later without `dry_run`.
 
-    A start that is too late, or that is made while another night runs, ends in the state `Refused`, whose message says
-    why; it does not count as a failed night. Raises InputError, before any learning, if the date, deadline or
-    configuration cannot be used, or if `nightschool serve` does not make room for the night.
+    If the start is too late or another night is running, the flow ends in the state `Refused`, with the reason as its
+    message. This does not count as a failed night. Raises InputError, before any learning, if the date, deadline or
+    configuration cannot be used, or if `nightschool serve` does not end its engine in time.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
@@ -76,7 +76,7 @@ def nightly(
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
     config = with_next_level(config, home, date)
-    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI command holds the home and has checked
+    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI holds the home and has done the checks
     if not resumed:
         check_deadline(config, date, now)
     logging.getLogger("nightschool").setLevel(logging.INFO)
@@ -122,7 +122,7 @@ def run_night(night: Night) -> dict[str, Any]:
 
 
 def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
-    """Run the stages of a night, from the champion to the report."""
+    """Run the stages of a night, from choosing the champion to writing the report."""
     config, home, registry = night.config, night.home, Registry(tracking.client, night.config.name)
     with alias_lock(home):
         registry.finish_alias_move()

@@ -1,4 +1,4 @@
-"""Group-relative advantages, selection of the completions to train on, and rewards near the length limit."""
+"""Group-relative advantages, the choice of completions to train on, and the treatment of overlong completions."""
 
 from typing import Literal
 
@@ -14,11 +14,11 @@ OVERLONG_SHARE, OVERLONG_PENALTY = 0.2, 1.0  # for `overlong: shape`
 def group_advantages(
     rewards: Float[Tensor, "groups size"], scale: Literal["none", "std"] = "none", epsilon: float = 1e-4
 ) -> Float[Tensor, "groups size"]:
-    """Return A = r − mean(r of the group), optionally divided by the group's standard deviation (n − 1) + epsilon.
+    """Return A = reward − group mean, optionally divided by the group's standard deviation (n − 1) + epsilon.
 
-    A NaN reward means that the completion was not graded. It is left out of its group's baseline, and its advantage is
-    NaN, which the loss and the trainer skip. If a group has only one graded completion, or its rewards are all equal,
-    its advantages are exactly 0, however the mean is rounded.
+    A completion with a NaN reward was not graded: it is left out of its group's mean, and its advantage is NaN, which
+    the loss and the trainer skip. If a group has only one graded completion, or its rewards are all equal, the
+    advantages of its graded completions are exactly 0, regardless of rounding in the mean.
 
     Sources: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the standard deviation; Dr. GRPO (arXiv 2503.20783),
     section 3.2, without it.
@@ -27,7 +27,7 @@ def group_advantages(
     count = graded.sum(dim=1, keepdim=True)
     known = rewards.nan_to_num(0.0)
     lowest = rewards.nan_to_num(float("inf")).amin(dim=1, keepdim=True)
-    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # `graded`: the 0 of a NaN exceeds negative ones
+    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # `graded`: a NaN's 0 can be above the lowest
     centred = (known - known.sum(dim=1, keepdim=True) / count.clamp(min=1)).where(graded & differ, 0.0)
     if scale == "std":
         deviation = (centred.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
@@ -36,12 +36,12 @@ def group_advantages(
 
 
 def most_varied(rewards: Float[Tensor, "groups size"], keep: int) -> Bool[Tensor, "groups size"]:
-    """Return a mask of the `keep` completions per group to train on: the subset whose rewards vary the most.
+    """Return a mask of the `keep` completions per group to train on: those whose rewards have the largest variance.
 
-    This subset consists of the group's highest and lowest rewards (the max-variance rule of PODS, arXiv 2504.13818).
-    If answers are only right or wrong, half of the subset is right, given enough of both. If variances tie, the subset
-    with more of the highest rewards is kept; if rewards tie, the completion with the lower index. Ungraded completions
-    (NaN) are taken last. Raises ValueError unless `keep` is between 1 and the group size.
+    They have the group's highest and lowest rewards (the max-variance rule of PODS, arXiv 2504.13818). If answers are
+    only right or wrong, half of those kept are right, provided that there are enough of each. If variances tie, the
+    subset with more of the highest rewards is kept; if rewards tie, the completion with the lower index is. Ungraded
+    completions (NaN) fill any places left. Raises ValueError unless `keep` is between 1 and the group size.
     """
     if not 1 <= keep <= rewards.shape[1]:
         raise ValueError(f"of {rewards.shape[1]} completions {keep} cannot be kept")
@@ -74,13 +74,13 @@ def overlong_rewards(
     cut: Bool[Tensor, "groups size"],
     config: GrpoConfig,
 ) -> Float[Tensor, "groups size"]:
-    """Apply `config.overlong` to the rewards. `lengths` is in tokens; `cut` marks completions cut off at the limit.
+    """Return the rewards after applying `config.overlong`. `lengths`: in tokens. `cut`: whether cut off at the limit.
 
     `train`: no change. `mask`: NaN for completions that were cut off, which removes them from the baseline, the loss
-    and its denominator (TRL's mask_truncated_completions keeps them in the baseline). `shape`: for completions of more
-    than L_max − L_cache tokens, subtracts the penalty times min(1, (|y| − (L_max − L_cache)) / L_cache) (DAPO, arXiv
-    2503.14476, equation 13, with penalty 1), where L_max is `max_completion_tokens` and L_cache is its last fifth. A
-    completion that was cut off counts as longer than L_max. NaN stays NaN.
+    and its denominator (TRL's mask_truncated_completions keeps them in the baseline). `shape`: completions longer than
+    L_max − L_cache tokens lose the penalty times min(1, (|y| − (L_max − L_cache)) / L_cache) (DAPO, arXiv 2503.14476,
+    equation 13, with penalty 1), where |y| is the length, L_max is `max_completion_tokens`, and L_cache is a fifth of
+    L_max. A completion that was cut off counts as longer than L_max. NaN stays NaN.
     """
     if config.overlong == "mask":
         return rewards.masked_fill(cut, float("nan"))

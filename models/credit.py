@@ -1,6 +1,6 @@
 """Credit assignment in multi-turn episodes: how much each turn earned beyond what was expected at that point.
 
-A group is G episodes from the same start. If two of them reach the same state, each is a baseline for the other.
+A group is G episodes from the same start. If two of them reach the same state, each serves as the other's baseline.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from models.td import gae
 
 
 class Visit(NamedTuple):
-    """One turn of an episode: a key for what the policy saw before it, and the reward after it."""
+    """One turn of an episode: a key that identifies what the policy saw before the turn, and the turn's reward."""
 
     key: str
     reward: float
@@ -54,9 +54,9 @@ def state_values(group: Group, gamma: float = GAMMA) -> Values:
 
 
 def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[float], gamma: float) -> Values:
-    """Return each step's advantage: the episode's, plus the step's return-to-go minus the mean from the same state.
+    """Return each turn's advantage: the episode's advantage plus the turn's return-to-go minus its state's value.
 
-    `values`: from `state_values`. A step from a state that was visited only once gets just the episode's advantage.
+    `values`: from `state_values`. A turn whose state was visited only once gets just the episode's advantage.
     GiGPO (arXiv 2505.10978), equations 3 to 8, with ω = 1 and without dividing by standard deviations.
     """
     seen: dict[str, int] = defaultdict(int)
@@ -72,7 +72,7 @@ def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[
 
 
 def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Values:
-    """Return Σ_k (γλ)^k δ_{t+k}, with δ_t = r_t + γ·V(s_{t+1}) − V(s_t). V: from `state_values`, and 0 at the end."""
+    """Return each turn's Σ_k (γλ)^k δ_{t+k}, with δ_t = r_t + γ·V_{t+1} − V_t. V: `state_values`, and 0 at the end."""
     return [
         gae([visit.reward for visit in episode], [*expected, 0.0], gamma, lam).tolist()
         for episode, expected in zip(group, values, strict=True)

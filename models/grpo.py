@@ -52,10 +52,10 @@ def grpo_loss(
     signal.
 
     Masked positions have no effect, whatever their values. A completion with a NaN advantage was not graded and is left
-    out, so the denominator must not count it. A completion outside the sampler's band is masked but stays in the
-    denominator. Equal log-probabilities, even −inf, have ratio 1. Ratios are clamped to exp(±20); beyond that, and for
-    a token of probability 0 (−inf), there is no gradient. A NaN from the policy makes the loss NaN. Metrics are sums
-    over the microbatch's `tokens` or `sequences`, which are counted too; metrics ending in `_max` are maxima.
+    out, so the denominator must not count it. A completion whose sampler ratio is outside the band is masked but still
+    counts in the denominator. Equal log-probabilities, even −inf, have ratio 1. Ratios are clamped to exp(±20); beyond
+    that, and for tokens of probability 0 (−inf), there is no gradient. A NaN from the policy makes the loss NaN.
+    Metrics are sums over the microbatch, to be divided by `tokens` or `sequences`; those ending in `_max` are maxima.
     """
     mask = completion_mask.bool()
     advantages = (advantages if advantages.dim() == 2 else advantages[:, None]).expand_as(policy_logprobs)
@@ -91,8 +91,8 @@ def importance_ratio(
 
     `token`: exp(log π − log π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: the geometric mean of
     these ratios over the completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π]
-    (equation 14). Both have the same value, and the same gradient if a completion has one advantage and weight. If
-    not, each token's gradient uses its own advantage and weight instead of the mean, like REINFORCE at π = π_old.
+    (equation 14). The two forms have the same value, and the same gradient if all tokens share an advantage and weight.
+    If not, each token's gradient uses its own advantage and weight instead of the mean, like REINFORCE at π = π_old.
     """
     log_ratio = policy - old
     if config.importance == "sequence":
@@ -102,11 +102,11 @@ def importance_ratio(
 
 
 def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Estimate KL(π‖ref), in nats, at tokens sampled from π. The expected gradient is that of the KL.
+    """Return an estimate of KL(π‖ref), in nats, at each token sampled from π; its expected gradient is the KL's.
 
     The value is k3: exp(d) − d − 1 with d = log ref − log π (Schulman 2020, "Approximating KL divergence";
-    DeepSeekMath, arXiv 2402.03300, equation 4). The gradient is that of k2 = ½d², −d ∇log π, because k3's would be that
-    of KL(ref‖π) (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
+    DeepSeekMath, arXiv 2402.03300, equation 4). The gradient is −d ∇log π, that of k2 = ½d², because k3's gradient is
+    that of KL(ref‖π) (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
     """
     difference = _bounded(ref - policy).detach()
     k2_gradient = -difference * policy
@@ -116,12 +116,12 @@ def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Floa
 def sampler_weights(
     old: Float[Tensor, "B T"], sampler: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], config: GrpoConfig
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
-    """Return weights that correct for sampler–policy mismatch. Log-probabilities must be 0 where masked.
+    """Return a correction for sampler–policy mismatch, and metrics. Log-probabilities must be 0 where masked.
 
     Returns (1) token weights min(exp(log π_old − log μ), 2), with μ the sampler (Yao et al. 2025, "Your efficient RL
     framework secretly brings you off-policy RL training"); (2) a mask of the completions to keep: those whose
-    geometric-mean ratio is in the band (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose
-    sampler values have no NaN; (3) mismatch: extremes and sums of |log π_old − log μ|, the ratio, its square, k3(μ‖π).
+    geometric-mean ratio is in the band (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose sampler
+    values have no NaN; (3) sums and maxima of |log π_old − log μ|, the ratio, its square, its inverse, and k3(μ‖π).
     """
     unknown = sampler.isnan()
     difference = (old - sampler).where(mask & ~unknown, 0.0)

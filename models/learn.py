@@ -1,7 +1,7 @@
-"""The day's feedback channels: each turns an owner's click into a credit for each token of the answers shown.
+"""The daytime lessons: each turns the owner's feedback into a credit for every token of the answers shown.
 
 A lesson moves the day copy by one step with a chosen effect (see `models/lessons/day_copy.py`). `method: literal` is
-the plain rule of the papers that the project grew from: gradient steps on the adapter at a fixed rate, with no limits.
+instead the plain rule of the papers behind the project: gradient steps on the adapter at a fixed rate, without limits.
 """
 
 import math
@@ -32,8 +32,8 @@ def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> LessonOutco
 def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> LessonOutcome:
     """Take one step towards preferring the owner's correction to the answer, from the first token that differs.
 
-    The share of a full step is 2σ(−h), at most 1, with h (nats) the copy's preference for the correction minus the
-    champion's. This share follows the derivative of −log σ(h), so an established preference is not pushed further.
+    The share of a full step is min(1, 2σ(−h)), where h is the copy's preference for the correction minus the champion's
+    (nats). It follows the derivative of −log σ(h), so an established preference is not pushed further.
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
@@ -44,10 +44,10 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
 def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> LessonOutcome:
     """Take one gradient-bandit step towards preferring the chosen answer to the others shown.
 
-    An answer's preference is its log-probability relative to the champion's, H_i = log π/π_champion. The credit is the
-    gradient of log softmax(H)[chosen], which is 1 − p for the chosen answer and −p_i for the others (Sutton and Barto
-    2018, 2.12), divided by 1 − p. The share of a full step is 1 − p relative to its value at equal preferences.
-    `guessed`: whether the copy already preferred the chosen answer. Raises ValueError for fewer than two answers.
+    An answer's preference is H_i = log π/π_champion, and p = softmax(H). The credit is the gradient of log p_chosen,
+    which is 1 − p_chosen for the chosen answer and −p_i for each other answer (Sutton and Barto 2018, equation 2.12),
+    divided by 1 − p_chosen. The share of a full step is 1 − p_chosen divided by its value at equal preferences, at most
+    1. `guessed`: whether the copy already preferred the chosen answer. Raises ValueError for fewer than two answers.
     """
     if len(answers) < 2:
         raise ValueError("a pick needs two different answers or more: correct the answer instead")
@@ -71,9 +71,9 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
 
 
 def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> LessonOutcome:
-    """Take one step on rewards at the answer's tokens [T]. Each reward credits tokens up to its own by (γλ)^distance.
+    """Take one step on per-token rewards [T], each credited to its own and all earlier tokens by (γλ)^distance.
 
-    The credit is the advantage with all values set to 0, because the owner's praise and blame are already advantages
+    The credit is the advantage with state values of 0, because the owner's praise and blame are already advantages
     (COACH, MacGlashan et al. 2017).
     """
     weights = gae(rewards, [0.0] * (len(rewards) + 1), GAMMA, LAMBDA)
@@ -106,7 +106,7 @@ def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> 
 
 
 def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> LessonOutcome:
-    """Take one training step that treats this token of the answer and all later ones as bad, but no earlier ones.
+    """Take one training step that treats the answer as bad from this token on; earlier tokens get no credit.
 
     With traces, the token gets a reward of −1 instead, which fades backwards over the earlier tokens. Raises ValueError
     if `token` is not an index into the answer.
@@ -128,7 +128,7 @@ def _learn(
     literal: Sequence[Tensor] | None = None,
     size: float = 1.0,
 ) -> LessonOutcome:
-    """Take one step of this `size` on fixed token weights, or less if the copy has already moved in their direction."""
+    """Take a step of this `size` on fixed token weights, or a smaller one if the copy has already moved that way."""
     if day.config.method == "literal":
         return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)
 

@@ -30,8 +30,8 @@ def choice_loss(
     """Return the mean over picks of weight × (−log softmax(r)[chosen] + centering × (mean of r)²).
 
     The first term is the negative log-likelihood of the first choice under Plackett–Luce (Plackett 1975; for two
-    answers Bradley and Terry 1952). The second keeps rewards around 0, because choices alone do not fix their
-    level (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). −inf marks an answer that was not shown, which
+    answers Bradley and Terry 1952). The second keeps rewards around 0, because choices alone do not fix the
+    rewards' level (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). −inf marks an answer that was not shown, which
     counts in neither term. Raises ValueError if such an answer was chosen.
     """
     shown = rewards != float("-inf")
@@ -51,7 +51,7 @@ class Head(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.zeros(width, device=device))
 
     def forward(self, hidden: Float[Tensor, "answers width"]) -> Float[Tensor, "answers"]:
-        """Return a reward for each row."""
+        """Return a reward for each answer."""
         return hidden.float() @ self.weight
 
 
@@ -59,7 +59,7 @@ class RewardModel:
     """Scores answers to prompts. With packing, each prompt is computed only once for all its answers."""
 
     def __init__(self, checkpoint: Path, config: TrainerConfig) -> None:
-        """Start from a checkpoint's backbone and a head of zeros."""
+        """Start from a checkpoint's backbone and an all-zero head."""
         self.checkpoint, self.config = checkpoint, config
         self.device = resolve_device(config.device)
         self.model = load_model(checkpoint, compute_dtype(self.device), self.device, config.trust_remote_code)
@@ -75,7 +75,7 @@ class RewardModel:
         return loaded
 
     def save(self, folder: Path) -> None:
-        """Write the backbone, with any adapters merged into it, and the head as a Hugging Face folder."""
+        """Write a Hugging Face folder with the backbone (any adapters merged into it) and the head."""
         copy_companions(self.checkpoint, folder)
         (folder / PROBE_FILE).unlink(missing_ok=True)  # it belongs to the original language model
         chance = torch.Generator(self.device).manual_seed(self.config.seed)
@@ -83,7 +83,7 @@ class RewardModel:
         save_file(self.head.state_dict(), folder / HEAD)
 
     def rewards(self, packed: Pack) -> Float[Tensor, "answers"]:
-        """Return the rewards for a pack of groups made by `answer_group`, in the pack's order; differentiable."""
+        """Return differentiable rewards for the answers in a pack of groups (see `answer_group`), in pack order."""
         if self.packs:
             ends = torch.tensor(packed.lengths, device=self.device).cumsum(0) - 1
             return self.head(hidden_states(self.model, packed).index_select(0, ends))
@@ -108,5 +108,5 @@ class RewardModel:
 
 
 def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
-    """Return a prompt and its answers as a group, with each answer padded so that the model reads all its tokens."""
+    """Return a prompt and its answers as a group, padding each answer by one token because packing drops the last."""
     return Group(prompt, [[*answer, PADDING] for answer in answers], rows)

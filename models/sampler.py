@@ -137,7 +137,7 @@ class Sampler:
     def write(self, prompt: list[int], adapted: Sequence[bool], max_tokens: int) -> Generator[list[Piece]]:
         """Yield the pieces of answers to a prompt (token ids) as the engine writes them, one list per engine step.
 
-        `adapted`: for each answer, whether the adapter or the bare base writes it. The temperature is 1. Closing the
+        `adapted`: for each answer, whether it uses the adapter or the bare base. The temperature is 1. Closing the
         iterator aborts unfinished answers. Raises NightError if the prompt is empty or leaves no room for an answer.
         """
         _check_room([prompt], self.config.max_model_len)
@@ -173,9 +173,9 @@ class Sampler:
         ]
 
     def use(self, checkpoint: Path) -> None:
-        """Wake the engine and load a checkpoint with `load_weights`, unless it is loaded and the engine is awake.
+        """Wake the engine if it is asleep, and load a checkpoint unless the engine was awake and already held it.
 
-        After sleep, weights are always reloaded, because vLLM has corrupted adapters in sleep (its issue 53888). The
+        After sleep, weights are always reloaded, because vLLM can corrupt adapters during sleep (vLLM issue 53888). The
         key/value cache wakes up only after the weights are loaded, because memory might not hold both during loading.
         """
         if self._asleep:
@@ -184,12 +184,12 @@ class Sampler:
             self.load_weights(checkpoint)
 
     def load_weights(self, checkpoint: Path) -> None:
-        """Load another checkpoint in place, or an adapter on top of its base's weights, and verify the result.
+        """Load a checkpoint in place (an adapter goes on top of its base's weights), and verify the result.
 
         There are three checks: vLLM's loader filled every parameter; what can be read back from the engine's memory
-        equals the files; the probe's log-probabilities match the trainer's and differ from the previous ones (see
-        `_must_differ`). A checkpoint without a probe (from another program) gets only the first two. Raises SyncError
-        if a check fails; `digest` is then empty, and the next call loads everything again.
+        equals the files; the probe's log-probabilities match the trainer's and, if `_must_differ`, have changed. A
+        checkpoint without a probe (from another program) gets only the first two. Raises SyncError if a check fails;
+        `digest` is then empty, and the next call loads everything again.
         """
         base, probe = base_of(checkpoint), read_probe(checkpoint)
         previous, previous_base = self._loaded, self._base
@@ -220,7 +220,7 @@ class Sampler:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
     def use_adapter(self, adapter: Path | None) -> None:
-        """Serve an adapter, or none, on top of the weights. Raises SyncError if the adapter was not loaded correctly.
+        """Serve an adapter, or none, on top of the base's weights. Raises SyncError if it was not loaded correctly.
 
         Adapters with different content must have different folder names.
         """
@@ -269,7 +269,7 @@ def _check_room(prompts: Sequence[list[int]], context: int) -> None:
 
 
 def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
-    """Return whether the engine's values must differ between two checkpoints.
+    """Return whether the engine's log-probabilities of the probe must differ between two checkpoints.
 
     They need not differ after an update so small that the trainer computes the same values, or between a base and an
     adapter near 0.

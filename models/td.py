@@ -1,7 +1,7 @@
 """Temporal differences: returns and advantages with eligibility traces.
 
-Numbers in parentheses are sections of Sutton and Barto 2018, "Reinforcement Learning", second edition. Nothing here
-knows about language models: rewards and values are passed in.
+Equation and section numbers refer to Sutton and Barto 2018, "Reinforcement Learning", second edition. This module knows
+nothing about language models: rewards and values are passed in.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Numbers = Sequence[float] | np.ndarray | Tensor
 
 
 def td_errors(rewards: Numbers, values: Numbers, gamma: float) -> Float[Tensor, "T"]:
-    """Return δ_t = r_t + γ·v_{t+1} − v_t (6.5) for `rewards` [T] and `values` [T + 1].
+    """Return δ_t = r_t + γ·v_{t+1} − v_t (equation 6.5) for `rewards` [T] and `values` [T + 1].
 
     The last value is that of the state after the last reward: 0 if the episode has ended. Raises ValueError unless
     there is exactly one more value than there are rewards.
@@ -27,7 +27,7 @@ def td_errors(rewards: Numbers, values: Numbers, gamma: float) -> Float[Tensor, 
 
 
 def gae(rewards: Numbers, values: Numbers, gamma: float, lam: float) -> Float[Tensor, "T"]:
-    """Return the advantages A_t = Σ_k (γλ)^k δ_{t+k} (generalised advantage estimation, Schulman et al. 2016)."""
+    """Return generalised advantage estimates (Schulman et al. 2016): Σ_k (γλ)^k δ_{t+k}, with δ from `td_errors`."""
     errors = td_errors(rewards, values, gamma)
     advantages = torch.empty_like(errors)
     later = torch.zeros((), dtype=errors.dtype)
@@ -37,12 +37,12 @@ def gae(rewards: Numbers, values: Numbers, gamma: float, lam: float) -> Float[Te
 
 
 def lambda_returns(rewards: Numbers, values: Numbers, gamma: float, lam: float) -> Float[Tensor, "T"]:
-    """Return G_t = r_t + γ·((1 − λ)·v_{t+1} + λ·G_{t+1}), with G_T = v_T (12.1, in its recursive form)."""
+    """Return G_t = r_t + γ·((1 − λ)·v_{t+1} + λ·G_{t+1}), with G_T = v_T (section 12.1, recursive form)."""
     return gae(rewards, values, gamma, lam) + _tensor(values)[:-1]
 
 
 def trace_weights(length: int, gamma: float, lam: float) -> Float[Tensor, "T"]:
-    """Return (γλ)^(T−1−t): the weight of each step's gradient in an accumulating trace after the last of T steps.
+    """Return (γλ)^(T−1−t) for each t: the weight of step t's gradient in an accumulating trace after T steps.
 
     As long as the model does not change, the trace e ← γλ·e + ∇log π_t is the gradient of Σ_t w_t·log π_t, with w_t
     the weights returned here.

@@ -78,12 +78,12 @@ class Trainer:
         *,
         checkpoint_digest: str | None = None,
     ) -> "Trainer":
-        """Create a trainer for a checkpoint: a fresh one or, with `state`, one exactly as `save` left it.
+        """Create a trainer for a checkpoint: a fresh one or, given a `state`, one exactly as it was when saved.
 
         `reference`: the checkpoint that the KL term pulls towards (default: `checkpoint`). It is loaded only if the KL
         coefficient is not 0; if it is the adapters' base, the model with its adapters disabled is used instead. With
-        adapters and a state, `checkpoint` is the block's base, and the state holds the adapters. Raises StateError if
-        the state is damaged, belongs to other weights, or does not belong to the checkpoint with `checkpoint_digest`.
+        adapters and a state, `checkpoint` is the one that the block of rounds began with, and the state holds the
+        adapters. Raises StateError if the state is damaged, of other weights, or not of checkpoint `checkpoint_digest`.
         """
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
@@ -140,7 +140,7 @@ class Trainer:
         return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass)
 
     def imitate(self, examples: Sequence[Example | EpisodeExample]) -> dict[str, float]:
-        """Take one supervised step on (prompt, answer) token ids: cross-entropy over the answers' tokens only.
+        """Take one supervised step on (prompt, answer) token ids, with cross-entropy over the answers' tokens only.
 
         If an example has a mask (a multi-turn episode), only the tokens that it marks count.
         """
@@ -187,7 +187,7 @@ class Trainer:
         self.weights.round_stochastically(self._generator(f"{self.step}"))
 
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep only a share of a lesson's change, by interpolating from the weights `before` the lesson.
+        """Keep only a share of a lesson's change, by interpolating between the weights `before` and after the lesson.
 
         The model then forgets less of what it could do before (Wortsman et al. 2022, arXiv:2109.01903).
         """
@@ -200,7 +200,7 @@ class Trainer:
         return torch.Generator(self.device).manual_seed(seed)
 
     def save(self, checkpoint: Path, state: Path) -> None:
-        """Write the weights as a Hugging Face folder, and the state needed to continue training exactly from here."""
+        """Write the weights as a Hugging Face folder, and the state from which training can continue exactly."""
         self.save_checkpoint(checkpoint)
         self.save_state(state, digest_folder(checkpoint))
 

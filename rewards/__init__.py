@@ -1,1 +1,1 @@
-"""Benchmarks, and the graders of their answers."""
+"""Benchmarks, and graders for their answers."""

@@ -31,13 +31,13 @@ class Arithmetic(Benchmark):
         self.levels = tuple(level for level in LEVELS if level in (levels or LEVELS))
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return the exam's problems, or 2,000 of the endless training problems."""
+        """Return all exam problems for `test`, or 2,000 of the endless training problems for `train`."""
         if split == "train":
             return self.draw("0", 2000)
         return [problem for level in self.levels for problem in _exam(level)]
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return `count` training problems, always the same for a given seed. Short exercises can occur twice."""
+        """Return `count` training problems, always the same for a given seed. Short exercises can recur."""
         return [as_problem(exercise) for exercise in itertools.islice(exercises(seed, self.levels, "train"), count)]
 
     def kind(self, problem: Problem) -> str:
@@ -49,14 +49,14 @@ class Arithmetic(Benchmark):
         return [_score(attempt) for attempt in attempts]
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Return a prompt that asks for one new sum like the examples, which it shows without words."""
+        """Return a prompt that shows the examples as bare sums and asks for a new sum like them."""
         sums = "\n".join(problem.question.removeprefix("What is ").removesuffix("?") for problem in examples)
         return f"{sums}\nWrite one new sum like these, other numbers, nothing else."
 
     def proposed(self, text: str) -> Problem | None:
         """Return the text's first line as a training problem; None if it isn't a sum or belongs to the exam.
 
-        A student that knows the answer format also writes the sum's result, which is ignored.
+        A student that knows the answer format also writes the result after the sum; this result is ignored.
         """
         first_line = text.strip().partition("\n")[0].partition(" =")[0]
         exercise = written_exercise(first_line.removeprefix("What is ").removesuffix("?"))

@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class CompetitionMath(Benchmark):
-    """12,498 problems with an answer, 7,498 of them for training. `subset="500"` selects MATH-500, for exams only.
+    """12,498 problems that have an answer, 7,498 of them for training. `subset="500"` selects MATH-500, for exams only.
 
     `levels` are "1" to "5"; `revision` pins the version of the hub's dataset.
     """
@@ -68,7 +68,7 @@ class CompetitionMath(Benchmark):
         self.splits = ("test",) if subset else ("train", "test")
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split's problems of the chosen levels that have a readable truth, in the data's order.
+        """Return a split's problems at the chosen levels, in the data's order, without those whose truth is unreadable.
 
         Raises InputError if the data is missing or broken, or for `train` with MATH-500, which has no training split.
         """
@@ -85,7 +85,7 @@ class CompetitionMath(Benchmark):
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give a reward of 1 if the last complete box has the true answer, else 0; None if the truth is unreadable.
 
-        Text and numbers are compared first. math-verify compares the rest, in processes that end before this returns.
+        Text and numbers are compared first. math-verify compares undecided pairs in processes that end with this call.
         """
         judged = [_judged(attempt) for attempt in attempts]
         open_pairs = [for_parser(*entry) for entry in judged if isinstance(entry, tuple)]

@@ -13,7 +13,7 @@ Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]
 class Problem:
     """One problem of a benchmark. `truth` has the format that the benchmark's own `score` reads.
 
-    `subject` serves only the exam's metrics; problems that differ only in their subject count as equal.
+    `subject` is used only in the exam's metrics; problems that differ only in their subject count as equal.
     """
 
     problem_id: str
@@ -25,7 +25,7 @@ class Problem:
 
 
 class Environment(Protocol):
-    """Multi-turn episodes with an interface like Gymnasium's: actions and observations are text, the state is JSON.
+    """Multi-turn episodes with a Gymnasium-like interface. Actions and observations are text; the state is JSON.
 
     The state contains everything that an episode depends on, so an episode can be continued or replayed from any state.
     A class needs `name` and the methods up to `step`; the methods after it have defaults.
@@ -46,7 +46,7 @@ class Environment(Protocol):
         ...
 
     def step(self, state: State, text: str) -> Step:
-        """Take the action in the model's text; return new state, observation, reward, terminated, truncated and info.
+        """Take the action given in `text`; return the new state, observation, reward, terminated, truncated and info.
 
         `terminated`: the episode has ended; `truncated`: it has used up its turns. The given state is not modified.
         All keys of `info` are optional: `valid`, whether the text was a valid action (default true); `parts`, the
@@ -64,7 +64,7 @@ class Environment(Protocol):
         return ""
 
     def solutions(self) -> Sequence[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
-        """Return training problems with the text that a teacher wrote in each turn; empty by default.
+        """Return training problems, each with the texts that a teacher wrote, one per turn; empty by default.
 
         A turn that is played but not trained on is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
         """

@@ -23,7 +23,7 @@ class Gsm8k(Benchmark):
     """7,473 training and 1,319 exam problems, from a folder of JSONL files or from the hub.
 
     A problem's level is the number of calculations in its solution, from "1" to "5" (5 or more). `lenient` also accepts
-    a text without any marker and reads its last number, for models that do not know the format.
+    a text without any marker and grades its last number, for models that do not know the format.
     """
 
     name = "gsm8k"
@@ -42,7 +42,7 @@ class Gsm8k(Benchmark):
         self.source, self.revision, self.lenient, self.levels = source, revision, lenient, levels
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split's problems of the chosen levels that have a readable truth, in the file's order.
+        """Return a split's problems at the chosen levels, in the file's order, without those whose truth is unreadable.
 
         Raises InputError if the data is missing or broken.
         """
@@ -78,7 +78,7 @@ class Gsm8k(Benchmark):
 
 
 def true_number(truth: str) -> Fraction | None:
-    """Return the number after the last `####` in the dataset's answer text; None unless exactly one number is there."""
+    """Return the number after the last `####` in the dataset's answer text; None unless exactly one number follows."""
     _, marker, answer = truth.rpartition(MARKER)
     values = list(islice(numbers(answer), 2)) if marker else []
     return values[0] if len(values) == 1 else None

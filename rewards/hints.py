@@ -14,9 +14,9 @@ BLOCK = re.compile(r"```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 def hint(solution: str, share: float, program: bool = False) -> str:
     """Return the beginning of a solution: about `share` of its length, but never the answer.
 
-    Text is cut at the end of a word, before the word with `####` or the box. Text with neither is cut before the last
-    line, or before the last word of a single line. A program, bare or in a ``` block, is cut at the end of a statement
-    other than the last. The hint is empty for a share of 0, or if an empty one is nearest to the target length.
+    Text is cut at the end of a word before `####` or the box. Text with neither is cut before its last line or, if it
+    has only one line, before its last word. A program, bare or in a ``` block, is cut at the end of a statement other
+    than the last. The hint is empty if `share` is 0, or if an empty hint is nearest to the target length.
     """
     ends = _ends_of_statements(solution) if program else _ends_of_words(solution)
     target = share * len(solution)

@@ -72,11 +72,11 @@ def _program(attempt: Attempt, tests: ProgramTests) -> str | None:
 
 
 def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
-    """Return the program that a completion of `prompt` forms; None if the completion is blank. Takes linear time.
+    """Turn a completion of `prompt` into a whole program; None if the completion is blank. Takes linear time.
 
-    A fenced block that defines `entry_point` is a whole program. If there is no such block, a text or block that starts
-    indented is the body that continues the prompt, up to the usual stop sequences. Anything else is a whole program. A
-    whole program also gets the prompt's imports and helpers, which a continued body has anyway.
+    A fenced block that defines `entry_point` is a whole program. Without such a block, a text or block that starts with
+    an indent is the body of the prompt's function, up to the usual stop sequences. Anything else is a whole program.
+    The prompt's imports and helpers are prepended to a whole program; a body has them anyway.
     """
     completion = completion.replace("\r\n", "\n")
     fenced = last_block(completion)
@@ -86,13 +86,13 @@ def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
         if fenced is not None and _indented(fenced):
             return _continued(prompt, fenced)
     program = program_text(completion)
-    if program is None or FUTURE.search(program):  # must come first, and makes missing type names harmless
+    if program is None or FUTURE.search(program):  # future imports come first and make missing type names harmless
         return program
     return f"{preamble(prompt, entry_point) or ''}\n{program}"
 
 
 def preamble(prompt: str, entry_point: str) -> str | None:
-    """Return the prompt's imports and helpers: the text before `entry_point` is defined; None if it never is."""
+    """Return the imports and helpers before the prompt's definition of `entry_point`; None if it is not defined."""
     head = definition(entry_point).search(prompt)
     return None if head is None else prompt[: head.start()]
 
@@ -128,7 +128,7 @@ def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
     """Return the row's tests, or the reason why they are unusable.
 
     `check` compares the program's values with those of the prompt's helpers (`poly` in problem 32, `encode_cyclic` in
-    38, `encode_shift` in 50). The setup gives the judge its own helpers, so no program can redefine them. Three of the
+    38, `encode_shift` in 50). The setup gives the judge its own copies, so no program can redefine them. Three of the
     seven asserts of problem 33 compare the function with itself; they stay as published, to keep scores comparable.
     """
     setup = preamble(row["prompt"], row["entry_point"])

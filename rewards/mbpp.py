@@ -24,7 +24,7 @@ FIELDS = {
     },
     "sanitized": {"task_id": int, "prompt": str, "code": str, "test_imports": list, "test_list": list},
 }
-# The paper's splits by task_id. 1–10 are its few-shot prompts and 511–600 its validation: neither is used.
+# The paper's splits by task_id. Its few-shot prompts (1–10) and its validation split (511–600) are not used.
 TASKS = {"train": range(601, 975), "test": range(11, 511)}
 PROMPT = (
     "You are an expert Python programmer. Answer with the whole program in one ```python block. Here is your task:\n"
@@ -66,7 +66,7 @@ class Mbpp(Benchmark):
         return drop_excluded(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return the training problems' reference programs, each in a ```python block."""
+        """Return the training problems with their reference programs, each in a ```python block."""
         return [(problem, f"```python\n{code.strip()}\n```") for problem, code in self.references("train")]
 
     def prompt(self, problem: Problem) -> str:
@@ -90,7 +90,7 @@ class Mbpp(Benchmark):
 
 
 def entry_point(code: str, tests: Sequence[str]) -> str | None:
-    """Return the name of the function in reference `code` that the tests call first; of nested calls, the outermost.
+    """Return the name of the function in reference `code` that the tests call first (the outermost of nested calls).
 
     A name that `code` defines counts even if it is also a builtin (`sum`); a class or variable counts only if no
     function is called. None if the tests call nothing in `code`. Raises SyntaxError or ValueError for invalid Python.

@@ -14,7 +14,7 @@ from rewards.programs.worker import Program, SandboxWorker, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
-MAX_STUCK = 8  # once this many workers have missed their deadline, no more programs run; each costs minutes
+MAX_STUCK = 8  # once this many workers have missed their deadline, no more programs run; each miss costs minutes
 __all__ = ["Layer", "Program", "Sandbox", "SandboxUnavailable"]
 
 
@@ -33,9 +33,9 @@ CANARIES: tuple[tuple[Program, tuple[str, ...], Layer | None], ...] = (
 
 
 class Sandbox:
-    """A pool of workers; each is a warden inside bubblewrap that forks a judge and a candidate for every program.
+    """A pool of workers. Each is a warden inside bubblewrap that forks a judge and a candidate for every program.
 
-    `workers`: one per core by default. `without`: layers to switch off, because the kernel lacks them or a test
+    `workers`: one per core by default. `without`: sandbox layers to switch off, if the kernel lacks them or a test
     examines the others. Entering starts the workers and runs the canaries; raises SandboxUnavailable if either fails.
     """
 
@@ -76,8 +76,8 @@ class Sandbox:
     def run(self, programs: Sequence[Program]) -> list[Score]:
         """Return a score for each program, in the same order.
 
-        If the sandbox itself fails, the program is run again in a new worker. If the sandbox fails again but passes a
-        canary, the program is to blame and gets `crashed`. Once MAX_STUCK workers are stuck, no more programs are run.
+        If the sandbox itself fails, it runs the program again in a new worker. If it fails again but passes a canary,
+        the program is to blame and its verdict is `crashed`. Once MAX_STUCK workers are stuck, no more programs run.
         """
         scores = self._run(programs)
         for index, (program, score) in enumerate(zip(programs, scores, strict=True)):

@@ -1,4 +1,4 @@
-"""TriviaQA (Joshi et al. 2017, arXiv:1705.03551) without documents: questions and all accepted names of each answer."""
+"""TriviaQA (Joshi et al. 2017, arXiv:1705.03551) without documents: questions, each with all accepted answers."""
 
 import json
 import re
@@ -46,7 +46,7 @@ class TriviaQa(Benchmark):
 
 
 def normalised(answer: str) -> str:
-    """Return the official normal form: lower case, without articles, punctuation, underscores or extra spaces.
+    """Return an answer's official normal form: lower case, without articles, punctuation, underscores or extra spaces.
 
     Follows `normalize_answer` in the authors' triviaqa_evaluation.py. A name that would become empty (`The The`,
     `!!!`) is only lowercased.

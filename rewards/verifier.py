@@ -74,7 +74,7 @@ class Score:
 
     @property
     def solved(self) -> float:
-        """How much of the problem the attempt solves, from 0 to 1; for an episode, its value."""
+        """The solved fraction of the problem, from 0 to 1; for an episode, its value, clipped to this range."""
         return min(max(self.parts.get("value", float(self.verdict == "correct")), 0.0), 1.0)
 
 
@@ -95,13 +95,13 @@ class Benchmark(Protocol):
     answer_line: str | None = None
     """The last line of a worked solution, with `{}` for the answer; None if solutions are never rewritten."""
     truth_marker: str = ""
-    """The marker before the answer in a truth."""
+    """The marker that precedes the answer in a truth."""
     bounded: bool = False
     """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
     runs_programs: bool = False
-    """Whether `score` runs programs, so that additional machines speed it up."""
+    """Whether `score` runs programs and is therefore faster with additional machines."""
     environment: Environment | None = None
-    """The environment; None if a model answers once. In an environment, a completion is a JSON list of turn texts."""
+    """The environment; None if a model answers only once. With one, a completion is a JSON list of its turns' texts."""
 
     def problems(self, split: Split) -> list[Problem]:
         """Return all problems of a split, in a fixed order."""
@@ -125,7 +125,7 @@ class Benchmark(Protocol):
     def prompt(self, problem: Problem) -> str:
         """Return the user's turn: the instruction, then the question.
 
-        The engine and the trainer compute the prompts' common prefix once (on a CPU, in whole blocks of 32 tokens).
+        The engine and the trainer compute this common start of prompts once (on a CPU, in whole blocks of 32 tokens).
         """
         return f"{self.instruction}\n{problem.question}" if self.instruction else problem.question
 
@@ -134,7 +134,7 @@ class Benchmark(Protocol):
         ...
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Return a prompt that asks a student for a new problem like these; empty if students cannot pose problems."""
+        """Return a prompt that asks a student for a new problem like `examples`; empty if students cannot pose any."""
         return ""
 
     def proposed(self, text: str) -> Problem | None:

@@ -1,1 +1,1 @@
-"""The stages: each reads artifacts, calls a model or a verifier, and writes an artifact."""
+"""The pipeline's stages. Each reads artifacts, calls a model or a verifier, and writes an artifact."""

@@ -1,6 +1,6 @@
 """Self-play: the student writes its own practice problems, then answers those that are new and not in the exam.
 
-A proposal's reward peaks if the student solves it half the time, and falls with each similar problem in the round.
+A proposal's reward peaks if the student solves the problem half the time. Similar problems in the round lower it.
 """
 
 import json
@@ -46,7 +46,7 @@ def ask_for_problems(
     checkpoint: Path,
     seed: str,
 ) -> None:
-    """Write prompts that each ask for one new problem and show different examples, so that the proposals differ.
+    """Write prompts that each ask for one new problem and show a random choice of examples, so that the proposals vary.
 
     Raises InputError if no benchmark supports problems written by the student.
     """
@@ -96,9 +96,9 @@ def admit(
 ) -> None:
     """Write prompts for at most `count` of the proposed problems, and a table with the verdict on each proposal.
 
-    The verdicts are admitted, unreadable (or an exam problem), repeated (a shown example, or admitted earlier tonight)
-    and surplus (beyond `count`, or too long). `before`: tonight's earlier self-play rounds. `excluded`: ids and
-    questions of the exam's problems; near-duplicates are refused too. Group numbers continue from the `requests`.
+    The verdicts are admitted, unreadable (also for exam problems), repeated (shown as an example, or admitted earlier
+    tonight) and surplus (beyond `count`, or too long). `before`: tonight's earlier self-play rounds. `excluded`: ids
+    and questions of the exam's problems; near-duplicates are refused too. Group numbers continue from `requests`.
     """
     entry, benchmark = proposing_benchmark(sources)
     tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
@@ -138,11 +138,11 @@ def admit(
 
 
 def question_reward(solved: float, share: float) -> float:
-    """Return a question's reward: 4p(1 − p) minus `share`, the share of the round's problems that are of its kind.
+    """Return a question's reward: 4p(1 − p) minus `share`, the share of the round's problems that are of the same kind.
 
     p is `solved`, the share of correct answers. The first term is 1 if the student is right half the time, and 0 if it
-    is always or never right (as in verifiers; R-Zero, arXiv 2508.05004, uses min(p, 1 − p)). The second term is the
-    penalty of R-Zero for similar questions.
+    is always or never right (as in verifiers; R-Zero, arXiv 2508.05004, uses min(p, 1 − p)). The second term is
+    R-Zero's penalty for similar questions.
     """
     return 4 * solved * (1 - solved) - share
 
@@ -158,12 +158,12 @@ def credit_questions(
     credited: Artifact,
     grpo: GrpoConfig,
 ) -> None:
-    """Write each proposal's advantage over the round's others; null if surplus, or admitted without graded answers.
+    """Write each proposal's advantage over the round's other proposals; null if surplus or without graded answers.
 
     `prompts`: the output of `admit`. `answers`, `scores`, `credited`: rollouts, scores and advantages of the answers to
-    these prompts. The proposals' advantages are scaled so that questions count as much as the answers trained on,
-    although they have fewer tokens. Questions and answers have separate baselines, as in Absolute Zero (arXiv
-    2505.03335), and separate denominators.
+    these prompts. The proposals' advantages are scaled so that in training the questions count as much as the answers,
+    although questions have fewer tokens. Questions and answers have separate baselines, as in Absolute Zero (arXiv
+    2505.03335), and in effect separate loss denominators.
     """
     import torch  # takes seconds to import, and the check before a night only needs `proposing_benchmark`
 

@@ -26,7 +26,7 @@ from conf.storage.layout import MANIFEST, run_name
 from models.hf.checkpoint import digest_file
 from tasks.workers.worker import WorkerDiedError, working_on
 
-Write = Callable[..., Mapping[str, float] | None]  # a stage's function
+Write = Callable[..., Mapping[str, float] | None]  # the function that a stage wraps
 
 
 class Artifact(BaseModel, frozen=True):
@@ -41,19 +41,19 @@ class Artifact(BaseModel, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """How long the stage took."""
+        """The time that the stage took, in seconds."""
         return self.read_json(MANIFEST)["seconds"]
 
     def figure(self, name: str) -> float | None:
-        """Return the metric of this name that the stage's function returned; None if it returned no such metric."""
+        """Return the metric with this name from the result of the stage's function; None if there is none."""
         return self.read_json(MANIFEST).get("figures", {}).get(name)
 
 
 class Stage:
-    """A function wrapped as a committed stage: `stage(night_folder, path, **arguments) -> Artifact`.
+    """A function wrapped as a committed stage, called as `stage(night_folder, path, **arguments) -> Artifact`.
 
     The function receives the folder to write into and the arguments. It may return a dict of metrics (e.g. seconds per
-    phase). Its inputs, which determine its outputs, are artifacts, configuration sections and plain values. Arguments
+    phase). Its inputs are artifacts, configuration sections and plain values, and determine its outputs. Arguments
     named in `resources` (e.g. a worker) are not part of the cache key.
     """
 
@@ -77,8 +77,8 @@ class Stage:
     def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
         """Run the stage, or return the artifact that it committed earlier.
 
-        Prefect draws an edge from each artifact among the arguments, and from each result in `wait_for`. The folder is
-        the source of truth: Prefect's own record of the result may be from an earlier run.
+        Prefect's graph has an edge from each artifact among the arguments and from each result in `wait_for`. The
+        folder is the source of truth, because Prefect's own record of the result may be from an earlier run.
         """
         known = self.committed(night, path, **arguments)
         call = _Call(night / path, self._inputs(arguments), arguments)
@@ -87,7 +87,7 @@ class Stage:
         return result if known in (None, result) else known
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
-        """Return the artifact committed earlier from the same inputs if its files are unchanged; else None."""
+        """Return the artifact that was committed from the same inputs if its files are unchanged, else None."""
         return committed(night / path, self._inputs(arguments))
 
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -121,7 +121,7 @@ def artifacts_in(value: Any) -> list[Artifact]:
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
-    """Return a decorator that makes a function `(folder, **arguments)` a stage, retried only if a worker died."""
+    """Return a decorator that turns a function `(folder, **arguments)` into a stage, retried only if a worker died."""
     return lambda write: Stage(write, retries, resources)
 
 
@@ -145,7 +145,7 @@ def commit(
 
 
 def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | None:
-    """Return a folder's artifact if its manifest matches its files and the inputs (None: any inputs); else None."""
+    """Return a folder's artifact if its manifest matches its files and `inputs` (None: any inputs), else None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         intact = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
@@ -171,7 +171,7 @@ def _versions() -> dict[str, str]:
 
 
 def _artifact(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
-    """Return a committed folder's artifact. The digest covers only outputs: an identical rerun invalidates nothing."""
+    """Return a committed folder's artifact. Its digest covers only outputs; an identical rerun invalidates nothing."""
     return Artifact(folder=folder, digest=_digest(manifest["outputs"]))
 
 
@@ -182,7 +182,7 @@ def _digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON data to digest. A path becomes its name; a checkpoint's name is its content's digest."""
+    """Return a value as JSON data to digest. A path becomes its name; a checkpoint is named by its content's digest."""
     if isinstance(value, Artifact):
         return value.digest
     if isinstance(value, Section):
@@ -204,7 +204,7 @@ def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
 
 
 def worker_died(task: Any, run: Any, state: Any) -> bool:
-    """Tell Prefect whether to retry a failed task: only if it failed because a worker process died."""
+    """Return whether Prefect should retry a failed task, which is the case only if a worker process died."""
     return isinstance(state.data, WorkerDiedError) or isinstance(
         getattr(state.data, "exception", None), WorkerDiedError
     )

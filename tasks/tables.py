@@ -170,7 +170,7 @@ SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows (nullable columns may be left out); raise ValueError or pa.ArrowException if they do not fit."""
+    """Write rows, which may omit nullable columns; raise ValueError or pa.ArrowException if a row does not fit."""
     rows = [dict(row) for row in rows]
     for row in rows:
         if unknown := row.keys() - set(schema.names):
@@ -184,7 +184,7 @@ def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read a table whose columns and types are exactly the schema's; raise ValueError if they are not."""
+    """Read a table; raise ValueError if its columns and their types are not exactly the schema's."""
     frame = _read(file, schema).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
     for field in schema:
         if field.nullable and field.type == pa.string():  # pandas would turn missing strings into NaN
@@ -198,7 +198,7 @@ def table_rows(file: Path, schema: pa.Schema) -> list[Row]:
 
 
 def completion_key(rollout: Rollout) -> Row:
-    """Return a rollout's values for the columns that every table of completions begins with."""
+    """Return a rollout's problem id, group and sample: the columns that every table of completions begins with."""
     return {name: getattr(rollout, name) for name in NUMBERED}
 
 

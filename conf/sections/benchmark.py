@@ -1,4 +1,4 @@
-"""The choice of problems in training and in the exam: which benchmark, from which source, and which part of it."""
+"""The choice of problems for training and for the exam: a benchmark, the source of its data, and a part of it."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -68,7 +68,7 @@ class BenchmarkConfig(Section):
 
     @property
     def label(self) -> str:
-        """The benchmark's name with its subset and levels, if any: `math-1-2`."""
+        """The benchmark's name with its subset and levels, if any, such as `math-1-2`."""
         return _label(self.name, self.subset, self.levels)
 
 
@@ -99,7 +99,7 @@ class ExamPart(Section):
 
     @property
     def name(self) -> str:
-        """The benchmark's name with its subset and levels, if any: `math-500`, `arithmetic-1-2`."""
+        """The benchmark's name with its subset and levels, if any, such as `math-500` or `arithmetic-1-2`."""
         return _label(self.benchmark, self.subset, self.levels)
 
 

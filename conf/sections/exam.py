@@ -42,5 +42,5 @@ class ExamConfig(Section):
 
     @property
     def parts(self) -> tuple[ExamPart, ...]:
-        """The target, then the guards."""
+        """All parts of the exam: first the target, then the guards."""
         return (self.target, *self.guards)

@@ -24,7 +24,7 @@ def time_of_day(text: str) -> datetime.time:
 
 
 def time_zone(name: str | None) -> datetime.tzinfo | None:
-    """Return the time zone with this IANA name, or None (the machine's) for None. Raises ValueError if unknown."""
+    """Return the time zone with this IANA name, or None (the machine's zone) for None. Raises ValueError if unknown."""
     if name is None:
         return None
     try:
@@ -40,7 +40,7 @@ TimeZone = Annotated[str, checked(time_zone)]
 
 
 def machine_zone() -> str:
-    """Return the IANA name of the machine's zone; Etc/UTC if it is unknown."""
+    """Return the IANA name of the machine's time zone, or Etc/UTC if it is unknown."""
     try:
         return tzlocal.get_localzone_name() or "Etc/UTC"
     except zoneinfo.ZoneInfoNotFoundError:
@@ -54,11 +54,11 @@ def clocks_in(zone: str | None, moment: float | None = None) -> datetime.datetim
 
 
 def deadline_of(date: str, text: str, zone: str | None, began: float | None = None) -> datetime.datetime:
-    """Return a night's deadline (UTC): the time `text` on the night's date, or on the next day if it is before noon.
+    """Return a night's UTC deadline: the time `text` on the night's date, or on the next day if `text` is before noon.
 
-    If the night `began` (Unix time) at or after that time on its date, e.g. at 01:00, the deadline is on the next day.
-    If daylight saving skips or repeats the time, it can mean two moments. The earlier one is the deadline, so that the
-    machine is free when the owner wants it.
+    A night that `began` (Unix time) at or after `text` on its own date also has its deadline on the next day.
+    If daylight saving time skips or repeats the time, two moments are possible. The earlier one is the deadline, so
+    that the machine is free when the owner wants it.
     """
     clock = time_of_day(text)
     days = [datetime.date.fromisoformat(date) + datetime.timedelta(days=days) for days in (0, 1)]

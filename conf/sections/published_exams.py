@@ -8,7 +8,7 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 
-# Each benchmark's published exam (for TriviaQA, the first 1,000 of 17,944 problems), and tokens per answer.
+# Each benchmark's published exam (for TriviaQA, the first 1,000 of 17,944 problems), and its token limit per answer.
 PUBLISHED: dict[str, tuple[ExamPart, int]] = {
     "arithmetic": (ExamPart(benchmark="arithmetic"), 64),
     "gsm8k": (ExamPart(benchmark="gsm8k"), 512),
@@ -23,8 +23,8 @@ PROMPT_TOKENS = 1024  # room for a question
 def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = None) -> NightConfig:
     """Return the configuration with an exam of the named parts, each with at most `problems` problems (None: no limit).
 
-    A name is either a part of the configured exam or a benchmark. A benchmark stands for all its configured parts. If
-    it has none, its published exam is used, and token limits are raised to fit. Raises InputError for unknown names.
+    A name is that of a part of the configured exam or of a benchmark. A benchmark's name selects all configured parts
+    that use it, or else its published exam, with token limits raised to fit. Raises InputError for unknown names.
     """
     parts = list(dict.fromkeys(part for name in names for part in _parts(config, name)))
     published = [PUBLISHED[part.benchmark][1] for part in parts if part not in config.exam.parts]

@@ -1,4 +1,4 @@
-"""The base of all sections of the configuration, and the types they share."""
+"""The base class of all sections of the configuration, and the types that the sections share."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -11,12 +11,12 @@ HubRevision = Annotated[str, Field(pattern=r"^\w[\w-]*([./][\w-]+)*$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 T = TypeVar("T")
 _NOT_IN_IDENTITY = "not in identity"
-# A field that can change without making it a different night: where services are, who is notified, the deadline.
+# Marks a field that can change without making it another night: where services are, who is notified, the deadline.
 NotInIdentity = Annotated[T, _NOT_IN_IDENTITY]
 
 
 def checked(check: Callable[[str], object]) -> AfterValidator:
-    """Return a validator that refuses a text if `check` raises ValueError for it."""
+    """Return a validator that refuses a text for which `check` raises ValueError."""
 
     def unchanged(text: str) -> str:
         check(text)

@@ -46,7 +46,7 @@ class Step:
     """One training step of the night.
 
     `number`: position in the night, from 1. `path`: subfolder of the night's folder (for a block, that of its merge).
-    `rounds`: a block's round numbers, counted over the whole night; for a lesson, an empty range at the next round.
+    `rounds`: round numbers, counted over the whole night; for a lesson, an empty range that begins at the next round.
     """
 
     number: int

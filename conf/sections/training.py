@@ -122,7 +122,7 @@ class EngineConfig(EngineOptions):
 
 
 class TrainerConfig(Section):
-    """The trainer's full configuration: recipe, optimizer and memory. `seed` is for dropout and new adapters."""
+    """The trainer's full configuration: GRPO, optimizer, adapters, memory. `seed` is for dropout and new adapters."""
 
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()

@@ -63,9 +63,9 @@ def read_json(file: Path, missing: Any = None) -> Any:
 
 @contextmanager
 def room_for(path: Path, needed: int = 0) -> Iterator[None]:
-    """Guard the writing of a file or folder of about `needed` bytes (0: unknown).
+    """Guard a block that writes a file or folder of about `needed` bytes (0: unknown).
 
-    Raises DiskFullError if there is too little room beforehand, or if the disk fills up. Removes a half-written path.
+    Raises DiskFullError if there is too little room beforehand or if the disk fills up; then removes the partial path.
     """
     if needed > free_bytes(path):
         raise disk_full_error(path, needed)
@@ -91,7 +91,7 @@ def disk_is_full(error: BaseException) -> bool:
 
 
 def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
-    """Return an error that states the path, the MB needed (if `needed` is 0: more than `written`), and the MB free."""
+    """Return an error that states the path, the MB needed (more than `written` if `needed` is 0), and the MB free."""
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
         f"{path}: the disk is full: {room}, and {free_bytes(path) / 1e6:.1f} MB are free; "
@@ -100,7 +100,7 @@ def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullEr
 
 
 def size_of(path: Path) -> int:
-    """Return the size in bytes of a file or of all files in a folder. Missing and vanishing files count as 0."""
+    """Return the total size in bytes of a file or of a folder's files. Missing and vanishing files count as 0."""
     size = 0
     for file in path.rglob("*") if path.is_dir() else [path]:
         with suppress(FileNotFoundError):

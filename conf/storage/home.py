@@ -12,11 +12,11 @@ SUMMARY = "summary.json"  # in the folder of a finished night
 
 
 class InputError(Exception):
-    """The user's input is wrong. The message is one line: what, where, and what is allowed. Exit code 2."""
+    """The user's input is wrong. The one-line message says what is wrong, where, and what is allowed. Exit code 2."""
 
 
 class NightError(Exception):
-    """The night cannot go on. The message is one line: what, where, and what to do. Exit code 1."""
+    """The night cannot go on. The one-line message says what is wrong, where, and what to do. The exit code is 1."""
 
 
 LAYOUT = 2  # the version of a home's folders and files
@@ -29,7 +29,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def inside(folder: Path, name: str) -> Path:
     """Return `folder / name` for a name that was read from a file or a database.
 
-    Raises NightError if the name would lead out of the folder, or to the folder itself.
+    Raises NightError if the name is invalid, e.g. because it leads out of the folder or to the folder itself.
     """
     if not NAME.fullmatch(name):
         raise NightError(f"{folder}: {name[:60]!r} is not a valid name here: its source is damaged or forged")
@@ -46,7 +46,7 @@ class Home:
     def here(cls) -> "Home":
         """Return the home named by `NIGHTSCHOOL_HOME` (default: `./school`).
 
-        Raises InputError if an unsupported version of Night school wrote the home.
+        Raises InputError if the home was written by an unsupported version of Night school.
         """
         home = cls(Path(os.environ.get("NIGHTSCHOOL_HOME") or "school").resolve())
         home._refuse_other_layout()
@@ -97,9 +97,9 @@ class Home:
         return inside(self.nights, date)
 
     def full_digest(self, prefix: str) -> str:
-        """Return the full digest of the only checkpoint that starts with `prefix` (4 to 19 hex digits), else `prefix`.
+        """Return the full digest of the only checkpoint whose digest starts with `prefix` (4 to 19 hex digits).
 
-        Raises InputError if several checkpoints start with the prefix.
+        Returns `prefix` itself if it has another form or no checkpoint matches. Raises InputError if several match.
         """
         if not re.fullmatch(r"[0-9a-f]{4,19}", prefix):
             return prefix
@@ -111,7 +111,7 @@ class Home:
     def make_private(self) -> bool:
         """Make the home accessible only to its owner (0700). Return whether others could enter it before.
 
-        Raises InputError if that fails, or if others can enter a folder that is not a home: they may need its files.
+        Raises InputError if chmod fails, or if the folder is not a home but holds files that others may need.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.root.stat().st_mode & 0o077:

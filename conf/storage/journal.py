@@ -15,8 +15,8 @@ SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 # Extra keys of lines that the classroom writes, which the format does not define.
 LESSON = "lesson"  # the lesson's name: lines with the same name form one lesson
-LIVE = "live"  # whether the line is learned at once, rather than only at night
-HELD_OUT = "held_out"  # whether its conversation is used to judge, and never taught
+LIVE = "live"  # whether the model trains on the line at once, rather than only at night
+HELD_OUT = "held_out"  # whether the conversation is held out for judging, and never trained on
 SESSION = "session"  # identifies the run of `nightschool teach`
 POLICIES = "policies"  # of a pick: for each answer, who wrote its samples: `day` or `champion`
 FROM_CHAR = "from_char"  # of feedback: index of the character at which the answer becomes wrong
@@ -59,7 +59,7 @@ class Line(BaseModel):
 
     @property
     def day(self) -> datetime.date:
-        """The date of the line."""
+        """The date part of the line's `at`."""
         return datetime.datetime.fromisoformat(self.at).date()
 
 
@@ -144,7 +144,7 @@ class Conversation(Line):
 
     @property
     def values(self) -> list[float]:
-        """The value of each assistant turn, in [-1, 1]: its reward plus later ones, discounted by 0.9 per turn."""
+        """The value of each assistant turn, in [-1, 1]: its reward plus later rewards, discounted by 0.9 per turn."""
         values, later = list[float](), 0.0
         for reward in reversed(self.rewards):
             later = min(max((reward or 0.0) + TURN_DECAY * later, -1.0), 1.0)
@@ -189,7 +189,7 @@ KINDS = ("preference", "correction", "feedback", "conversation", "words", "trace
 
 
 def read_object(line: bytes) -> dict[str, Any]:
-    """Parse a line of JSON as an object. Raises ValueError with a one-line reason."""
+    """Parse a line as a JSON object. Raises ValueError with a one-line reason if it is not one."""
     try:
         fields = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -204,7 +204,7 @@ def read_object(line: bytes) -> dict[str, Any]:
 
 
 def parse_line(line: bytes, today: datetime.date | None = None) -> Entry:
-    """Parse a line of the journal. Raises ValueError with a one-line reason.
+    """Parse a line of the journal. Raises ValueError with a one-line reason if the line is invalid.
 
     If `today` is given, a line dated more than one day after it is also refused.
     """
@@ -220,7 +220,7 @@ def parse_line(line: bytes, today: datetime.date | None = None) -> Entry:
 
 
 def entry_of(fields: Mapping[str, Any]) -> Entry:
-    """Return an entry from its fields. `version` and `at` (default: now) may be left out.
+    """Build a journal entry from its fields. `version` and `at` (default: now) may be left out.
 
     Raises ValueError with a one-line reason if a night would refuse the entry.
     """
@@ -235,13 +235,13 @@ def line_of(entry: Entry) -> bytes:
 
 
 def lesson_digest(entry: Entry) -> str:
-    """Return a digest (20 hex digits) of an entry's fields, except its version, time, source and unknown keys."""
+    """Return a digest (20 hex digits) of an entry without `version`, `at`, `imported_from` and unknown keys."""
     fields = entry.model_dump(include=set(type(entry).model_fields) - {"version", "at", "imported_from"})
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def schema() -> str:
-    """Return the JSON Schema of a line, published as docs/journal.schema.json."""
+    """Return the JSON Schema of a journal line, published as docs/journal.schema.json."""
     described = {"$schema": SCHEMA_ID, "title": "A line of a Night school journal", "$comment": f"version {VERSION}"}
     return json.dumps(described | _ENTRY.json_schema(), indent=2, ensure_ascii=False) + "\n"
 

@@ -1,4 +1,4 @@
-"""Append whole lines to journal files, even from several programs at once, and read the complete lines."""
+"""Read journal files, and append whole lines to them, even from several programs at once."""
 
 import datetime
 import fcntl
@@ -18,7 +18,7 @@ UNFINISHED = "cut off or still being written: it has no line break, and is left 
 
 @dataclass(frozen=True)
 class Written:
-    """Consecutive lines of a journal file: the number of the first one, and the count."""
+    """Consecutive lines of a journal file: `line` is the number of the first one, and `count` the number of lines."""
 
     file: Path
     line: int
@@ -26,10 +26,10 @@ class Written:
 
 
 def append(journal: Path, entries: Iterable[Entry]) -> Written:
-    """Append entries to today's file in the journal's folder, force them to disk, and return where they are.
+    """Append entries to today's file in the journal's folder, force them to disk, and return where they were put.
 
     Several programs may append at once: a lock (flock) makes them take turns. If a program died while writing a line,
-    that line is ended first, and only that line is lost (quarantined). Raises InputError if the file cannot be written.
+    a line break is added first, so that only the torn line is lost (quarantined). Raises InputError if writing fails.
     """
     lines = [line_of(entry) for entry in entries]
     file = journal / f"{datetime.date.today()}.jsonl"
@@ -91,8 +91,8 @@ def read_file(file: Path, today: datetime.date | None = None) -> tuple[list[tupl
     """Return a journal file's valid lines with their numbers, and its invalid lines as `line` (number) and `reason`.
 
     A line may be dated up to one day after `today` or the day in the file's name, whichever is later. If the last line
-    is invalid and has no line break, its reason says that it may still be being written, unless the file's day is more
-    than two days before `today`. Raises InputError if the file cannot be read.
+    is invalid and has no line break, its reason says that a program may still be writing it, unless the file's day is
+    more than two days before `today`. Raises InputError if the file cannot be read.
     """
     try:
         content = file.read_bytes()

@@ -29,14 +29,14 @@ def round_path(number: int) -> str:
 
 
 def is_round(path: str) -> bool:
-    """Return whether this is the path of a round."""
+    """Return whether `path` is the path of a round."""
     return ROUND.fullmatch(path) is not None
 
 
 def ranking_path(first: int, number: int) -> str:
     """Return the path of the ranking of held-out picks after round `number` of the block whose first round is `first`.
 
-    If `number` is below `first`, it is the ranking before the block, next to the rounds: `rank_picks`, `rank_picks-9`.
+    If `number` is below `first`, return the path of the ranking before that block (`rank_picks`, `rank_picks-9`).
     """
     if number >= first:
         return f"{round_path(number)}/rank_picks"
@@ -64,7 +64,7 @@ def passes(folder: Path) -> list[Path]:
 
 
 def quiz_of_block(merge: str) -> str:
-    """Return the name of the quiz after a block of rounds, from the path of its merge: `rounds-2` for `merge-2`."""
+    """Return the name of the quiz after a block of rounds, given the path of its merge: `rounds-2` for `merge-2`."""
     return merge.replace("merge", "rounds")
 
 
@@ -74,5 +74,5 @@ def check_path(lesson: str) -> str:
 
 
 def committed_json(folder: Path, name: str) -> Any:
-    """Return a stage's parsed JSON file, or None if it is missing or the stage is not committed. Checks no digests."""
+    """Return a stage's parsed JSON file, or None if it is missing or the stage is uncommitted. Verifies no digests."""
     return read_json(folder / name) if (folder / MANIFEST).exists() else None

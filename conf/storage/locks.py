@@ -1,4 +1,4 @@
-"""The locks of a home: one night, one server and one change of the aliases at a time.
+"""The locks of a home, which allow one night, one server and one change of the aliases at a time.
 
 Each is a `flock` on a file in the home. The lock belongs to the open file, so the kernel releases it when the holding
 process ends, for whatever reason.
@@ -27,15 +27,15 @@ _held: set[Path] = set()
 
 
 class NightRunningError(Exception):
-    """Another night holds the home. Exit code 3."""
+    """Another night holds the home. The exit code is 3."""
 
 
 @contextmanager
 def hold(root: Path, who: str) -> Iterator[None]:
-    """Hold the home's lock. The same process may hold it more than once.
+    """Hold the home's lock. A process that already holds it may enter again.
 
-    Creates the home first, accessible only to its owner. Waits up to 10 minutes for any holder but a night. Raises
-    NightRunningError if the lock stays taken, or InputError if the home cannot be created.
+    Creates the home first, accessible only to its owner. Waits up to 10 minutes for a holder other than a night. Raises
+    NightRunningError if the lock stays taken, or InputError if the home cannot be made private.
     """
     file = root / "night.lock"
     if file in _held:
@@ -60,29 +60,29 @@ def holds(root: Path) -> bool:
 
 
 def refuse_if_night_running(root: Path) -> None:
-    """Raise NightRunningError if a night in another process holds the home; wait for other holders. Writes nothing."""
+    """Raise NightRunningError if a night in another process holds the home. Waits for other holders. Writes nothing."""
     if not holds(root):
         _wait_for(lambda: holder(root), root, 0.0)
 
 
 def holder(root: Path) -> dict[str, Any] | None:
-    """Return what the holder of the home's lock wrote into it (`who`, `pid`, `since`), or None if the lock is free.
+    """Return the holder's note in the home's lock file (`who`, `pid`, `since`), or None if the lock is free.
 
-    The result is empty if the holder has only just taken the lock. Writes nothing, not even the lock's file.
+    The note is empty if the holder has only just taken the lock. Writes nothing, and does not create the file.
     """
     note = _note(root / "night.lock")
     return None if note is None else json.loads(note or "{}")
 
 
 def running_night(root: Path) -> str | None:
-    """Return the name of the running night, e.g. `the night 2026-11-20`, or None if none runs."""
+    """Return the name of the running night, e.g. `the night 2026-11-20`, or None if no night is running."""
     held = holder(root)
     who = None if held is None else str(held.get("who", NIGHT.strip()))  # no name yet: it may be a night
     return who if who and who.startswith(NIGHT.strip()) else None
 
 
 def take_server_lock(root: Path, process: int) -> TextIO:
-    """Take the lock for a server's engine, and return the open file. Processes that inherit it hold the lock, too.
+    """Take the lock for a server's engine and return the open file. Processes inheriting the file hold the lock, too.
 
     Raises InputError if another server has an engine on this home.
     """
@@ -98,7 +98,7 @@ def take_server_lock(root: Path, process: int) -> TextIO:
 
 
 def wait_for_server(root: Path, limit: float = SERVER_SECONDS) -> None:
-    """Wait until no server has an engine on this home. Servers end their engines while a night holds the home.
+    """Wait until no server has an engine on this home. Servers end their engines when a night takes the home.
 
     Raises InputError if a server still has an engine after `limit` seconds.
     """
@@ -121,16 +121,16 @@ def refuse_second_server(root: Path) -> None:
 
 
 def server_of(root: Path) -> str | None:
-    """Return the process ID of the server that has an engine on this home, or None. Writes nothing."""
+    """Return the process ID (or `another`) of the server that has an engine on this home, or None. Writes nothing."""
     note = _note(root / SERVER_LOCK)
     return None if note is None else note or "another"
 
 
 @contextmanager
 def alias_lock(home: Home) -> Iterator[None]:
-    """Hold the lock of the registry's aliases while they are read and moved. Others wait.
+    """Hold the lock on the registry's aliases while they are read and moved. Other processes wait.
 
-    This lock is separate because a night holds the home for hours, and the owner may want to roll back meanwhile.
+    It is separate from the home's lock, which a night holds for hours: the owner may want to roll back meanwhile.
     Raises InputError if there is no home.
     """
     if not home.root.is_dir():
@@ -141,7 +141,7 @@ def alias_lock(home: Home) -> Iterator[None]:
 
 
 def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, patience: float) -> None:
-    """Wait for other holders to end. Raises NightRunningError after `patience` seconds (a night) or UPKEEP_SECONDS."""
+    """Wait for the holder to end. Raises NightRunningError after `patience` (a night) or UPKEEP_SECONDS (others)."""
     begun = time.monotonic()
     while (other := other_holder()) is not None:
         is_night = other.get("who", NIGHT).startswith(NIGHT)

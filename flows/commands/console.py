@@ -15,7 +15,7 @@ err = Console(stderr=True)
 
 
 class NightProgress(logging.Handler):
-    """A log handler that shows the current stage and a progress bar on a terminal, else prints each finished stage."""
+    """A log handler that shows the current stage with a progress bar or, without a terminal, prints finished stages."""
 
     def __init__(self, config: NightConfig) -> None:
         super().__init__(logging.INFO)
@@ -43,7 +43,7 @@ class NightProgress(logging.Handler):
         self.progress.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show that a stage has begun (the record's `seconds` is None) or has finished."""
+        """Show that a stage has begun (the record's `seconds` is None) or has finished. Ignores other records."""
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
         if what is None:
             return

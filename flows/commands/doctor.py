@@ -56,7 +56,7 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
-    """Run the checks that a night starts with."""
+    """Run the checks with which every night starts, and return a finding for each."""
     for name, check in night_checks(home, config).items():
         try:
             check()
@@ -68,7 +68,7 @@ def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
 
 
 def _speed(home: Home, config: NightConfig) -> Finding:
-    """Compare the night's time limit with the time that it needs on this machine."""
+    """Compare the night's time limit with the time that the night needs on this machine."""
     try:
         check_hours(home, config)
         found = forecast(home, config)

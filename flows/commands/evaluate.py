@@ -1,4 +1,4 @@
-"""`nightschool evaluate`: run the exam on a checkpoint, alone or against another one."""
+"""`nightschool evaluate`: run the exam on a checkpoint, alone or in comparison with another one."""
 
 from pathlib import Path
 from typing import Annotated

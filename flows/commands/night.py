@@ -55,7 +55,7 @@ def night(
 
 
 def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, dry_run: bool) -> dict[str, Any]:
-    """Return the summary of a night. Run or resume the night first, unless it is finished."""
+    """Return a night's summary, after running or resuming the night unless it is already finished."""
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
     from flows.run.levels import with_next_level

@@ -1,4 +1,4 @@
-"""`nightschool promote` and `nightschool rollback`: the owner moves the aliases of a home."""
+"""`nightschool promote` and `nightschool rollback`: commands with which the owner moves a home's aliases."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +12,12 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
-    """Make a registered version the one that serves by day. Return whether a rollback undoes the promotion.
+    """Make a registered version the one that serves by day. Return whether a rollback would undo the promotion.
 
     If no version serves yet because all nights were dry runs, this first promotes the champion of the version's night,
-    i.e. the last champion registered before the version, so that a rollback returns to that champion.
-
-    Raises InputError if the version is unknown or damaged, or is a different model from the champion: its prompts
-    would have different tokens, and the next night could not compare the two.
+    i.e. the last champion registered up to and including the version, so that a rollback returns to that champion.
+    Raises InputError if the version is unknown or damaged, or if its architecture or tokenizer differs from the
+    champion's, because the next night could not compare the two.
     """
     if registry is None:
         raise _unknown(version, [])
@@ -40,8 +39,9 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
-    """Go back to the version that served before. Return the version that now serves, and whether this only finished an
-    interrupted move, because a further swap would undo that move. Raises InputError if no version served before.
+    """Go back to the version that served before, or only finish an interrupted move, which a further swap would undo.
+
+    Return the version that now serves, and whether a move was finished. Raises InputError if no version served before.
     """
     none = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     if registry is None:
@@ -64,7 +64,7 @@ def _unknown(version: str, known: Sequence[Version]) -> InputError:
 
 @contextmanager
 def _moving(home: Home, command: str) -> Iterator[None]:
-    """Hold the lock of the aliases. Raises InputError if the registry does not answer."""
+    """Hold the lock on the aliases. Raises InputError if the registry does not answer."""
     try:
         with alias_lock(home):
             yield

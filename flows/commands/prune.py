@@ -10,9 +10,9 @@ from tasks.registry.prune import Pruning, bytes_freed, plan, remove
 
 
 def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run: bool) -> dict[str, Any]:
-    """Remove what no night needs, or only plan it if `dry_run`. Return what goes, and why the other checkpoints stay.
+    """Remove (or only list, if `dry_run`) what no night needs. Return what goes, and why the other checkpoints stay.
 
-    If `registry` is None because no night has created one, nothing goes. Raises NightRunningError while a night runs.
+    If `registry` is None (no night has created one), nothing is removed. Raises NightRunningError while a night runs.
     """
     refuse_if_night_running(home.root)
     only_planned = dry_run or registry is None

@@ -1,4 +1,4 @@
-"""`nightschool serve`: serve the model of the alias `daytime`, for the day's lessons."""
+"""`nightschool serve`: serve the model with the alias `daytime`, for the day's lessons."""
 
 import os
 import socket

@@ -13,7 +13,7 @@ LAST = 7  # nights that the terminal shows; --json has all
 
 
 def status(home: Home) -> dict[str, Any]:
-    """Return the running night (None if there is none), the server's process, and all nights, oldest first."""
+    """Return the running night and the server's process ID (each may be None), and all nights, oldest first."""
     running = _running(home)
     all_nights = nights(home, running["night"] if running else None)
     return {"running": running, "serving": server_of(home.root), "nights": all_nights}

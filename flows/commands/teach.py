@@ -79,7 +79,7 @@ def teach(
 
 
 def for_teaching(config: NightConfig) -> NightConfig:
-    """Return the configuration with an engine that has room for only a few answers at a time."""
+    """Return the configuration with a small engine, which has room for only a few answers at a time."""
     engine = config.engine.model_copy(update={"max_num_seqs": ANSWERS, "kv_cache_gb": CACHE})
     return config.model_copy(update={"engine": engine})
 

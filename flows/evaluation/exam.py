@@ -86,7 +86,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
 
 
 def lines_of(outcome: Figures) -> list[str]:
-    """Format the outcome for people: one line per part, plus two for a comparison."""
+    """Format the outcome as text: one line per part, plus two for a comparison."""
     lines = []
     for part, figures in outcome.items():
         rates = [

@@ -14,14 +14,14 @@ from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """A model to evaluate: as the user named it (`source`), its folder, and the student settings for it."""
+    """A model to evaluate: the name that the user gave it (`source`), its folder, and its student settings."""
 
     source: str
     folder: Path
     student: StudentConfig
 
     def named_by_digest(self, links: Path) -> Path:
-        """Return a path named by the model's digest, the cache key of its results: its folder, or a link in `links`."""
+        """Return a path named after the digest, the cache key of results: the model's folder, or a link in `links`."""
         if is_intact(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)

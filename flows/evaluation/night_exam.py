@@ -46,7 +46,7 @@ class Exam:
     alpha: float
 
     def sit(self, candidate: Path, picks_passed: bool) -> Examined:
-        """Examine the candidate on the target until a look decides; add the guards if it is better or `picks_passed`.
+        """Test the candidate on the target until a look decides, then on the guards if it is better or `picks_passed`.
 
         The night's hours may also end the exam, but not before the first look.
         """
@@ -127,7 +127,7 @@ class Exam:
         )
 
     def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:
-        """Return whether another look would end within the night's hours, or is already committed."""
+        """Return whether the next look is already committed, or would end within the night's hours."""
         hours = self.night.hours
         if (self.night.folder / _path(len(looks) + 1) / MANIFEST).exists():
             return True

@@ -1,1 +1,1 @@
-"""Prefect: server, worker, deployments, nested runs."""
+"""Prefect's server, worker and deployments, and the runs of nights whose process has died."""

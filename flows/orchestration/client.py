@@ -1,4 +1,4 @@
-"""How a night talks to Prefect's server: a stage neither waits for the server nor fails because of it.
+"""How a night sends events to Prefect's server: no stage waits for the server or fails because of it.
 
 The server may die or be restarted during a night. Events that cannot be sent are kept until the server is back.
 """
@@ -9,7 +9,7 @@ from prefect.events import Event
 from prefect.events.clients import RETRYABLE_EXCEPTIONS, PrefectEventsClient
 from prefect.events.worker import EventsWorker, emit_events_to_cloud
 
-RECONNECTIONS = 2  # made at once; before each further one, the client would sleep for a second at every event
+RECONNECTIONS = 2  # attempts without a pause; before each further one, the client would sleep for a second per event
 
 emit_or_fail = PrefectEventsClient._emit
 

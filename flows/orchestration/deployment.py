@@ -1,4 +1,4 @@
-"""The build step of prefect.yaml's deployments, for values that depend on the configuration or the machine."""
+"""The build step of prefect.yaml's deployments: it provides values that depend on the configuration or the machine."""
 
 import shlex
 import sys
@@ -10,9 +10,9 @@ from conf.sections.hours import machine_zone
 
 
 def night_values(file: str) -> dict[str, Any]:
-    """Return a configuration as a flow parameter, the time zone of its clocks, and the command that a worker runs.
+    """Return a configuration as a flow parameter, the time zone of its clock times, and the command that a worker runs.
 
-    The parameter has only the settings that the file sets. Prefect's form shows the defaults of the others.
+    The parameter has only the settings that the file sets. Prefect's form shows the defaults of all others.
     """
     config = load_night(Path(file))
     return {

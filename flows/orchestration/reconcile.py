@@ -1,8 +1,8 @@
 """Mark runs whose process died as crashed in Prefect and killed in MLflow, or as completed if their night finished.
 
-A night does this at its start, when it holds the home's lock and no other night of this home can be running. A server
-may be shared, so only runs with the home's tag are touched. `nightschool ui` and `services` do the same in the home's
-own databases, where every run is this home's. After that, `services` has its worker resume last night's run.
+A night does this at its start, when it holds the home's lock, so that no other night of this home can be running. A
+server may be shared, so only runs with the home's tag are touched. `nightschool ui` and `services` do the same in the
+home's own databases, where every run is this home's. After that, `services` has its worker resume a crashed night.
 """
 
 import logging
@@ -37,7 +37,7 @@ FINISHED = "The night finished, but its process ended before it could say so her
 
 
 def claim_flow_run(home: Home) -> None:
-    """Tag tonight's flow run as this home's, and end all other active runs with that tag. Needs the home's lock."""
+    """Tag tonight's flow run with this home, and end the home's other active runs. Requires the home's lock."""
     tonight, tag = flow_run.get_id(), home_mark(home)
     with _warn_only(), get_client(sync_client=True) as client:
         if tonight is not None:
@@ -48,14 +48,14 @@ def claim_flow_run(home: Home) -> None:
 
 
 def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
-    """End all active MLflow runs of this home except `run_id`. The caller must hold the home's lock."""
+    """End this home's active MLflow runs other than `run_id`. The caller must hold the home's lock."""
     with _warn_only():
         runs = client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'")
         _terminate(client, (run for run in runs if run.info.run_id != run_id), home)
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
-    """End the runs of dead nights in the home's own Prefect database. `api`, `key`: the API's URL and user:password."""
+    """Mark the runs of nights whose process has died as crashed in the home's Prefect database (see `client_of`)."""
     with _warn_only(), client_of(api, key) as client:
         runs = _active_runs(client)
         if holder(home.root) is None:  # checked after the query: a night takes the lock before its run starts
@@ -97,7 +97,7 @@ def resume_crashed(client: SyncPrefectClient) -> list[str]:
 
 @contextmanager
 def client_of(api: str, key: str | None = None) -> Iterator[SyncPrefectClient]:
-    """Yield a client of the Prefect server at `api`. `key`: the server's user:password."""
+    """Yield a client of the Prefect server with the API URL `api`. `key`: user:password, or None if it needs none."""
     settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
     with temporary_settings(settings), get_client(sync_client=True) as client:
         yield client

@@ -37,9 +37,9 @@ class ServerError(NightError):
 
 @contextmanager
 def prefect_api(home: Path, port: int | None) -> Iterator[str]:
-    """Yield the URL of the API that the night's flow reports to, with Prefect's settings pointing there.
+    """Yield the URL of the Prefect API that the night's flow reports to. In the block, Prefect's settings point to it.
 
-    A configured API (PREFECT_API_URL or the active profile) is used as it is. If there is none, a server runs on
+    A configured API (PREFECT_API_URL or the active profile) is used as is. If there is none, a server runs on
     127.0.0.1 until the block ends, with its database under the home, so that `nightschool ui` shows its runs later. In
     both cases, task results are stored under the home. Raises InputError if the configured URL contains a password or
     its server is not compatible, and ServerError if our own server does not start.

@@ -34,7 +34,7 @@ async def begin_as_writer(
 
 
 def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
-    """Create the app. The app that is served (`final`) accepts only the host names in NIGHTSCHOOL_PAGES_HOSTS."""
+    """Create Prefect's app. The app that is served (`final`) accepts only the host names in NIGHTSCHOOL_PAGES_HOSTS."""
     pages = create_open_app(*args, final=final, **kwargs)
     return TrustedHostMiddleware(pages, os.environ[HOSTS].split(","), www_redirect=False) if final else pages
 

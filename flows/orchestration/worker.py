@@ -68,7 +68,7 @@ def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
 
 
 def next_night(client: SyncPrefectClient) -> str:
-    """Return when the next night starts, in local time. The server schedules it some seconds after the deployment."""
+    """Return the next night's start in local time. Waits for the server, which schedules it after the deployment."""
     limit, now = time.monotonic() + SCHEDULE_LIMIT, datetime.datetime.now(datetime.UTC)
     while time.monotonic() < limit:
         runs = client.read_flow_runs(

@@ -13,7 +13,7 @@ from tasks.workers.worker import die_with_parent
 def main() -> None:
     """Run the flow run that the worker names in the environment, as `python -m prefect.engine` does."""
     die_with_parent(os.getppid())
-    environment.prepare()  # before Prefect is imported, because Prefect reads it
+    environment.prepare()  # before Prefect is imported, because Prefect reads the environment then
     runpy.run_module("prefect.engine", run_name="__main__")
 
 

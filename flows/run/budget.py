@@ -2,9 +2,9 @@
 
 | phase | share of the night's hours |
 |:--|:--|
-| exam | the time its maximum number of problems takes; while that exceeds 15 %, the number is halved, down to 100 |
+| exam | the time for its maximum number of problems, which is halved, down to 100, while that time exceeds 15 % |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
-| lessons, reward model | together, a third of the time left before the first lesson |
+| lessons, reward model | together, a third of the time left before the first lesson, excluding exam and report |
 | rounds | the rest, including their quizzes |
 """
 
@@ -63,9 +63,9 @@ class Hours:
 class Division:
     """How a night's hours are divided, in seconds. Fixed before the first lesson, and kept when the night resumes.
 
-    `most`: the maximum number of exam problems. `hours`: from the first start to the end. `before`: the time
-    spent before the division. `round`: the expected time per round, or None if unknown. `enough`: the minutes a night
-    needs to fit one round. If the night has no time limit, all fields but `most` are None and nothing is cut short.
+    `most`: the maximum number of exam problems. `hours`: the night from its first start to its end. `before`: the time
+    spent before the division. `after`: the time for the report. `round`: the expected time per round (None: unknown).
+    `enough`: minutes a night needs to fit one round. Without a time limit, only `most` is set and nothing is cut short.
     """
 
     most: int
@@ -80,7 +80,7 @@ class Division:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """How many problems have been answered by the end of each look of the exam."""
+        """The total number of problems answered by each look of the exam."""
         return tuple(looks(self.most))
 
     def pace(self, night: Path, step: Step, steps: Sequence[Step]) -> Pace | None:
@@ -91,7 +91,7 @@ class Division:
         return Pace(self.left(night, steps) / waiting, night / PACE_FOLDER / f"{step.path}.json")
 
     def left(self, night: Path, steps: Sequence[Step]) -> float:
-        """Return the seconds left for lessons and reward model, or inf if the night has no time limit."""
+        """Return the seconds left for lessons and the reward model, or inf if the night has no time limit."""
         if self.lessons is None:
             return math.inf
         spent = sum(_seconds(night / step.path) for step in steps if not step.is_block)
@@ -109,9 +109,9 @@ def divide(
 ) -> Division:
     """Divide the night's hours and record the division, or return the recorded division if there is one.
 
-    `problems`: the number of problems in the exam's target. `stored`: the number that the champion has answered before.
+    `problems`: the number of problems in the exam's target. `stored`: how many of them the champion answered before.
     `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its maximum share.
-    `expected`: returns the seconds per round and the minutes a night needs to fit one; called only with a time limit.
+    `expected`: returns the seconds per round and the minutes a night needs to fit one; called only if time is limited.
     """
     file = night / DIVISION
     if file.exists():
@@ -135,7 +135,7 @@ def divide(
 
 
 def seconds_answering(quiz: Artifact | None) -> float:
-    """Return the seconds that a quiz spent on answers, excluding the engine's start-up, or 0 without a quiz."""
+    """Return how many seconds a quiz spent on answering, excluding the engine's start-up; 0 without a quiz."""
     return 0.0 if quiz is None else quiz.figure("seconds_answering") or quiz.seconds
 
 
@@ -147,10 +147,10 @@ def _seconds(stage: Path) -> float:
 class Allowance:
     """Decides whether another round fits into the night's hours, leaving time for quiz, exam, decision and report.
 
-    All values are times in seconds. `rounds`, `quizzes`: of this night's uninterrupted rounds, and of the quizzes
-    between them. `quiz`, `latest`: of the quizzes before and after the lessons (default of `latest`: `quiz`). The quiz
-    after the rounds is expected to take as long as `latest`. If that is less than `quiz`, less time is reserved for the
-    exam, because the student's answers have become shorter. `ranking`: of the slowest ranking of the held-out picks.
+    All times are in seconds. `rounds`, `quizzes`: the times of tonight's uninterrupted rounds and the quizzes between
+    them. `quiz`, `latest`: the times of the quizzes before and after the lessons (`latest` defaults to `quiz`). The
+    quiz after the rounds is expected to take as long as `latest`. If `latest` is below `quiz`, the answers have become
+    shorter, so less time is reserved for the exam. `ranking`: the time of the slowest ranking of the held-out picks.
     """
 
     def __init__(
@@ -174,14 +174,14 @@ class Allowance:
 
     @property
     def round(self) -> float:
-        """The expected seconds of the next round: the median or the last round's, whichever is longer; 0 if unknown."""
+        """The expected seconds of the next round: the median of past rounds, or the last if longer; 0 if unknown."""
         rounds = self.rounds or past_rounds(self.nights, self.config.name)
         return max(statistics.median(rounds), rounds[-1]) if rounds else self.first_round
 
     def rate_factor(self, number: int) -> float:
         """Return the factor by which a round scales the learning rate.
 
-        The factor falls linearly from 1 towards 0 over the planned rounds, or fewer if only those fit into the hours.
+        It falls linearly from 1 towards 0 over the planned rounds, or over fewer rounds if not all fit into the hours.
         """
         last = self.config.rounds
         if not math.isinf(self.hours.end) and self.round:
@@ -190,7 +190,7 @@ class Allowance:
         return 1 - (number - 1) / last
 
     def require(self, number: int, quizzed: bool) -> None:
-        """Raise HoursOverError if the round, with its quiz if `quizzed`, no longer fits into the night's hours."""
+        """Raise HoursOverError if a round (and its quiz, if `quizzed`) no longer fits into the night's hours."""
         if math.isinf(self.hours.end):
             return
         needed = self.round + (max(self.quizzes, default=self.quiz) if quizzed else 0.0)
@@ -207,12 +207,12 @@ class Allowance:
 
 
 def end_of_asking(hours: Hours) -> float:
-    """Return when to stop asking a teacher or judge, in seconds since the epoch: once half of the time left is used."""
+    """Return when to stop asking a teacher or judge, in seconds since the epoch: halfway through the time left."""
     return hours.end - REST - (hours.end - time.time() - REST) / 2 if math.isfinite(hours.end) else math.inf
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:
-    """Return the seconds of each uninterrupted round in the newest finished night of this name with such rounds."""
+    """Return the seconds of each uninterrupted round of the newest finished night with this name that has any."""
     return next(filter(None, map(round_seconds, finished(nights, name))), [])
 
 

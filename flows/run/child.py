@@ -22,7 +22,7 @@ def start_child(
 ) -> Child:
     """Start a program whose output goes to a log file. Ctrl-C does not reach the program.
 
-    `orphaned`: the signal it is sent if the calling thread ends. `cwd`, `pass_fds`: as for `subprocess.Popen`.
+    `orphaned`: the signal sent to the program if the calling thread ends. `cwd`, `pass_fds`: as for `subprocess.Popen`.
     """
     parent = os.getpid()
     with log.open("ab") as output:
@@ -40,7 +40,7 @@ def start_child(
 
 
 def end_child(child: Child, grace: float = 0.0) -> None:
-    """Kill a program and everything it started. If `grace` is not 0, first ask it to end and wait `grace` seconds."""
+    """Kill a program and its descendants. If `grace` is not 0, first ask it to end and wait up to `grace` seconds."""
     if grace:
         child.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -105,7 +105,7 @@ class Night:
         return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
-        """Run a stage that makes a checkpoint, and return its path. Raises NightError if its files have changed."""
+        """Run a stage and return the path of its checkpoint. Raises NightError if the checkpoint has changed."""
         known = committed(self.folder / path) is not None
         made = self.run(stage, path, **arguments)
         checkpoint = self.checkpoint(made)
@@ -133,7 +133,7 @@ class Night:
     def sleep_engine(self) -> None:
         """Put the engine to sleep so that the trainer can use the GPU, unless the two have separate GPUs.
 
-        If the engine dies during this call, its memory is free anyway, and the next call restarts the engine.
+        If the engine dies during this call, its memory is free anyway, and the next use of the engine restarts it.
         """
         hardware = self.config.hardware
         apart = None not in (hardware.engine_gpu, hardware.trainer_gpu) and hardware.engine_gpu != hardware.trainer_gpu
@@ -169,12 +169,12 @@ def prepare_home(home: Home) -> None:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether this folder's night has begun, which means that its configuration has been frozen."""
+    """Return whether the night in this folder has begun, that is, whether its configuration has been frozen."""
     return (folder / "config.yaml").exists()
 
 
 def check_identity(folder: Path, config: NightConfig) -> None:
-    """Raise InputError if this folder's night was begun with a different configuration."""
+    """Raise InputError if the night in this folder was begun with a different configuration."""
     file = folder / "config.yaml"
     if is_begun(folder) and identity(before := load_night(file)) != identity(config):
         if before.name != config.name:
@@ -195,7 +195,7 @@ def is_dry(folder: Path) -> bool:
 def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
     """Freeze the night's configuration at its start. With `fresh`, delete the night's folder first.
 
-    `dry_run` is recorded before the night counts as begun, so that resuming the night moves no alias.
+    `dry_run` is recorded before the night counts as begun, so that no resumed run of this night moves an alias.
 
     Raises InputError if the night was begun with a different configuration.
     """
@@ -217,7 +217,7 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool 
 
 
 def first_start(folder: Path) -> float | None:
-    """Return when this folder's night first began, in seconds since the epoch, or None if that is not recorded.
+    """Return when the night in this folder first began, in seconds since the epoch, or None if not recorded.
 
     The night's hours count from this time, even if the night is resumed later.
     """

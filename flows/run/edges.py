@@ -19,7 +19,7 @@ log = logging.getLogger("nightschool")
 
 
 class NestedRun:
-    """The result of a nested run. Prefect draws edges from the run to whatever waits for this very object."""
+    """The result of a nested run. Prefect draws edges from the run to every task that waits for this very object."""
 
 
 class Edges:
@@ -58,11 +58,11 @@ class Edges:
     def run_nested(
         self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
     ) -> Path:
-        """Run `body`, which runs several stages from a checkpoint, as a nested flow run (or directly if not in a flow).
+        """Run `body`, which runs several stages, as a nested flow run, or directly when not inside a flow.
 
-        Returns the checkpoint that `body` returns, and raises what `body` raises. Later stages depend on the nested run
-        as a whole. If the Prefect server does not answer, the night waits once until Prefect gives up, and then goes on
-        without nested runs in its graph.
+        `checkpoint`: what `body` starts from. Returns the checkpoint that `body` returns, and raises any error that it
+        raises. Later stages depend on the nested run as a whole. If the Prefect server does not answer, the night waits
+        once until Prefect gives up, and then goes on without nested runs in its graph.
         """
         label, upstream = run_name(path), self.upstream([checkpoint], after)
         if FlowRunContext.get() is None or self._lost:

@@ -27,8 +27,8 @@ ROUND = re.compile(r"round (\d+)\b")
 def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
     """Return every night with its state, one line of detail and its alarms, oldest first.
 
-    The state of a finished night is `promoted` or `kept`. An unfinished night is `running` if the
-    argument `running` is its date, else `interrupted`, with the command that resumes it in its detail.
+    The state of a finished night is `promoted` or `kept`. An unfinished night is `running` if its date equals the
+    argument `running`. Otherwise it is `interrupted`, and its detail includes the command that resumes it.
     """
     return [_entry(folder, running) for folder in sorted(home.nights.glob(DATES))]
 
@@ -36,7 +36,7 @@ def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
     """Return the day before `date` if its night is the newest, is unfinished and has this configuration, else None.
 
-    This lets the same command resume that night even after noon. Older nights are resumed only if you name their date.
+    This lets the same command resume that night even after noon. Older nights are resumed only if their date is given.
     """
     newest = max(home.nights.glob(DATES), default=None)
     day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
@@ -66,7 +66,7 @@ def last_finished(nights: Path, name: str, before: str | None = None) -> Path | 
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:
-    """Return, by stage name, the longest time in seconds that each stage took in a night. Empty if `night` is None."""
+    """Return the longest time in seconds that each stage took in a night, by stage name. Empty if `night` is None."""
     if night is None:
         return {}
     usual: dict[str, float] = {}
@@ -79,7 +79,7 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
 
 
 def note_progress(folder: Path, stage: str, done: bool) -> None:
-    """Record atomically, by a rename, that a stage has begun or is done. Write errors are ignored."""
+    """Record that a stage has begun or is done. The file is replaced atomically, and write errors are ignored."""
     draft = folder / f"{PROGRESS}.draft"
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     note = {"stage": stage, "done": done, "at": now, "pid": os.getpid()}
@@ -124,9 +124,9 @@ def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path
 
 
 def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, float]:
-    """Return the usual seconds of each stage still to come, by the path of the stage.
+    """Return how many seconds each stage still to come usually takes, by the path of the stage.
 
-    These are the stages that the night `before` committed after the last stage that tonight has committed as well, plus
+    These are the stages that the night `before` committed after the last stage that both nights have committed, plus
     tonight's remaining rounds. The quizzes between those rounds are not counted.
     """
     manifests = [file for file in before.rglob(MANIFEST) if not is_round(file.relative_to(before).parts[0])]

@@ -1,4 +1,4 @@
-"""Raises the target's difficulty: once the champion masters the target's levels, training and exam add the next."""
+"""Raises the target's difficulty: once the champion masters the target's levels, training and exam add the next one."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from flows.run.history import last_finished
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
-    """Return the configuration, with its target extended to the levels that the nights before `date` have reached.
+    """Return the configuration, with the target extended to the levels that nights before `date` have reached.
 
     These are the levels of the last finished night, plus the next level if the model that served after that night had
     an accuracy on the target whose 95 % lower bound is above `exam.next_level_at`. A configuration that already has
@@ -46,7 +46,7 @@ def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
 
 
 def _with_levels(config: NightConfig, levels: tuple[str, ...]) -> NightConfig:
-    """Return the configuration with these levels for its target and for the benchmarks that had the target's levels."""
+    """Return the configuration with these levels for the target and for each benchmark that had the target's levels."""
     target = config.exam.target
 
     def moved(entry: BenchmarkConfig) -> BenchmarkConfig:

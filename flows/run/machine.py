@@ -1,4 +1,4 @@
-"""What a night needs from its machine: a writable home, disk space, and a port."""
+"""Checks that the machine has what a night needs: a writable home, disk space, and a port."""
 
 import os
 import re
@@ -29,7 +29,7 @@ class Finding:
 
 
 def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> None:
-    """Raise InputError if the machine cannot run a night. `room`: also require disk space for a whole night."""
+    """Raise InputError if the machine cannot run a night. `room`: whether to require disk space for a whole night."""
     for finding in (check_home(home), *([check_disk(home, config)] if room else []), *check_port(config)):
         if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")
@@ -85,9 +85,9 @@ def disk_needed_gb(config: NightConfig) -> float:
 def checkpoints_written(config: NightConfig) -> int:
     """Return the maximum number of full-size checkpoints that a night has on disk at once.
 
-    It counts the champion, day copy, teacher and reward model; one checkpoint per lesson and feedback channel; those of
-    the last two rounds and, with several blocks, the last of the previous block. If adapters are merged, there is one
-    per block instead of the rounds' checkpoints. Kept adapters are not counted.
+    These are the champion, day copy, teacher and reward model; one checkpoint per lesson and feedback channel; those of
+    the last two rounds; and, with several blocks, the last one of the previous block. If adapters are merged, the
+    rounds count as one checkpoint per block. If adapters are kept, lessons and rounds add none.
     """
     blocks = [step for step in config.steps if step.is_block]
     lessons = [step for step in config.steps if not step.is_block]
@@ -98,7 +98,7 @@ def checkpoints_written(config: NightConfig) -> int:
 
 
 def billions_of_parameters(source: str) -> float:
-    """Return a model's size in billions of parameters: from a folder's file sizes or a hub id, else 1."""
+    """Return a model's size in billions of parameters, judging by its files' sizes or its hub id; 1 if unknown."""
     if source == "starter":
         return 0.135
     if Path(source).is_dir():

@@ -1,4 +1,4 @@
-"""Checks, before a night writes anything, of what it needs. Each fault raises a one-line InputError (exit code 2)."""
+"""Checks that run before a night writes anything. Each fault raises a one-line InputError (exit code 2)."""
 
 import json
 import logging
@@ -70,7 +70,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
 
 
 def layers(config: NightConfig) -> Iterator[Finding]:
-    """Report whether each kernel layer of the sandbox works. A missing one is an error if needed, else a warning."""
+    """Yield a finding for each kernel layer of the sandbox. A missing layer is an error if needed, else a warning."""
     missing = missing_layers()
     for layer, name in NAMES.items():
         if layer in missing:
@@ -83,13 +83,13 @@ def layers(config: NightConfig) -> Iterator[Finding]:
 
 
 def program_benchmarks(config: NightConfig) -> set[str]:
-    """Return the night's benchmarks, in training and exam, whose answers are programs."""
+    """Return the names of the night's training and exam benchmarks whose answers are programs."""
     named = {entry.name for entry in config.benchmarks} | {part.benchmark for part in config.exam.parts}
     return named & set(PROGRAMS)
 
 
 def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
-    """If one of these benchmarks needs the sandbox, enter the sandbox once as a test, which runs its canaries."""
+    """If a benchmark needs the sandbox, enter it once, which runs its canaries. Raises InputError if that fails."""
     needing = sorted(set(names) & set(PROGRAMS))
     if not needing:
         return
@@ -110,10 +110,10 @@ def _count_problems(config: NightConfig) -> dict[str, int]:
 
 
 def _check_margins(config: NightConfig) -> None:
-    """Refuse a target too small to ever show a gain, and a guard too small to ever show a loss within its margin.
+    """Refuse a target too small to ever show a gain, and a guard too small to pass even if no answer changes.
 
-    Also refuses a part with more problems than its benchmark has. Warns if the target is small, or if the guards
-    together would too often refuse a candidate that is no worse.
+    Also refuses a part that asks for more problems than its benchmark has. Warns if the target is small, or if the
+    guards together would too often refuse a candidate that is no worse.
     """
     exam, counts = config.exam, _count_problems(config)
     for part in exam.parts:

@@ -42,9 +42,9 @@ TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # metrics of an u
 class Estimate:
     """How many seconds each phase of a night takes on this machine.
 
-    `sampling`, `update`: per round. `answer`: for one model to answer one exam problem. `step`: per optimizer step of
-    the worked-solutions lesson. `steps`: the number of such steps planned. `fixed`: for everything except lessons,
-    answers and updates. `quizzed`: the number of training problems answered in quizzes.
+    `sampling`, `update`: seconds per round. `answer`: seconds for one model to answer one exam problem. `step`: seconds
+    per optimizer step of the worked-solutions lesson. `steps`: the planned number of these steps. `fixed`: seconds for
+    everything except lessons, answers and updates. `quizzed`: the number of training problems answered in quizzes.
     """
 
     sampling: float
@@ -62,7 +62,7 @@ class Estimate:
 
     @property
     def least(self) -> float:
-        """Seconds of the shortest night: the fixed costs plus an exam of one look."""
+        """Seconds that the shortest night takes: the fixed costs plus an exam of one look."""
         return self.fixed + MODELS * FIRST_LOOK * self.answer
 
     def rounds_that_fit(self, minutes: float) -> int:
@@ -74,7 +74,7 @@ class Estimate:
         return max(0, math.floor(rounds / self.round))
 
     def minutes_for_a_round(self) -> int:
-        """Return the length of the shortest night that fits a round, in whole minutes, capped at one week."""
+        """Return the length of the shortest night that has time for a round, in whole minutes, capped at one week."""
         return next((minutes for minutes in range(1, LONGEST) if self.rounds_that_fit(minutes)), LONGEST)
 
 
@@ -102,10 +102,10 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
 
 
 def expected(home: Home, config: NightConfig) -> Estimate | None:
-    """Estimate a night on this machine from the newest finished night of its name that had uninterrupted rounds.
+    """Estimate a night on this machine from the newest finished night of the same name with uninterrupted rounds.
 
-    Without such a night, estimate from this machine's CPU speed. Returns None if this too is impossible: on a GPU, and
-    for environments, whose episodes have no predictable length.
+    Without such a night, estimate from this machine's CPU speed. Returns None if that is not possible either: on a GPU,
+    or with environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     for night in finished(home.nights, config.name):
@@ -130,7 +130,7 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
 
 @cache
 def measure_speed(seconds: float = 2.0) -> float | None:
-    """Return this CPU's FLOP/s in matmuls of about the starter student's shapes, which is measured only once.
+    """Return this CPU's FLOP/s in matmuls of about the starter student's shapes. The result is cached.
 
     The measurement runs in a child process, on all available cores, in the precision of trainer and engine. Returns
     None if the night would use a GPU, or if the child process fails.
@@ -161,7 +161,7 @@ def _products(seconds: float) -> float | None:
 
 
 def minutes_left(config: NightConfig) -> float | None:
-    """Return the minutes that a night beginning now would have, or None without a time limit or after its deadline."""
+    """Return how many minutes a night that begins now has, or None without a time limit or after the deadline."""
     hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
     left = (hours.end - time.time()) / 60
     return None if math.isinf(left) or left <= 0 else left

@@ -1,4 +1,4 @@
-"""The gate of `nightschool serve`: a proxy that keeps the port while the engines behind it start and end.
+"""The gate of `nightschool serve`: a proxy that keeps its port open while engines behind it start and end.
 
 Without an engine, it answers 503 with a Retry-After header, and OpenAI's clients retry on their own. Requests already
 in flight when the gate closes are still answered.
@@ -43,7 +43,7 @@ class Gate:
         self._engine = engine
 
     def close(self, why: str, retry_after: int) -> None:
-        """Stop forwarding. Answer requests with 503, the reason `why`, and the number of seconds until a retry."""
+        """Stop forwarding. Answer requests with 503, the reason `why`, and a Retry-After of `retry_after` seconds."""
         self._why, self._retry_after = why, retry_after
         self._engine = None
 
@@ -111,7 +111,7 @@ class Gate:
 
 @contextmanager
 def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
-    """Serve an app on a port from a background thread, for the address's host names only (against DNS rebinding)."""
+    """Serve an app from a background thread during the block, for the address's names only (against DNS rebinding)."""
     trusting = TrustedHostMiddleware(app, address.names, www_redirect=False)
     server = uvicorn.Server(uvicorn.Config(trusting, lifespan="off", ws="none", access_log=False, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)

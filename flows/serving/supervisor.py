@@ -31,7 +31,7 @@ say = partial(print, flush=True)
 
 
 class Serving(Generic[E]):
-    """Keep an engine running for the version that has the alias `daytime`, except during a night."""
+    """Keeps an engine running for the version that has the alias `daytime`, except during a night."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Serving(Generic[E]):
         opened: Callable[[E], bool],
         say: Callable[[str], None] = say,
     ) -> None:
-        """`gate`: what clients talk to. `start`: starts an engine with a checkpoint, and with file descriptors to keep
+        """`gate`: what clients talk to. `start`: starts an engine, given a checkpoint and file descriptors that stay
         open until the engine has ended. `opened`: opens the gate to an engine, or returns False if a night has begun.
         `say`: prints a message.
 
@@ -80,7 +80,7 @@ class Serving(Generic[E]):
                 self._serve(self.wanted)
 
     def end(self) -> None:
-        """End the engine, and release the machine."""
+        """End the engine, and release the server's lock, so that a night can use the machine."""
         if self.engine is not None:
             self.engine.end()
         if self._lock is not None:
@@ -100,7 +100,7 @@ class Serving(Generic[E]):
         if is_intact(inside(self.home.checkpoints, version.digest)):
             self.wanted = version
             return
-        self._damaged = version.digest  # remembered: checking a checkpoint takes a second
+        self._damaged = version.digest  # remembered, because checking a checkpoint takes a second
         self._print(f"version {version.version} is damaged or missing; {goes_on}")
 
     def _serve(self, wanted: Version) -> None:

@@ -1,4 +1,4 @@
-"""`vllm serve` as a child process, which serves one checkpoint on a Unix socket."""
+"""`vllm serve` as a child process that serves one checkpoint on a Unix socket."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
 
-NAME = "daytime"  # the model name that clients ask for; answers name the digest
+NAME = "daytime"  # the model name that clients ask for; answers carry the digest instead
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's folder
 START_LIMIT = 900.0  # seconds; on a GPU, vLLM captures CUDA graphs first
 STOP_LIMIT = 20.0  # seconds
@@ -49,7 +49,7 @@ class EngineServer:
 
     @property
     def running(self) -> bool:
-        """Return whether the process is alive."""
+        """Whether the process is alive."""
         return self.process.poll() is None
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
@@ -74,7 +74,7 @@ class EngineServer:
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     """Return the command line of `vllm serve` for a checkpoint, with the settings of the night's engine.
 
-    Answers carry the first served name, which is the checkpoint's digest; journal entries call it `policy`.
+    Answers carry the first of the served names: the checkpoint's digest, which journal entries call `policy`.
     """
     engine, cuda = config.engine, torch.cuda.is_available()
     dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
@@ -94,7 +94,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
 
 
 def template(checkpoint: Path, student: StudentConfig) -> str:
-    """Return a checkpoint's chat template (or the plain one), with the student's system prompt, if any, prepended."""
+    """Return a checkpoint's chat template (or a plain one), preceded by the student's system prompt if there is one."""
     text = load_tokenizer(checkpoint, student.trust_remote_code).get_chat_template()
     if student.system is None:
         return text

@@ -1,1 +1,1 @@
-"""`nightschool teach`: the classroom of the day."""
+"""`nightschool teach`: the classroom, in which the owner teaches the model by day."""

@@ -14,14 +14,14 @@ from flows.teaching.engine import Engine
 
 QUESTIONS = 100  # the number of latest questions that are kept, so that the owner can still teach from their answers
 SHOWN, DRAWN = 5, 10  # maxima per question: answers shown, and answers sampled to find enough distinct ones to show
-DAY, CHAMPION = "day", "champion"  # who wrote an answer
+DAY, CHAMPION = "day", "champion"  # the possible authors of an answer
 
 Event = tuple[str, dict[str, Any]]
 
 
 @dataclass
 class Shown:
-    """An answer on the page. `policies`: the authors (DAY or CHAMPION) of all samples that gave this answer."""
+    """An answer on the page. `policies`: the author (DAY or CHAMPION) of each sample that gave this answer."""
 
     name: str
     text: str
@@ -37,9 +37,9 @@ class Shown:
 
 @dataclass
 class Question:
-    """A conversation ending in a question, and its answers. `merged` maps duplicates' names to names of shown answers.
+    """A question, the conversation before it, and its answers. `merged` maps duplicates' names to shown answers' names.
 
-    `judged`: whether the owner has judged an answer. `unfinished`: the conversation's answers that were cut off.
+    `judged`: whether the owner has judged any answer. `unfinished`: the earlier answers that were cut off.
     """
 
     name: str
@@ -73,24 +73,24 @@ class Questions:
         return next((question for question in self._questions if question.name == name), None)
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
-        """Return the question and the answer for an answer's name, or None if no recent question has that answer."""
+        """Find an answer by its name. Return its question and the answer, or None if no recent question has it."""
         for question in reversed(self._questions):
             if (shown := question.answers.get(question.merged.get(name, name))) is not None:
                 return question, shown
         return None
 
     def add(self, messages: list[dict[str, str]], unfinished: tuple[str, ...]) -> Question:
-        """Add a question without answers, and return it. Only the latest QUESTIONS questions are kept."""
+        """Add a question that has no answers yet, and return it. Only the latest QUESTIONS questions are kept."""
         question = Question(next(self._names), messages, unfinished=unfinished)
         self._questions.append(question)
         return question
 
 
 async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
-    """Sample a question's answers, and yield pieces as they are written, until all are done or `stop` is set.
+    """Sample answers to a question, and yield them in pieces as they are written, until all are done or `stop` is set.
 
     Four samples come from the day copy and one from the champion, in random order. Duplicates are merged, and
-    replacements are sampled. Raises ValueError and EngineEndedError as `Engine.write` does.
+    replaced by more samples of the day copy. Raises ValueError and EngineEndedError as `Engine.write` does.
     """
     drawn = 0
     while drawn < DRAWN and (missing := SHOWN - len(question.answers)) and not stop.is_set():

@@ -21,7 +21,7 @@ from flows.teaching.answers import Event
 from flows.teaching.classroom import Classroom, RefusedError
 from flows.teaching.entries import KINDS
 
-LONGEST = 64_000  # bytes per request
+LONGEST = 64_000  # the most bytes in a request's body
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -42,7 +42,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
     """Return the web app. `token`: the secret in the owner's link, which a browser exchanges for a session cookie."""
-    api = _Endpoints(classroom, f"nightschool-{port}", token)  # cookies are shared between ports
+    api = _Endpoints(classroom, f"nightschool-{port}", token)  # a browser shares cookies between ports
     page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
         routes=[
@@ -95,7 +95,7 @@ class _Endpoints:
         return _stream(_after(first, events))
 
     async def stop(self, _: Request, body: dict[str, Any]) -> Response:
-        """Stop the answers that are being written."""
+        """Stop writing the current answers."""
         await self.classroom.stop()
         return JSONResponse({"ok": True})
 

@@ -40,7 +40,7 @@ class Book:
         ]
 
     def guessed(self) -> dict[str, Any]:
-        """Return how many recent picks the day copy guessed before learning them, and the number expected by chance."""
+        """Return how many recent picks the day copy guessed right beforehand, and the number expected by chance."""
         guesses = [
             (outcome.guessed, 1 / len(set(entry.responses)))
             for name, lesson in self.lessons.items()
@@ -56,9 +56,9 @@ class Book:
         return next((found for found in reversed(known) if found is not None), 0.0)
 
     def blind(self) -> dict[str, float]:
-        """Return the number of picks in which the day copy wrote the chosen answer, and the number expected by chance.
+        """Return the number of picks whose chosen answer the day copy wrote, and the number expected by chance.
 
-        Only picks with answers by both models count. An answer by both counts as the day copy's share of its samples.
+        Only picks among answers by both models count. If both wrote the chosen one, the day copy's share of it counts.
         """
         picks, won, chance = 0, 0.0, 0.0
         for lesson in self.lessons.values():

@@ -28,7 +28,7 @@ from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 
 class RefusedError(Exception):
-    """A refused request, with a one-line reason. `status`: the HTTP status code."""
+    """The classroom refused a request. The message is a one-line reason. `status`: the HTTP status code."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -75,7 +75,7 @@ class Classroom:
         return True
 
     def close(self, why: str, retry_after: int) -> None:
-        """Close the classroom for the reason `why`, and end the day copy. Its lessons stay in the journal."""
+        """Close the classroom for the reason `why`, and end the day copy. The lessons stay in the journal."""
         day, self._day, self.why = self._day, None, why
         if day is not None:
             day.end()
@@ -87,7 +87,7 @@ class Classroom:
         return int(self._answering.locked())
 
     async def ask(self, text: str, follow_up: bool = False, again: str = "") -> AsyncIterator[Event]:
-        """Yield five answers in pieces, then a `done` event with the answers shown (see `answers.sample`).
+        """Yield five answers in pieces (see `answers.sample`), and finally a `done` event with all answers shown.
 
         Clients never learn which model wrote an answer. `follow_up`: whether the question continues from the last
         answer that was picked, praised or corrected. `again`: the name of an earlier question to ask again. Raises
@@ -122,7 +122,7 @@ class Classroom:
             self._in_background(self._prepare(day, question, pick))
 
     async def stop(self) -> None:
-        """Stop the answers that are being written. The owner can then teach from the text written so far."""
+        """Stop writing the current answers. The owner can then teach from the text written so far."""
         self._stop.set()
         async with self._answering:
             pass
@@ -130,14 +130,14 @@ class Classroom:
     async def teach(self, kind: Kind, answer: str | None = None, text: str = "", from_char: int = -1) -> dict[str, Any]:
         """Write a lesson to the journal, have the day copy learn it, and return the outcome.
 
-        Raises RefusedError if the lesson is refused. In that case, nothing was written.
+        If the lesson is refused, writes nothing and raises RefusedError. `answer`: the name of an answer shown.
         """
         self._opened()
         await self.stop()
         return await self._teach(lambda champion, keys: self._entries(kind, answer, text, from_char, champion, keys))
 
     async def _teach(self, lines: Callable[[str, dict[str, Any]], list[Entry]]) -> dict[str, Any]:
-        """Teach a lesson. `lines` makes its entries from the champion's digest and the keys to add to each."""
+        """Teach a lesson. `lines` returns its entries, given the champion's digest and the keys to add to each."""
         began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
@@ -191,7 +191,7 @@ class Classroom:
         self._publish()
 
     def state(self) -> dict[str, Any]:
-        """Return what the status line and the list of lessons show."""
+        """Return the state that the status line and the list of lessons show."""
         day = self._day
         return {
             "ready": day is not None,
@@ -265,7 +265,7 @@ class Classroom:
         """While the owner reads the answers, precompute what learning a pick needs, so that the pick is faster."""
         more = True
         while more and question is self._questions.latest and not self.under_way:
-            async with self._machine:  # released between steps, so that others can go first
+            async with self._machine:  # released between steps, so that other work can go first
                 more = await asyncio.to_thread(day.prepare, pick)
 
     async def _renew(self, day: Day) -> None:

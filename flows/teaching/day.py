@@ -29,15 +29,15 @@ from tasks.workers.worker import Worker, WorkerDiedError
 P = ParamSpec("P")
 R = TypeVar("R")
 # The number of anchors, and the tokens in each. Anchors are the champion's answers to everyday questions; they measure
-# how far the day copy drifts from the champion. Every lesson computes all anchors.
+# how far the day copy drifts from the champion. They are few and short, as every lesson evaluates all of them.
 COUNT, MAX_TOKENS = 8, 12
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
 
 class Day:
-    """A day copy, built from the journal's lessons that the champion has not learned.
+    """A day copy, built from those of the journal's lessons that the champion has not learned yet.
 
-    All methods but `offer` block while the learner's process works. `digest`: the digest of the day copy's adapter.
+    All methods except `offer` block while the learner's process works. `digest`: the digest of the day copy's adapter.
     """
 
     def __init__(self, home: Home, config: NightConfig, engine: Engine) -> None:
@@ -67,15 +67,15 @@ class Day:
         return bool(messages) and is_held_out(messages, self.config.unseen_share)
 
     def marked(self, entry: Entry) -> Entry:
-        """Return the entry, marked as held out for evaluation or not, so that every night treats it the same."""
+        """Return an entry that records whether it is held out for evaluation, so that all nights treat it the same."""
         messages = [message.model_dump() for message in getattr(entry, "messages", ())]
         return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
 
     def learn(self, lesson: Lesson) -> None:
-        """Learn the book's last lesson, and record its outcome in the book.
+        """Have the day copy learn the book's last lesson, and record the outcome in the book.
 
-        If the learner dies, it is restarted. Raises WorkerEndedError if the day ends in the meantime, and
-        WorkerDiedError if the learner dies again.
+        If the learner's process dies, it is restarted. Raises WorkerEndedError if the day ends in the meantime, and
+        WorkerDiedError if the process dies again.
         """
         if self._made:
             with suppress(WorkerDiedError):
@@ -92,7 +92,7 @@ class Day:
         self.book.outcomes[lesson.name] = replace(outcome, seconds=seconds)
 
     def forget(self, name: str) -> None:
-        """Undo a lesson that was removed from the book. Raises the same errors as `learn`."""
+        """Have the day copy forget a lesson that was removed from the book. Raises the same errors as `learn`."""
         if self._made:
             with suppress(WorkerDiedError):
                 again, self.digest = self._call(learner_process.forget, name)
@@ -101,7 +101,7 @@ class Day:
         self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
-        """Precompute part of what learning a pick needs. Return whether more is left. Raises as `learn` does."""
+        """Do some of the work of learning a pick in advance. Return whether more is left. Raises as `learn` does."""
         self._make_if_lost()
         return self._call(learner_process.prepare, pick)
 
@@ -118,7 +118,7 @@ class Day:
         return folder
 
     async def offer(self) -> None:
-        """Load the current day copy into the engine, unless it is already there."""
+        """Load the current day copy into the engine, unless the engine already has it."""
         if self._offered != self.digest:
             digest, adapter = self.digest, await asyncio.to_thread(self.save)
             await self.engine.use_adapter(adapter)
@@ -136,7 +136,7 @@ class Day:
             raise
 
     def end(self) -> None:
-        """End the learner, and delete the saved adapters. Lessons stay in the journal."""
+        """End the learner's process, and delete the saved adapters. The lessons stay in the journal."""
         self._learner.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -154,7 +154,7 @@ def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
 
 
 def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
-    """Return a champion's cached anchors, or an empty list if it was never taught by day."""
+    """Return a champion's cached anchors, or an empty list if nobody has taught it by day."""
     return [(question, answer) for question, answer in read_json(_file(home, champion), [])]
 
 

@@ -1,4 +1,4 @@
-"""The classroom's engine: the process that writes answers, and the socket that streams them to the page."""
+"""The classroom's engine: the process that writes answers, and the socket through which it streams them."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ class Engine:
         self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True once the engine is loaded, or False once `wanted()` is false. Raises what loading raises."""
+        """Return True once the engine is loaded, or False once `wanted()` is false. Raises whatever loading raises."""
         while wanted():
             if wait([self._start], POLL).done:
                 self._worker.result(self._start)
@@ -62,7 +62,7 @@ class Engine:
     async def write(
         self, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int, stop: asyncio.Event
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
-        """Yield the answers in pieces, (answer number, text), as they are written, and finally a list of whole answers.
+        """Write answers to a conversation. Yield each piece as (answer number, text), and finally the whole answers.
 
         `by_day_copy`: for each answer, True if the day copy writes it, False if the champion does. Setting `stop` ends
         all answers. Raises ValueError if the conversation cannot be answered, and EngineEndedError if the engine ends.

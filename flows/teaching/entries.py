@@ -15,7 +15,7 @@ def entries_of(
 ) -> list[Entry]:
     """Return the journal entries of a lesson about an answer that was shown.
 
-    `champion`: the champion's digest. `text`: the correction. `from_char`: the character where the answer goes wrong.
+    `champion`: the champion's digest. `text`: the correction. `from_char`: index of the character where it goes wrong.
     `keys`: extra keys for each entry. Raises ValueError, with a reason for the owner, if the lesson is not valid.
     """
     choices = question.choices
@@ -54,9 +54,9 @@ def entries_of(
 
 
 def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
-    """Return the feedback that the owner's next question implies, as entries with a value of ±`size`, if any.
+    """Return the feedback that the owner implies by asking a question, if any, as entries with a value of ±`size`.
 
-    A follow-up implies that the last answer was good. Any other question implies that all answers to `left` were bad.
+    A follow-up implies that the last answer was good. Otherwise, all answers to the unjudged question `left` were bad.
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages

@@ -49,7 +49,7 @@ class DayRecord:
             log.warning("MLflow does not keep this lesson's figures: %s", error)
 
     def _run(self, tracking: Tracking, champion: str) -> str:
-        """Return the ID of today's run for a champion. The run is created for its first lesson."""
+        """Return the ID of today's run for a champion. The run is created when its first lesson is logged."""
         day = date.today().isoformat()
         wanted = {"mlflow.source.name": SOURCE, "day": day, "champion": champion, HOME_TAG: home_mark(self.home)}
         query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in wanted.items())

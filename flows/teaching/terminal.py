@@ -1,4 +1,4 @@
-"""The classroom in a terminal, for example over ssh: the same questions and lessons, as lines of text."""
+"""The classroom in a terminal, for example over ssh: the page's questions and lessons as lines of text."""
 
 import asyncio
 import threading
@@ -28,9 +28,9 @@ class Terminal:
     """A classroom session in a terminal."""
 
     def __init__(self, classroom: Classroom, console: Console, read: Callable[[str], str] = input) -> None:
-        """`read`: shows a prompt and returns a line, or raises EOFError at the end of the input."""
+        """`read`: a function that shows a prompt and returns a line, or raises EOFError at the end of the input."""
         self.classroom, self.console, self.read = classroom, console, read
-        self.asked, self.question = "", ""  # the last question's text, and its name, to ask it again
+        self.asked, self.question = "", ""  # the last question's text, and its name for asking it again
         self.shown: list[tuple[str, str]] = []  # the id and text of each answer
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""What the owner's day adds to a night's models: the reward model, and the day copy, which may become the student."""
+"""The models that the owner's day adds to a night: a reward model, and the day copy, which may become the student."""
 
 import time
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ class OwnersDay:
 
     @cached_property
     def reward_model(self) -> Artifact:
-        """The reward model fitted to the owner's picks, or a record of why none serves."""
+        """The reward model fitted to the owner's picks, or a record of why there is no usable one."""
         questions = self.quizzes.exam_questions
         return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
     @cached_property
     def champion_picks(self) -> Artifact | None:
-        """The champion's ranking of the held-out picks, if there is one."""
+        """The champion's ranking of the held-out picks, or None if there is none."""
         return rank_held_out(self.night, self.reward_model, "champion", self.champion)
 
     def student(self) -> Path:

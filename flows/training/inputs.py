@@ -47,7 +47,7 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
 def frozen_day(night: Night, start: Path) -> Artifact:
     """Freeze the journal into tables of lessons. `start`: the checkpoint that the night begins with.
 
-    A generated day covers the levels that the night practises, or only tonight's new levels if the student is trained.
+    A generated day covers all practised levels. For a trained student, only picks and solutions of new levels are kept.
     """
     config = night.config
     return night.run(
@@ -67,12 +67,11 @@ def frozen_day(night: Night, start: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """Return the fitted reward model, or a record of why none serves.
+    """Return the fitted reward model, or a record of why there is no usable one.
 
-    Logs its metrics to MLflow and, if it serves, its digest as the tag `reward_model`. If weights cannot be loaded,
-    memory is short or the trainer keeps dying, the night goes on without a reward model, even after a resume.
-
-    `exam_questions`: picks that ask one of these are left out. Raises DamagedCheckpointError if the model has changed.
+    Logs its metrics to MLflow and, if it is usable, its digest as the tag `reward_model`. If weights cannot be loaded,
+    memory is short or the trainer keeps dying, the night goes on without a reward model, even if it is resumed.
+    `exam_questions`: picks with these questions are left out. Raises DamagedCheckpointError if the model has changed.
     """
     config, path = night.config, "fit_reward_model"
     known = committed(night.folder / path)  # a failure recorded earlier tonight is final
@@ -108,7 +107,7 @@ def reward_model_of(
 
 
 def _earlier_reward_model(night: Night) -> Path | None:
-    """Return the last finished night's reward model, if it served, had the same student and is intact."""
+    """Return the last finished night's reward model if it was usable, had the same student and is intact, else None."""
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
@@ -123,7 +122,8 @@ def _earlier_reward_model(night: Night) -> Path | None:
 def champion_of(night: Night, tracking: Tracking) -> Path:
     """Return tonight's champion: the checkpoint that serves by day, or, on the first night, the configured student.
 
-    The champion is recorded once and kept when the night resumes. Raises DamagedCheckpointError if it has changed.
+    A resumed night keeps its champion. Raises DamagedCheckpointError if the champion has changed, and InputError if it
+    is an adapter but tonight's adapters are merged.
     """
     note = night.folder / "champion.txt"
     if not note.exists():
@@ -145,9 +145,9 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
 def start_of(night: Night, champion: Path) -> tuple[Path, int]:
     """Return the checkpoint to start from, and the number of consecutive unpromoted nights that led to it.
 
-    With `start_from: latest`, return the last finished night's candidate if that night's decision allows it, the
-    champion is still the same, the candidate is intact, and everything it has learned is still in the journal. Return
-    the champion otherwise. A resumed night reuses its choice. Raises DamagedCheckpointError if the checkpoint changed.
+    With `start_from: latest`, this is the last finished night's candidate if that night chose it as the next start, the
+    champion is still the same, the candidate is intact, and everything it has learned is still in the journal.
+    Otherwise it is the champion. A resumed night keeps it. Raises DamagedCheckpointError if the checkpoint has changed.
     """
     note = night.folder / START
     if not note.exists():
@@ -161,7 +161,7 @@ def start_of(night: Night, champion: Path) -> tuple[Path, int]:
 
 
 def _chosen_start(night: Night, champion: Path) -> tuple[str, int] | None:
-    """Return the last candidate's digest and its number of unpromoted nights, or None to begin with the champion."""
+    """Return the last candidate's digest and number of unpromoted nights, or None to begin with the champion."""
     last = last_finished(night.home.nights, night.config.name, night.date)
     if night.config.start_from != "latest" or last is None:
         return None

@@ -1,4 +1,4 @@
-"""The learned reward of a night's rounds: from the judge if one serves, else from the reward model."""
+"""The learned reward of a night's rounds: from the judge if it proved itself, else from the reward model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from tasks.stage import Artifact, committed
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
-    """Return the learned reward for the rounds, or None if neither source serves or the configuration uses none.
+    """Return the learned reward for the rounds, or None if neither source is usable or the configuration uses none.
 
     `day`: the frozen journal. `base`: the checkpoint before the first round.
     """
@@ -37,13 +37,13 @@ def learned_reward(
 
 
 def judge_arguments(night: Night) -> dict[str, Any]:
-    """Return the arguments that are common to the judge's stages."""
+    """Return the arguments that all of the judge's stages take."""
     assert night.config.judge is not None
     until = end_of_asking(night.hours)
     return {"endpoint": night.config.judge.endpoint, "date": night.date, "cache": night.home.teacher, "until": until}
 
 
 def log_judge(tracking: Tracking, night: Path) -> None:
-    """Log how the judge did on the held-out picks, if it was tested on them."""
+    """Log the judge's results on the held-out picks to MLflow, if it was tested on them."""
     if examined := committed(night / "examine_judge"):
         tracking.log(figures(examined.read_json("outcome.json")), 0)

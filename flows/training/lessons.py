@@ -37,7 +37,7 @@ class Lessons:
     """The night's lessons.
 
     `journal`: the frozen day. `exam_questions`: questions that no lesson may teach. `trained`: whether an earlier night
-    has trained the student. If so, it is taught only worked solutions of problems it fails, at a lower learning rate.
+    has trained the student. If so, worked solutions are taught at a lower learning rate, only for problems it fails.
     """
 
     night: Night
@@ -81,7 +81,7 @@ class Lessons:
             benchmarks=config.benchmarks,
             rehearsed=rehearsed,
             answering=answering,
-            pace=pace and pace.left(started),  # minus the time for teacher and rehearsal
+            pace=pace and pace.left(started),  # minus the time spent on teacher and rehearsal
         )
 
     def _rehearsed(self, step: Step, traces: Sequence[Artifact], checkpoint: Path) -> Artifact | None:
@@ -181,7 +181,7 @@ class Lessons:
         return learned
 
     def _attempts(self, step: Step) -> dict[str, Any]:
-        """Return arguments for stages that search for attempts in tonight's rounds before a step and in past nights."""
+        """Return arguments for stages that read attempts from past nights and from tonight's rounds before a step."""
         night, before = self.night, step.rounds.start - 1
         scored = (committed(folder / "score") for folder in rounds_of(night.folder, before))
         return {

@@ -30,15 +30,15 @@ class Monitor:
         self.rankings: dict[tuple[int, int], list[bool]] = {}  # by (block's first round, round); see `rank_picks`
 
     def add_quiz(self, number: int, quiz: Artifact) -> float | None:
-        """Add a quiz's result. Returns the accuracy over its graded answers, or None if none were graded."""
+        """Add the quiz after round `number`. Returns its accuracy over graded answers, or None if none were graded."""
         graded = outcomes(read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)).dropna()
         self.quizzes[number] = round(graded.clip(0.0, 1.0).sum()), len(graded)
         return None if graded.empty else float(graded.mean())
 
     def add_ranking(self, first: int, number: int, ranking: Artifact) -> None:
-        """Add the student's ranking of the held-out picks after round `number` of the block that begins at `first`.
+        """Add the student's ranking of the held-out picks after round `number` of a block whose first round is `first`.
 
-        For the ranking made before the block's first round, `number` is `first` - 1.
+        For the ranking before the block, `number` is `first` - 1.
         """
         self.rankings[first, number] = ranking.read_json("ranking.json")["right"]
         if number < first and (why := unwatched(self.rankings[first, number])):
@@ -53,7 +53,7 @@ class Monitor:
         """Raise the alarms of the rounds so far. Returns True if a severe one forbids another round.
 
         `policies`: the checkpoints that later rounds will replace on disk. `state`: the newest trainer state.
-        There must be disk space for one more checkpoint and one more state.
+        A severe alarm is raised if the disk has no room for one more checkpoint and one more state.
         """
         number = len(self.figures)
         alarms = round_alarms(self.figures, self.quizzes) + ([self.hacked] if self.hacked else [])

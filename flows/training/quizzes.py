@@ -20,7 +20,7 @@ BETWEEN_ROUNDS = 100  # problems in a quiz between rounds
 
 @dataclass
 class Quizzes:
-    """The quizzes before and after lessons and rounds. All ask the same problems, and never any of `exam_questions`.
+    """The quizzes before and after lessons and rounds. All ask the same problems, none of them from `exam_questions`.
 
     Each checkpoint is quizzed only once: the quiz after a lesson is also the quiz before the next lesson.
     """
@@ -54,8 +54,8 @@ class Quizzes:
     def keep_unless_worse(self, step: Step, before: Path, after: Path) -> Path:
         """Quiz the student before and after a lesson or block. Returns the checkpoint to continue with.
 
-        This is the new checkpoint, unless the student got worse, which is noted for the report. Without quizzes, or if
-        a block's quiz is skipped because time runs out or the engine dies, it is always the new checkpoint.
+        This is `before` if the student got worse, which is also noted for the report, and `after` otherwise. It is
+        always `after` without quizzes, or if a block's quiz is skipped because time runs out or the engine dies.
         """
         night, name = self.night, quiz_of_block(step.path)
         ask = self.ask_if_possible if step.is_block else self.ask
@@ -82,12 +82,12 @@ def is_quizzed(config: NightConfig, number: int) -> bool:
 
 
 def has_quiz(config: NightConfig) -> bool:
-    """Return whether the exam's target has training problems to ask in a quiz."""
+    """Return whether the exam's target, or its whole benchmark, has training problems for a quiz."""
     return "train" in configured(quiz_part(config, 1)).splits
 
 
 def quiz_part(config: NightConfig, problems: int) -> ExamPart:
-    """Return the part that a quiz asks: the exam's target, or its whole benchmark if that has no training problems."""
+    """Return what a quiz asks: the exam's target, or its whole benchmark if the target has no training problems."""
     part = config.exam.target.model_copy(update={"problems": problems})
     return part if "train" in configured(part).splits else part.model_copy(update={"subset": None})
 
@@ -100,7 +100,7 @@ def run_quiz(
     problems: int = BETWEEN_ROUNDS,
     seed: str = "quiz",
 ) -> Artifact:
-    """Quiz a checkpoint on `problems` problems, never on `exam_questions`. The same `seed` asks the same problems."""
+    """Quiz a checkpoint on `problems` problems, never on `exam_questions`. The `seed` determines the problems."""
     config = night.config
     return night.run(
         quiz,

@@ -17,7 +17,7 @@ from tasks.workers.worker import HoursOverError
 
 @dataclass(frozen=True)
 class Recipe:
-    """Lessons and blocks of rounds. Each passes its checkpoint to the next, starting with `student`."""
+    """The night's lessons and blocks of rounds. Each passes its checkpoint to the next, starting with `student`."""
 
     night: Night
     student: Path
@@ -77,7 +77,7 @@ class Recipe:
         return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
     def _require_time(self, step: Step, allowance: Allowance) -> None:
-        """Raise HoursOverError if an uncommitted lesson cannot fit, going by tonight's earlier lessons of its kind."""
+        """Raise HoursOverError if an uncommitted lesson is too long, judging by tonight's earlier ones of its kind."""
         if self._is_committed(step):
             return
         earlier = [each for each in self._steps[: step.number - 1] if each.kind == step.kind]

@@ -28,11 +28,11 @@ RANKED_EVERY = 5  # rounds, if the night has no quizzes between rounds
 
 
 class LearnedReward:
-    """The learned reward, from a reward model or a judge in its place. Supplies arguments for the rounds' stages.
+    """A night's learned reward, from a reward model or from a judge. Supplies arguments for the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the fitted reward model. `base`: the checkpoint before the first round.
-    `judge`: returns the arguments of the judge's stages. `failed`: whether the reward model failed to score a round's
-    completions; if so, later rounds do not use it.
+    `judge`: returns the arguments of the judge's stages; None if the reward model scores. `failed`: whether the reward
+    model has failed to score a round's completions; if so, later rounds do not use it.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class LearnedReward:
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Score the completions of a round or refill with the learned reward. Returns the extra arguments for `score`.
 
-        `path`: that of the round or refill. This never fails the night: completions that a judge does not rank get no
-        learned reward, and if memory is short, the reward model scores no completions, even after a resume.
+        `path`: the round's or refill's path. This never fails the night: completions that a judge does not rank get no
+        learned reward, and if memory is short, the reward model scores none, even if the night is resumed.
         """
         if self.failed:
             return {}
@@ -116,7 +116,7 @@ class LearnedReward:
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
     def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
-        """Have the policy rank the held-out picks after round `number`, or before the block if that round precedes it.
+        """Have the policy rank the held-out picks after round `number`, which may be the round before the block.
 
         Returns None if the night's learning ended before this ranking was made.
         """
@@ -179,7 +179,7 @@ def slowest_ranking(night: Path) -> float:
 
 
 def log_rankings(tracking: Tracking, night: Path, models: Iterable[str]) -> None:
-    """Log the share of held-out picks that each model ranks first, at the same MLflow steps as the exam's metrics."""
+    """Log each model's ranking accuracy on the held-out picks, at the same MLflow steps as its exam metrics."""
     for step, model in enumerate(models):
         if ranking := committed_json(night / PICKS / model, "ranking.json"):
             tracking.log({"exam/picks/accuracy": ranking["accuracy"]}, step)

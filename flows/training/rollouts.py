@@ -27,9 +27,9 @@ from tasks.training.metrics import SampledBatch
 
 
 class GroupSampler:
-    """Samples, scores and credits a night's rounds. Solve rates carry over from round to round and night to night.
+    """Samples, scores and credits answers for a night's rounds. Solve rates carry over between rounds and nights.
 
-    `exam`: the exam's problems, which are never drawn. `teacher`: the folder of the teacher model that credits rounds
+    `exam`: the exam's problems, which no round draws. `teacher`: the folder of the teacher model that credits rounds
     of on-policy distillation, or None if there are no such rounds.
     """
 
@@ -166,7 +166,7 @@ class GroupSampler:
         )
 
     def _sampling(self, seed: str, prompts: Artifact, grpo: GrpoConfig) -> dict[str, Any]:
-        """Return the arguments of `sample`."""
+        """Return the arguments of the `sample` stage."""
         config = self.night.config
         return {
             "prompts": prompts,
@@ -208,7 +208,7 @@ class GroupSampler:
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:
-    """Return the last scores of the newest finished night that had rounds, which carry that night's solve rates."""
+    """Return the last scores (which include the solve rates) of the newest finished night with rounds, or None."""
     earlier = finished(night.home.nights, night.config.name, night.date)
     rounds = next(filter(None, map(committed_rounds, earlier)), [])
     return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None

@@ -1,4 +1,4 @@
-"""The rounds' checkpoints: saved while the next round samples, and deleted once no later round needs them."""
+"""Saves the rounds' checkpoints while the next round samples, and deletes those that no later round needs."""
 
 import shutil
 from collections.abc import Callable, Set
@@ -47,7 +47,7 @@ class Retention:
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
     def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
-        """Return the checkpoints and states that round `number` may delete, because the previous round's are durable.
+        """Return the checkpoints and states that round `number` may delete, because the previous round has been saved.
 
         `base`: the checkpoint that the block began with, which its rounds still read.
         """

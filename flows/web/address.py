@@ -1,4 +1,4 @@
-"""Addresses and ports that servers listen on: loopback, or an address that the owner names, with a password."""
+"""Addresses and ports that servers listen on: loopback, or a password-protected address that the owner names."""
 
 import ipaddress
 import os
@@ -16,7 +16,7 @@ PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the pages' default ports
 
 @dataclass(frozen=True)
 class Address:
-    """A host and the password that its servers require (None on loopback)."""
+    """The host that servers listen on, and the password that they require (None on loopback)."""
 
     host: str = LOOPBACK
     password: str | None = None
@@ -27,12 +27,12 @@ class Address:
 
     @property
     def key(self) -> str | None:
-        """Return the credentials for Prefect's server as user:password, or None if there is no password."""
+        """The credentials for Prefect's server as user:password, or None if there is no password."""
         return f"{USER}:{self.password}" if self.password else None
 
     @property
     def names(self) -> list[str]:
-        """Return the host names that a server answers to. Requests for other names may be DNS rebinding attacks."""
+        """The host names that a server answers to. Requests for other names may be DNS rebinding attacks."""
         return [self.host] if self.password else [LOOPBACK, "localhost"]
 
 
@@ -40,7 +40,7 @@ HERE = Address()
 
 
 def named_address(host: str, variable: str = PASSWORD) -> Address:
-    """Return the address to serve on. Unless it is loopback, its password comes from the environment `variable`."""
+    """Return a host's address, with the password in the environment variable `variable` unless it is loopback."""
     try:
         with socket.create_server((host, 0)) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])

@@ -1,4 +1,4 @@
-"""Before a night, check that MLflow's and Prefect's servers and databases answer and have matching versions."""
+"""Before a night, check that MLflow's server or database and Prefect's server answer and have compatible versions."""
 
 import shlex
 import sqlite3
@@ -28,7 +28,7 @@ INSTEAD = "or unset PREFECT_API_URL: then the night starts a server of its own"
 
 
 def open_registry(home: Home, config: NightConfig) -> Registry | None:
-    """Return a configuration's registry, or None if no night has created it: reading must not create a database."""
+    """Return a configuration's registry, or None if no night has created one. Never creates a database."""
     uri = tracking_uri(home, config)
     if uri == home.database and not home.database_file.exists():
         return None
@@ -37,7 +37,7 @@ def open_registry(home: Home, config: NightConfig) -> Registry | None:
 
 
 def check_mlflow(uri: str) -> None:
-    """Raise InputError if an MLflow server does not answer, a database does not open, or the version does not match."""
+    """Raise InputError unless the MLflow server or database at `uri` can be reached and its version is compatible."""
     if uri.startswith(SQLITE):
         _check_database(uri, Path(uri.removeprefix(SQLITE)))
     elif uri.startswith("http"):

@@ -1,4 +1,4 @@
-"""MLflow's pages, behind a password if one is set: the app of `mlflow server --app-name nightschool` (pyproject.toml).
+"""MLflow's pages, behind a password if set: the app of `mlflow server --app-name nightschool` (see pyproject.toml).
 
 MLflow's own accounts (basic-auth) would need a user database and a package that nothing else here uses.
 """

@@ -21,7 +21,7 @@ Servers = dict[str, tuple[Child, Path]]  # each server's process and log, by nam
 def pages(
     home: Home, prefect_port: int, mlflow_port: int, address: Address, idle: Sequence[str] = IDLE_SERVICES
 ) -> Iterator[tuple[str, Servers]]:
-    """Run both servers until the block ends, and print their URLs. Yields Prefect's API URL and the servers.
+    """Run Prefect's and MLflow's servers during the block. Prints their URLs; yields Prefect's API URL and the servers.
 
     `idle`: the services of Prefect's server to turn off. Raises InputError if a port is taken, and ServerError if
     Prefect's server does not start.
@@ -49,7 +49,7 @@ def pages(
 
 
 def wait_for_end(servers: Servers) -> NoReturn:
-    """Wait forever. Raises ServerError if one of the server processes ends."""
+    """Wait until one of the server processes ends, and then raise ServerError."""
     while True:
         for name, (process, log) in servers.items():
             if process.poll() is not None:
@@ -72,7 +72,7 @@ def experiment_page(home: Home) -> str:
 def _start_mlflow(home: Home, port: int, address: Address) -> Child:
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", home.database]
     command += ["--default-artifact-root", (home.root / "mlartifacts").as_uri(), "--app-name", "nightschool"]
-    # MLflow's default list mistakes the name 10.evil.example for a private network address
+    # MLflow's default list of allowed hosts mistakes the name 10.evil.example for a private network address
     hosts = [f"{name}:{port}" for name in address.names]
     command += ["--allowed-hosts", ",".join(hosts)]
     command += ["--cors-allowed-origins", ",".join(f"http://{host}" for host in hosts)]

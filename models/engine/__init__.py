@@ -1,1 +1,1 @@
-"""vLLM: environment, weight sync and its checks."""
+"""vLLM: its environment and settings, and the sync of weights with its checks."""

@@ -1,4 +1,4 @@
-"""vLLM's settings for serving adapters on top of a base's weights."""
+"""vLLM's settings for serving adapters on top of a base checkpoint."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -10,7 +10,7 @@ from conf.schema import LoraConfig
 
 
 def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
-    """Return vLLM's arguments for serving one adapter of the configured rank at a time on top of a base."""
+    """Return vLLM's arguments for serving one adapter at a time, of the configured rank, on a base checkpoint."""
     return {
         "enable_lora": True,
         "max_loras": 1,

@@ -48,7 +48,7 @@ def engine_environment() -> dict[str, str]:
 
 
 def server_environment() -> dict[str, str]:
-    """Return all environment variables for a vLLM server. Unlike the sampler, it runs its engine in another process."""
+    """Return all environment variables for a vLLM server. Its engine, unlike the sampler's, runs in a subprocess."""
     environment = os.environ | engine_environment()
     del environment["VLLM_ENABLE_V1_MULTIPROCESSING"]
     return environment
@@ -60,13 +60,13 @@ def kv_cache_bytes(gib: float) -> int:
 
 
 def trainer_environment() -> dict[str, str]:
-    """Return the trainer's variables. Only tcmalloc is preloaded: it speeds up large CPU tensors; libiomp5 does not."""
+    """Return the trainer's environment variables: tcmalloc, not libiomp5, is preloaded to speed up big CPU tensors."""
     allocator = [str(library) for library in preload_libraries() if "tcmalloc" in library.name]
     return _private() | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 
 
 def on_gpu(number: int | None = None) -> dict[str, str]:
-    """Return the variables that restrict a process to one GPU; empty if no number is given."""
+    """Return the environment variables that restrict a process to one GPU; empty if no number is given."""
     return {} if number is None else {"CUDA_VISIBLE_DEVICES": str(number)}
 
 

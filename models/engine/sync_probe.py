@@ -37,7 +37,7 @@ class Probe:
     logprobs: list[float]
 
     def difference(self, logprobs: Sequence[float]) -> float:
-        """Return the mean absolute difference (nats) from log-probabilities of the same tokens, or of the first few."""
+        """Return the mean absolute difference (nats) to other log-probabilities of the same or the first few tokens."""
         pairs = list(zip(self.logprobs, logprobs, strict=False))
         return sum(abs(a - b) for a, b in pairs) / len(pairs)
 

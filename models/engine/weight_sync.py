@@ -1,4 +1,4 @@
-"""Load weights into the running engine and read them back; runs inside vLLM through `collective_rpc`."""
+"""Functions that run inside vLLM, through `collective_rpc`, to load weights into its engine and read them back."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -17,7 +17,7 @@ COLUMNS = 8  # read back from each packed matrix: an update changes nearly every
 
 
 def reload(worker: Any, folder: str) -> list[str]:
-    """Load a folder's weights in place. Return the parameters that were not filled.
+    """Load a folder's weights in place, and return the names of the parameters that were not filled.
 
     A parameter counts as filled if vLLM's loader reports its name and the files contain every tensor that it is made
     of. The name alone is not enough: a fused projection (e.g. queries, keys, values) is reported after its first part.
@@ -55,8 +55,8 @@ def reload(worker: Any, folder: str) -> list[str]:
 def _pack_tied_heads(model: Any) -> None:
     """Repack the weights of a head that shares the embeddings' tensor.
 
-    On a CPU, a layer computes with a packed copy of its weights. A reload repacks only what is in the files. The
-    files have no tied head, so its packed copy would stay as it was when the engine started (limitation 2 in vLLM's
+    On a CPU, a layer computes with a packed copy of its weights. A reload repacks only what is in the files. A
+    tied head is not, so its packed copy would stay as it was when the engine started (limitation 2 in vLLM's
     `model_loader/reload`). On a GPU there is no packed copy, and this does nothing.
     """
     for module in model.modules():
@@ -65,10 +65,10 @@ def _pack_tied_heads(model: Any) -> None:
 
 
 def differing(worker: Any, folder: str) -> tuple[list[str], int]:
-    """Return the parameters whose values in memory differ from the files, and how many were compared.
+    """Return the names of the parameters whose values in memory differ from the files, and the number compared.
 
     A fused parameter is compared with its concatenated parts. On a CPU, vLLM packs matrices and may free the originals
-    (leaving shape (0,)); for these, some columns are compared through the layer's product.
+    (leaving shape (0,)). Some columns of a packed matrix are therefore compared through the layer's product.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)
@@ -115,9 +115,9 @@ def _computes(module: Any, expected: Tensor) -> bool:
 
 
 def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:
-    """Return the served adapter's matrices whose values differ from the files, and how many were compared.
+    """Return the names of the served adapter's matrices that differ from the files, and the number compared.
 
-    vLLM stores the second matrix times `scaling`. A matrix for which the engine has no layer counts as differing.
+    vLLM stores each B matrix multiplied by `scaling`. A matrix for which the engine has no layer counts as differing.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)

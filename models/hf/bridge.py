@@ -16,8 +16,8 @@ class Bridge:
     """Turns a user message into the tokens that follow an answer, up to the start of the next answer.
 
     The text around the message is found once, by rendering a sample conversation with the chat template. Raises
-    InputError unless the template only appends. A template that changes earlier answers, as Qwen3's does by removing
-    their thoughts, would show the model a different history from the one that it was trained on.
+    InputError unless the template only appends. A template that changes earlier answers (Qwen3's removes their
+    thoughts) would show the model a different history from the one that it was trained on.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:

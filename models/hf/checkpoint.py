@@ -57,13 +57,13 @@ def _is_card(file: Path) -> bool:
 
 
 def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
-    """Write the digests of a checkpoint's parent and of an adapter's base. The checkpoint's own digest covers both."""
+    """Record the digests of the parent and, for an adapter, of its base. The checkpoint's own digest covers both."""
     lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
     (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
 
 
 def learned(checkpoint: Path) -> frozenset[str]:
-    """Return the journal's lessons (`tasks/journal/read.py`) that a checkpoint has learned."""
+    """Return the names of the journal's lessons (see `tasks/journal/read.py`) that a checkpoint has learned."""
     return frozenset(read_json(checkpoint / LEARNED, ()))
 
 
@@ -108,7 +108,7 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
 
 
 def wrong_precisions(checkpoint: Path) -> list[str]:
-    """Return the tensors whose precision differs from config.json's, each as `name (precision, not the stated one)`."""
+    """Return the tensors whose precision is not that in config.json, as `name (precision, not the stated one)`."""
     from safetensors import safe_open
 
     config = read_json(checkpoint / "config.json", {})

@@ -1,4 +1,4 @@
-"""The hardware this process may use: device and precision, and cores and memory within its control groups' limits.
+"""The hardware this process may use: device, precision, and the cores and memory that its control groups allow.
 
 torch is imported on first use: importing it takes a second or two, and many callers only need the cores.
 """
@@ -74,7 +74,7 @@ def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
 
 @cache
 def describe_device() -> str:
-    """Return the GPUs, or the processor and its cores in use, with the precision: `Intel Xeon, 2 cores, float32`.
+    """Return the GPUs' names, or the processor's with its cores, and the precision: `Intel Xeon, 2 cores, float32`.
 
     GPU names come from nvidia-smi, because torch would allocate GPU memory to get them.
     """
@@ -116,9 +116,9 @@ def resolve_device(setting: str) -> "torch.device":
 
 
 def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
-    """Return the number of packed tokens per forward pass: `microbatch_tokens` if set, or what suits the device.
+    """Return the number of packed tokens per forward pass: the `setting` if there is one, or what suits the device.
 
-    On a CPU, it is small enough for the caches. On a GPU, it is large: small kernels take longer to launch than to run.
+    On a CPU, a pass fits the caches. On a GPU, it is large, because small kernels take longer to launch than to run.
     """
     if setting is not None:
         return setting
@@ -132,7 +132,7 @@ def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
 def compute_dtype(device: "torch.device") -> "torch.dtype":
     """Return the precision of trainer, engine and checkpoints: bfloat16 if the device is fast at it, else float32.
 
-    A CPU without AVX-512, AMX or Arm's equivalent multiplies bfloat16 numbers one at a time. float32 is many times
+    Without AVX-512, AMX or Arm's equivalent, a CPU multiplies bfloat16 numbers one at a time. float32 is many times
     faster there, but its weights take twice the memory.
     """
     import torch

@@ -1,6 +1,6 @@
 """Import transformers without scikit-learn and Triton, which saves 0.17 GB and a second in each process.
 
-Only assisted generation and torch's compiler use these. Import this module before transformers' models.
+Only assisted generation and torch's compiler use them. Import this module before transformers' models.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Load models and tokenizers from Hugging Face folders, and turn conversations into tokens.
 
-The night's main process needs only tokenizers. Imports for models take 6 s, so they happen when a model is loaded.
+The night's main process needs only tokenizers. Imports for models take 6 s, so they happen only if a model is loaded.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def load_model(
 def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
     """Raise ValueError unless a local folder's configuration describes a causal language model that can be loaded.
 
-    Passes on transformers' error if it cannot read the configuration or does not know the architecture.
+    Errors from transformers, for an unreadable configuration or an unknown architecture, are passed on.
     """
     from models.hf.lean import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -72,7 +72,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 @cache
 def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
-    """Load a local folder's tokenizer (for an adapter, its base's); without a chat template, it gets the plain one."""
+    """Load a folder's tokenizer (for an adapter, its base's), with PLAIN_TEMPLATE if it has no chat template."""
     folder = base_of(checkpoint)
     options: dict[str, Any] = {"local_files_only": True}
     loader: Any
@@ -129,7 +129,7 @@ def prompt_tokens(
     *,
     answering: bool = True,
 ) -> list[int]:
-    """Return a conversation's token ids, ending with the header of the assistant's answer if `answering`."""
+    """Return a conversation's token ids; if `answering`, they end with the header of the assistant's next answer."""
     return encode(tokenizer, rendered_prompt(tokenizer, messages, student, answering=answering))
 
 

@@ -27,9 +27,9 @@ KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or a
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Freeze the model and attach fresh adapters to its linear layers; at first they change nothing.
+    """Freeze the model and attach fresh adapters to its linear layers. At first, the adapters change nothing.
 
-    Raises ValueError if the targets name the embeddings or the head: the two often share a tensor, and
+    Raises ValueError if the targets include the embeddings or the head, because these often share a tensor, and
     log-probabilities are computed with the head's plain weight.
     """
     model.requires_grad_(False)
@@ -126,11 +126,11 @@ def _in_model(name: str) -> str:
 
 @torch.no_grad()
 def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[str, Tensor]:
-    """Return the weights with the adapters added in fp32 and rounded once, under the plain model's names.
+    """Return the model's weights with the adapters merged in: added in fp32, rounded once, named as in the plain model.
 
     Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose changes
-    smaller than half a unit in the last place. Raises MergeError unless the rounded change, projected on the adapters'
-    exact change, is 1 ± 0.1 times as long as the latter, give or take five standard errors of the rounding.
+    smaller than half a unit in the last place. Raises MergeError if the rounded change, projected onto the exact one,
+    is longer or shorter than the exact one by more than 10 % plus five standard errors of the rounding.
     """
     weights: dict[str, Tensor] = {}
     kept = added = variance = 0.0

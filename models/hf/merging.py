@@ -1,4 +1,4 @@
-"""Merge an adapter into its base on disk, and verify that the merged files compute the same results."""
+"""Merge an adapter into its base on disk, and verify that the merged model computes the same log-probabilities."""
 
 import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 from collections.abc import Sequence

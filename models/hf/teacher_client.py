@@ -71,10 +71,10 @@ def ask(
 ) -> Replies:
     """Ask the questions in order, a few at a time, until the budget is spent, time is up or the teacher fails.
 
-    `until`: the deadline, in seconds since the epoch. `cache`: a folder with earlier answers, each named by the SHA-256
-    of everything that defines its question. This folder also records the tokens that each `night` has spent, so the
-    token budget covers all of a night's calls, even after a kill. Requests in flight when that budget runs out are
-    still answered and counted. `key`: the environment variable that holds the API key.
+    `until`: the deadline, in seconds since the epoch. `cache`: a folder of earlier answers, with files named by the
+    SHA-256 of all that defines a question. It also records the tokens that each `night` has spent, so the token budget
+    covers all of a night's calls, even if the night is killed and resumed. Requests in flight when that budget runs out
+    are still answered and counted. `key`: the environment variable that holds the API key.
     """
     return asyncio.run(_Client(config, cache, night).ask(questions, until, os.environ.get(key) or "none"))
 

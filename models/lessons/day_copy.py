@@ -54,7 +54,7 @@ class DayCopy:
     def __init__(
         self, champion: Path, config: TeachConfig, anchors: Sequence[Example] = (), trust_remote_code: bool = False
     ) -> None:
-        """Load the champion. `anchors`: (prompt, answer) token ids on which `day_kl` measures the distance from it."""
+        """Load the champion. `anchors`: token ids (prompt, answer) on which `day_kl` compares the copy with it."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
         with torch.random.fork_rng():
@@ -91,7 +91,7 @@ class DayCopy:
         return _kl(self._at_anchors, self._forward(self._anchors))
 
     def prepare(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
-        """Compute in advance part of what any lesson on these answers needs. Return whether more is left to compute.
+        """Precompute part of what any lesson on these answers needs, and return whether more is left to compute.
 
         Each call makes the lesson a second or so shorter and does not change its result.
         """

@@ -1,4 +1,4 @@
-"""On-policy distillation: the student samples, and a teacher scores each token's log-probability.
+"""On-policy distillation: the student samples, and a teacher's log-probabilities score each sampled token.
 
 Agarwal et al. 2023, "On-policy distillation of language models" (arXiv 2306.13649). The recipe is that of Thinking
 Machines Lab 2025, "On-Policy Distillation": each token's advantage is the negative reverse KL, with discount 0.
@@ -18,7 +18,7 @@ from models.rollout import Rollout
 def token_advantages(policy: Sequence[float], teacher: Sequence[float]) -> list[float]:
     """Return log p(x) − log π(x), clamped to ±20 nats, for each token x of a completion (p: teacher, π: student).
 
-    The mean over tokens sampled from π is −KL(π‖p), and the policy gradient is −∇KL(π‖p) at each position: E[A ∇log π]
+    The expectation under π is −KL(π‖p), and the policy gradient is −∇KL(π‖p) at each position: E[A ∇log π]
     = −Σ π (log π − log p) ∇log π, and the other term of the KL's gradient, Σ π ∇log π, is 0. NaN stays NaN.
     """
     difference = torch.tensor(teacher, dtype=torch.float64) - torch.tensor(policy, dtype=torch.float64)

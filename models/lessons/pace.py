@@ -33,7 +33,7 @@ class Pace:
         return replace(self, seconds=max(0.0, self.seconds - (time.perf_counter() - started)))
 
     def share(self, of: int, name: str) -> "Pace":
-        """Return an equal share, with a separate file, for one of the `of` lessons that take turns."""
+        """Return an equal share for the lesson `name`, one of `of` lessons that take turns, with a separate file."""
         return replace(self, seconds=self.seconds / of, file=self.file.with_suffix("") / f"{name}.json")
 
 
@@ -52,7 +52,7 @@ class FixedSteps:
 
 
 def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
-    """Return a lesson's number of steps: from the pace's file if it has one for this plan, else fixed and recorded now.
+    """Return a lesson's number of steps: as recorded for this plan in the pace's file, else fixed and recorded now.
 
     It is the number of planned steps that fit into the lesson's share of time, but at least the two already taken.
     `seconds_a_step`: measured on the second step alone, because the first also allocates memory and prepares the matrix
@@ -68,7 +68,7 @@ def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
 
 
 def read_steps(file: Path) -> FixedSteps | None:
-    """Return what `fix_steps` wrote, or None if it has not written anything yet."""
+    """Return the number of steps that `fix_steps` recorded in the file, or None if there is no record yet."""
     noted = read_json(file)
     return noted and FixedSteps(**noted)
 

@@ -1,4 +1,4 @@
-"""Feedback as token ids (picks, rated answers, examples), the weights of picks, and the held-out conversations."""
+"""Feedback as token ids (picks, rated answers, examples), the age weight of picks, and the held-out split."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ def age_weight(nights: float, half_life: float) -> float:
 
 
 def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
-    """Return whether a conversation is held out for evaluation; true for about a `share` of all conversations.
+    """Return whether a conversation is held out for evaluation, as about `share` of all conversations are.
 
     A hash of the conversation's opening decides, so all of its turns stay on the same side every night.
     """

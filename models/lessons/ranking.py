@@ -1,4 +1,4 @@
-"""How well rewards rank the answers that the owner was shown: accuracy, and length bias."""
+"""How well rewards rank the answers that the owner was shown: accuracy and length bias."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ranking:
-    """How well rewards predict picks: how often the chosen answer has the highest reward, and the role of length.
+    """How well rewards predict picks: how often the chosen answer gets the highest reward, and the influence of length.
 
     The accuracy's interval is exact, because it decides whether the rewards may be used. `chance`: the accuracy of
     random guessing. `length`: see `by_length`.
@@ -61,7 +61,7 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
-    """Return 1 if the chosen value is the only highest one, 1/k if it is one of k tied for the highest, else 0."""
+    """Return 1 if the chosen value alone is the highest, 1/k if k values including it tie for the highest, else 0."""
     top = max(values)
     return (values[chosen] == top) / sum(value == top for value in values)
 
@@ -69,7 +69,7 @@ def hit(values: Sequence[float], chosen: int) -> float:
 def exact_interval(successes: float, n: int) -> Interval:
     """Return the exact 95 % confidence interval of a proportion (Clopper and Pearson 1934).
 
-    Each end excludes the true value in at most 2.5 % of cases, at every n. Ties make `successes` fractional.
+    At every n, each end excludes the true value in at most 2.5 % of cases. Ties make `successes` fractional.
     """
     if n == 0:
         return Interval(0.0, 0.0, 1.0, 0)
@@ -79,7 +79,7 @@ def exact_interval(successes: float, n: int) -> Interval:
 
 
 def by_length(rewards: Rewards, picks: Sequence[Pick]) -> dict[str, float]:
-    """Return metrics of how far the picks and the rewards follow length; all are 0 without picks.
+    """Return metrics of how strongly the picks and the rewards follow answer length; all are 0 without picks.
 
     `longest_alone`, `shortest_alone`: how often the longest (shortest) answer is the chosen one; a tie counts as a
     random pick among the tied. `longest_top`: how often the longest answer has the highest reward.

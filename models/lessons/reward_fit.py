@@ -1,4 +1,4 @@
-"""Fit a reward model to picks."""
+"""Fit a reward model to the owner's picks."""
 
 import math
 import random
@@ -35,11 +35,11 @@ def fit(
     *,
     continues: bool = False,
 ) -> tuple[RewardModel, list[dict[str, float]]]:
-    """Fit a reward model to picks, from a checkpoint's backbone. Return it with the metrics of every step.
+    """Fit a reward model to picks, starting from a checkpoint. Return the model and the metrics of every step.
 
     Makes `config.epochs` passes over the picks, or one if it `continues` a reward model already fitted to most of them.
-    The word embeddings are frozen, because a few hundred picks have nothing to teach most of them. With `trainer.lora`,
-    only the head and adapters (no dropout, ten times the learning rate) are trained.
+    The word embeddings are frozen, because a few hundred picks contain few of the words. With `trainer.lora`,
+    only the head and the adapters (no dropout, ten times the learning rate) are trained.
     """
     model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):

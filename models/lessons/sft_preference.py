@@ -1,6 +1,6 @@
 """The training steps of lessons: supervised (distillation, imitation) and preference-based (KTO, DPO).
 
-Each lesson's function yields a step's metrics as soon as the step is taken.
+Each lesson is a generator function that yields every step's metrics as soon as the step is taken.
 """
 
 from collections import defaultdict
@@ -38,8 +38,8 @@ def distill(
 
     Up to four repetitions of a text teach about as much as new text; further ones teach less and less (Muennighoff et
     al. 2023, arXiv:2305.16264). With a `pace`, the number of steps is fixed after the second step. Until then, the
-    learning rate decays as if all planned steps were taken, even in a restarted lesson whose number is already fixed,
-    so that both give the same bits. Raises ValueError if `config.steps` is not 0 but there are no examples.
+    learning rate decays as if all planned steps were taken. A restarted lesson, whose number of steps is already fixed,
+    does the same, so its bits are the same. Raises ValueError if `config.steps` is not 0 but there are no examples.
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")

@@ -87,9 +87,9 @@ class MasterWeights:
     def round_stochastically(self, generator: torch.Generator) -> None:
         """Round the master weights to bf16 stochastically (Gupta et al. 2015, arXiv:1502.02551); drop the remainders.
 
-        At a low rate, a step moves most weights by less than half a unit in the last place. Rounding to nearest would
-        undo this; stochastic rounding preserves it in expectation. Weights that no step has moved stay unchanged. Seed
-        `generator` (on the weights' device) differently for each call, or a weight will always round the same way.
+        At a low learning rate, a step moves most weights by less than half a unit in bf16's last place. Rounding to
+        nearest would undo the move; stochastic rounding preserves it in expectation. Unmoved weights stay unchanged.
+        Give `generator` (on the weights' device) a new seed for each call, or a weight will always round the same way.
         """
         for name, remainder in self.remainders.items():
             parameter = self.trained[name].detach()
@@ -100,7 +100,7 @@ class MasterWeights:
 
     @torch.no_grad()
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Move the weights back towards `before`, keeping only `share` of the change: θ ← θ₀ + share · (θ − θ₀)."""
+        """Keep only `share` of each weight's change from its value θ₀ in `before`: θ ← θ₀ + share · (θ − θ₀)."""
         for name, trained in self.trained.items():
             parameter, remainder = trained.detach(), self.remainders.get(name)
             master = parameter if remainder is None else join_bits(parameter, remainder)
@@ -122,15 +122,15 @@ class MasterWeights:
         torch._foreach_zero_(list(self.gradients.values()))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return weights and optimizer state, with keys `weight/<name>`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
+        """Return the weights and optimizer state, keyed `weight/<name>`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
         kinds = {"weight": self.trained, "remainder": self.remainders} | moments
         return {f"{kind}/{name}": tensor.detach() for kind, named in kinds.items() for name, tensor in named.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], step: int) -> None:
-        """Restore, bit for bit, the state that `tensors` returned after `step` steps.
+        """Restore the exact state that `tensors` returned after `step` optimizer steps.
 
-        Raises StateError if the names, shapes or dtypes do not match the current weights.
+        Raises StateError if the names, shapes or dtypes do not match those of the current state.
         """
         current = self.tensors()
         if {k: (x.shape, x.dtype) for k, x in tensors.items()} != {k: (x.shape, x.dtype) for k, x in current.items()}:
@@ -157,7 +157,7 @@ def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> 
 
 
 def split_bits(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> None:
-    """Split fp32 numbers: write the nearest bf16 (ties away from zero) to `rounded`, the other bits to `remainder`.
+    """Split fp32 numbers: write the nearest bf16 (ties away from zero) to `rounded`, the rest to `remainder`.
 
     Read as integers, the fp32's bits equal the bf16's bits times 2¹⁶ plus a signed 16-bit remainder, so nothing is
     lost and `join_bits` is the exact inverse.

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class RandomState:
-    """The states of torch's random generators for one trainer: the CPU's and, if it trains on a GPU, that GPU's."""
+    """The random generator states of one trainer: one for the CPU and, if it trains on a GPU, one for that GPU."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._gpus = [device] if device.type == "cuda" else []
@@ -30,7 +30,7 @@ class RandomState:
             self._states = self._current()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the generators' states as byte tensors, by device."""
+        """Return the generators' states as byte tensors, with the keys `cpu` and, on a GPU, `cuda`."""
         return dict(self._states)
 
     def restore(self, states: Mapping[str, Tensor]) -> None:

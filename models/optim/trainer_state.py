@@ -1,4 +1,4 @@
-"""A trainer's state on disk: a file of tensors and a JSON note, written last, that contains the file's digest."""
+"""Store a trainer's state on disk: first a file of tensors, then a JSON note that contains that file's digest."""
 
 import json
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ class TrainerState:
     """Everything a trainer needs to resume.
 
     `weights`: master weights and optimizer state, by kind and name. `random`: the random generators' states, by device.
-    `step`: optimizer steps taken. `non_finite`: number of consecutive steps up to now with a non-finite gradient.
-    `checkpoint`: digest of the checkpoint with the same weights.
+    `step`: the number of optimizer steps taken. `non_finite`: the number of steps with a non-finite gradient since the
+    last finite one. `checkpoint`: the digest of the checkpoint with the same weights.
     """
 
     weights: Mapping[str, "Tensor"]
@@ -39,7 +39,7 @@ class TrainerState:
 
 
 def write_state(folder: Path, state: TrainerState) -> None:
-    """Write a trainer state to a folder, with the note last, because tensors without a matching note are invalid.
+    """Write a trainer state to a folder. The note comes last, because tensors without a matching note are invalid.
 
     Raises DiskFullError if the disk has no room for the state.
     """

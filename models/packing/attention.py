@@ -1,8 +1,8 @@
-"""Causal attention over packed groups: a token attends to its sequence's prefix and to that sequence up to itself.
+"""Causal attention over packed groups: a token attends to its sequence up to itself and to that sequence's prefix.
 
-Registered with transformers as `packed_groups`. On a CPU, it uses matrix products with a custom backward pass, because
-torch's fused kernel is several times slower there on short completions, and autograd would keep every score and scatter
-every gradient. The products run over tables whose rows have equal length (see `models/packing/layout.py`).
+It is registered with transformers as `packed_groups`. On a CPU, it uses matrix products, because torch's fused kernel
+is several times slower there on short completions, and a custom backward pass, because autograd would keep all scores
+and scatter all gradients. The products run over tables of rows of equal length (see `models/packing/layout.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ def packed_attention(
     """Return softmax(query · keyᵀ · scale) · value for each token, over the keys it may see, in `query`'s precision.
 
     Each key/value head serves an equal share of the query heads. Pass `layout` as a keyword argument of the model's
-    forward call. Raises ValueError for attention with softcapping or sinks.
+    forward call. Raises ValueError for softcapped attention or attention sinks.
     """
     del module, attention_mask
     if softcap is not None or s_aux is not None:
@@ -178,7 +178,7 @@ def _bias(
 def _visible(
     layout: Layout, number: int, columns: slice, window: int | None
 ) -> Bool[Tensor, "rows columns keys"] | Bool[Tensor, "1 columns keys"]:
-    """Return which keys each token may see: its row's prefix and its row up to itself, at most the latest `window`."""
+    """Return which keys a token sees: the latest `window` (None: all) of its row's prefix and its row up to itself."""
     known = _known(layout.tables[: number + 1])
     own = torch.arange(columns.stop, device=known.device).expand(len(known), -1)
     # positions are relative to the row's first token; padding in earlier tables does not count
@@ -189,7 +189,7 @@ def _visible(
 
 
 def _known(tables: Sequence[Table]) -> Bool[Tensor, "rows earlier"] | Bool[Tensor, "1 earlier"]:
-    """Return which prefix keys of the last table's rows are not padding, or one row for all if there is no padding."""
+    """Return which prefix keys are not padding, for each row of the last table; one row for all if none is padded."""
     known = tables[0].valid[:, :0]
     for above, table in pairwise(tables):
         assert table.owners is not None
@@ -203,7 +203,7 @@ def _collect(
     table: Table,
     before: int,
 ) -> Float[Tensor, "before_kv_heads earlier width"] | None:
-    """Write a table's key or value gradients to `whole`; return those of its prefixes, summed for `before` owners."""
+    """Write a table's key or value gradients to `whole`; return the prefixes' gradients, summed for `before` owners."""
     rows = d_rows.unflatten(0, (-1, whole.shape[1]))
     earlier = rows.shape[2] - table.places.shape[1]
     whole[table.start : table.start + table.tokens] = table.tokens_of(rows[:, :, earlier:].transpose(1, 2))
@@ -224,8 +224,8 @@ def _summed(
 def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None) -> Tensor:
     """Return the same output as `_PackedAttention`, computed on a GPU by torch's fused kernels and autograd.
 
-    Without a sliding window, the first table is plainly causal and needs no mask: padding is on the right, where only
-    padding sees it. With a mask, torch has no fused kernel for grouped key/value heads, so these heads are repeated.
+    Without a sliding window, the first table is plainly causal and needs no mask: padding is on the right, where no
+    token sees it. With a mask, torch has no fused kernel for grouped key/value heads, so these heads are repeated.
     """
     share = query.shape[1] // key.shape[1]
     parts: list[Tensor] = []
@@ -257,7 +257,7 @@ def _rows_after(
 
 
 class _Rows(torch.autograd.Function):
-    """`Table.rows` with `Table.tokens_of` as its gradient, because autograd would sum atomically, in any order."""
+    """`Table.rows` with `Table.tokens_of` as its backward pass; autograd's own would sum atomically, in any order."""
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, table: Table) -> Tensor:
@@ -272,7 +272,7 @@ class _Rows(torch.autograd.Function):
 
 
 class _Owned(torch.autograd.Function):
-    """Gathers each row's owner; an owner's gradient is the sum over its rows."""
+    """Gathers each row's owner; an owner's gradient is the sum of its rows' gradients."""
 
     @staticmethod
     def forward(ctx: Any, before: Tensor, owners: Tensor) -> Tensor:

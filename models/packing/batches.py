@@ -1,4 +1,4 @@
-"""Convert rollouts to the groups of a pack, and a pack's flat tokens to padded rows."""
+"""Convert rollouts to groups, compute their log-probabilities in packs, and convert a pack's values to rows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from models.rollout import Rollout
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
     """Group the rollouts at the indices `rows` by problem and group number, ordered by each group's first row.
 
-    Log-probabilities and advantages cover only the tokens that the policy wrote, so a group marks these tokens.
+    Log-probabilities and advantages cover only the tokens that the policy wrote, so a group's masks mark these tokens.
     """
     members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in rows:
@@ -34,16 +34,16 @@ def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
 
 
 def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B T"]:
-    """Convert values of the pack's predicted tokens to one row per completion, padded with 0."""
+    """Convert a pack's flat values, one for each token to train on, to one row per completion, padded with 0."""
     return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
 
 
 def rollout_logprobs(
     model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int
 ) -> list[list[float]]:
-    """Return the log-probabilities of each rollout's tokens, in nats. `budget` is the number of tokens per microbatch.
+    """Return the log-probabilities of each rollout's tokens, in nats, from microbatches of up to `budget` tokens.
 
-    For an episode of several turns, only the tokens that the policy wrote are included.
+    For a multi-turn episode, only the tokens that the policy wrote are included.
     """
     groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if any(rollout.loss_mask)])
     found = logprobs_by_row(model, logprobs, groups, budget)
@@ -54,7 +54,7 @@ def rollout_logprobs(
 def logprobs_by_row(
     model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
 ) -> dict[int, Float[Tensor, "T"]]:
-    """Compute log-probabilities (nats, no gradient) of each row's predicted tokens, `budget` tokens at a time."""
+    """Compute log-probabilities (nats, no gradient) of each row's tokens to train on, `budget` tokens at a time."""
     found: dict[int, Tensor] = {}
     for batch in split(groups, budget):
         packed = pack(batch, model.device)

@@ -20,10 +20,10 @@ MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]
 
 
 class GrpoRound:
-    """The rollouts of a round with their advantages.
+    """The rollouts of a GRPO round with their advantages.
 
-    `groups` are the groups to train on, without ungraded or masked completions. If the loss has no KL term, groups
-    without a signal (all advantages 0) are also left out.
+    `groups` are the groups to train on. Ungraded completions are left out, as are truncated ones if `overlong` is
+    "mask". If the loss has no KL term, groups without a signal (all advantages are 0) are left out as well.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class GrpoRound:
         self.groups = [group for group in groups if keep_all or self.has_signal(group)]
 
     def has_signal(self, group: Group) -> bool:
-        """Return whether any of a group's advantages is not 0."""
+        """Return whether a group has an advantage other than 0."""
         return any(bool(self.advantages[row].any()) for row in group.rows)
 
     def loss(
@@ -52,8 +52,8 @@ class GrpoRound:
     ) -> MicrobatchLoss:
         """Return the loss function for an optimizer step on these groups.
 
-        `old`: each row's log-probabilities before the round, in nats; empty if they equal the current policy's.
-        `reference`: returns a pack's log-probabilities under the reference model; None if the loss has no KL term.
+        `old`: each row's log-probabilities before the round, in nats; empty if the policy is still the same.
+        `reference`: returns a pack's log-probabilities under the reference model, or None if the loss has no KL term.
         """
         denominator = self._denominator([group for group in groups if self.has_signal(group)])
         kl_denominator = self._denominator(groups)
@@ -102,7 +102,7 @@ class GrpoRound:
 
 
 def round_means(sums: defaultdict[str, float], steps: int) -> dict[str, float]:
-    """Return a round's mean and extreme metrics from sums over its microbatches (see `grpo_loss`) and its `steps`."""
+    """Return a round's means and extremes, given totals over its microbatches (see `grpo_loss`) and its step count."""
     tokens, sequences = sums["tokens"], sums["sequences"]
     ratio, squared = sums["sampler_ratio"], sums["sampler_ratio_squared"]
     return {

@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Table:
-    """Sequences of the pack, one per row, padded on the right.
+    """Some of a pack's sequences, one per row, padded on the right.
 
     The sequences are contiguous in the pack: they begin at index `start` and have `tokens` tokens in total. `places`:
     each row's token indices, relative to `start` (0 for padding). `slots`: the inverse, each token's index in the
@@ -28,7 +28,7 @@ class Table:
     owners: Int[Tensor, "rows"] | None
 
     def rows(self, packed: Float[Tensor, "all heads width"]) -> Float[Tensor, "rows longest heads width"]:
-        """Return this table's sequences as rows, given the packed tensor; values in the padding are meaningless."""
+        """Return this table's part of a packed tensor as rows; the values in the padding are meaningless."""
         own = packed[self.start : self.start + self.tokens]
         found = own if self.full else own.index_select(0, self.places.flatten())
         return found.unflatten(0, self.places.shape)

@@ -1,8 +1,8 @@
 """RMSNorm and gated feed-forward layers with custom backward passes, which use less memory than autograd.
 
 RMSNorm in transformers keeps three copies of its input for the backward pass, two of them in fp32; a gated feed-forward
-layer keeps the gate, the activated gate, the factor and their product. Here, RMSNorm keeps its input and one number per
-row; a gated feed-forward layer keeps the gate and the factor.
+layer keeps the gate, the activated gate, the factor (the up projection's output) and the product of the last two. Here,
+RMSNorm keeps its input and one number per row; a gated feed-forward layer keeps the gate and the factor.
 """
 
 from collections.abc import Callable
@@ -95,7 +95,7 @@ class _GatedDown(torch.autograd.Function):
 
 
 def _lean_forward(module: Any) -> Forward | None:
-    """Return a candidate to replace a module's forward pass; None if there is none for this kind of module."""
+    """Return a lean forward pass that might replace a module's own; None if there is none for this kind of module."""
     if type(module).__name__.endswith("RMSNorm"):
         epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
         return None if epsilon is None or module.weight is None else lambda x: _RmsNorm.apply(x, module.weight, epsilon)

@@ -17,15 +17,15 @@ def token_logprobs(
 ) -> tuple[Float[Tensor, "N"], Float[Tensor, "N"]]:
     """Return log softmax(hidden · headᵀ)[target] and the distribution's entropy at each position, in nats and in fp32.
 
-    Only the log-probabilities are differentiable. Logits are computed in `hidden`'s precision, as the sampler does, a
-    few positions at a time. The backward pass recomputes them for a slice of the vocabulary at a time, so that each
+    Only the log-probabilities are differentiable. Logits are computed a few positions at a time, in the precision of
+    `hidden`, as in the sampler. The backward pass recomputes them for a slice of the vocabulary at a time, so that each
     slice of `head`'s gradient is one matrix product over all positions.
     """
     return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
 
 
 class _ChunkedLogprobs(torch.autograd.Function):
-    """d log softmax(z)[t] / dz = onehot(t) − softmax(z). The backward pass recomputes logits instead of saving them."""
+    """Saves no logits; the backward pass recomputes them. d log softmax(z)[t] / dz = onehot(t) − softmax(z)."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

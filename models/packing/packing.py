@@ -2,10 +2,10 @@
 
     beginning 0 | … | prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
-A prefix that the prompts of several groups share also occurs only once (`models/packing/prefixes.py`), and each of
-these prompts continues it. Every token except a completion's last goes through the model; a completion attends to its
-prompt and to itself (see `models/packing/attention.py`). All other matrix products run over the whole pack without
-padding. The head computes logits only for tokens to train on: in a multi-turn episode, those that the model wrote.
+A beginning is a prefix that prompts of several groups share (`models/packing/prefixes.py`). It also occurs only once;
+each of these prompts continues it. Every token except a completion's last goes through the model. A completion attends
+to its prompt and itself (`models/packing/attention.py`). All matrix products outside attention run over the whole pack
+without padding. The head computes logits only for tokens to train on (in multi-turn episodes, those the model wrote).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from models.packing.prefixes import shared_prefix_lengths
 class Group:
     """A prompt with some of its completions, as token ids; `rows` are the completions' indices in the batch.
 
-    `masks`: for each completion, which tokens are predicted (at least one); None if all are. `shared`: length of the
+    `masks`: for each completion, a mask of the tokens to train on (at least one); None for all. `shared`: length of the
     prefix (never the whole prompt) that prompts of other groups may share; a pack contains this prefix once.
     """
 
@@ -49,10 +49,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Pack:
-    """A packed sequence: the model's inputs, and the positions that predict the completions' tokens.
+    """A packed sequence: the model's inputs, and the positions (`predictors`) that predict the tokens to train on.
 
     `spans`: for each completion, the pack indices of the shared prefix, the rest of the prompt, and the completion.
-    `lengths`: the number of predicted tokens in each completion.
+    `lengths`: the number of tokens to train on in each completion.
     """
 
     input_ids: Int[Tensor, "1 tokens"]
@@ -67,10 +67,10 @@ class Pack:
 
 
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
-    """Split groups into microbatches of at most `budget` tokens, or more if one completion with its prompt is longer.
+    """Split groups into microbatches of up to `budget` tokens; only a single completion with its prompt may exceed it.
 
-    A larger group is cut, and its prompt repeated. Groups of similar length go together, because the attention pads a
-    microbatch's completions to the longest one. A prefix that prompts share counts once per microbatch.
+    A larger group is cut into pieces that repeat its prompt. Groups of similar length go together, because attention
+    pads a microbatch's completions to the longest one. A prefix that prompts share counts once per microbatch.
     """
     shared = shared_prefix_lengths([group.prompt for group in groups])
     sharing = [replace(group, shared=length) for group, length in zip(groups, shared, strict=True)]
@@ -193,7 +193,7 @@ def _layout(levels: Sequence[_Level], device: torch.device) -> Layout:
 
 
 def hidden_states(model: PreTrainedModel, packed: Pack) -> Float[Tensor, "predicted hidden"]:
-    """Return the last hidden state at each position that predicts a completion's token, in the order of `targets`."""
+    """Return the last layer's hidden state at each position that predicts a token to train on, in `targets` order."""
     output = model.base_model(
         input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False, layout=packed.layout
     )

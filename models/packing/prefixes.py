@@ -20,10 +20,10 @@ class _Family:
 
 
 def shared_prefix_lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
-    """Return the length of the prefix that each prompt (token ids) shares with others; never the whole prompt.
+    """Return, for each prompt (token ids), the length of the prefix that it shares with others; never the whole prompt.
 
-    A prompt belongs to at most one family of prompts with a common prefix: a long prefix shared with few prompts or a
-    short one shared with many. The choice keeps the number of tokens small for one pack of all prompts.
+    Each prompt belongs to at most one family of prompts with a common prefix: a small family with a long prefix or a
+    large one with a short prefix. The families are chosen so that one pack of all prompts has few tokens.
     """
     order = sorted(range(len(prompts)), key=lambda row: [*prompts[row]])
     common = [_common(prompts[one], prompts[other]) for one, other in pairwise(order)]
@@ -44,7 +44,7 @@ def _families(common: Sequence[int], first: int, last: int) -> tuple[list[_Famil
     """Return the families among the sorted prompts from `first` to `last`, and the prompts in no family.
 
     `common[i]` is the number of tokens that prompts i and i + 1 share. Prompts that share a longer prefix form families
-    first. If it saves tokens, all others, and families that save less, form a family with the prefix common to all.
+    first. The others, and families that save less, then form one with the prefix common to all if this saves tokens.
     """
     if first == last:
         return [], [first]

@@ -24,15 +24,15 @@ NATS, SHARE = 1e-4, 1e-3  # tolerances in fp32: mean difference in nats, and rel
 
 _packed: dict[str, bool] = {}  # this process's results, by `_kind`
 
-# Returns, for a pack's predicted tokens, the log-probabilities and the entropies of their distributions (fp32, nats)
+# Returns log-probabilities of a pack's tokens to train on, and entropies of their distributions (fp32, nats)
 LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]]
 
 
 def choose_packing(model: PreTrainedModel) -> LogProbs:
-    """Return `packed_logprobs` and set the model's attention to packed if packing matches the plain computation.
+    """If packing matches the plain computation, switch the model to packed attention and return `packed_logprobs`.
 
-    Otherwise, return `plain_logprobs` and log the reason. The weights do not matter, so a process checks each model
-    configuration only once.
+    Otherwise, log the reason and return `plain_logprobs`. The weights do not affect the result, so a process checks
+    each model configuration only once.
     """
     if (kind := _kind(model)) not in _packed:
         _packed[kind] = _is_packed(model)

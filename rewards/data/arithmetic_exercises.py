@@ -49,7 +49,7 @@ class Exercise:
 
     @property
     def expression(self) -> str:
-        """The calculation without wording: each step's left side, with the terms of a first sum or product sorted."""
+        """The bare calculation: each step's left side; if the first is a sum or product, its two terms are sorted."""
         left = [step.split(" = ")[0] for step in self.steps]
         first, operator, second = left[0].split()
         if operator in "+*" and int(first) > int(second):

@@ -33,7 +33,7 @@ def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
 
 
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
-    """Return the benchmark of a configuration entry, without reading its data.
+    """Create the benchmark that a configuration entry describes, without reading its data.
 
     Programs for mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
     """

@@ -1,4 +1,4 @@
-"""Detect whether a text asks an exam problem, exactly or nearly.
+"""Detect whether a text asks an exam question in exactly or nearly the same words.
 
 Near matches are found by the overlap of word n-grams, as in the cleaning of GPT-3's training data (Brown et al. 2020,
 arXiv:2005.14165, appendix C), with one more rule: the numbers must be the same. Many problems are made from templates,
@@ -41,7 +41,7 @@ class Match:
 
 
 class Contamination:
-    """An n-gram index of an exam's questions, which finds these questions in texts."""
+    """An n-gram index of an exam's questions that finds these questions in texts."""
 
     def __init__(self, questions: Iterable[str]) -> None:
         self.questions = sorted(set(questions))
@@ -66,13 +66,13 @@ class Contamination:
     def match_any(self, texts: Sequence[str]) -> Match | None:
         """Return an exam question asked by one of the texts, by a paragraph or line of one, or by all texts together.
 
-        Near matching needs these smaller pieces, because the text around a question has words and numbers of its own.
+        Near matching needs these smaller pieces, because text around a question adds its own words and numbers.
         """
         pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
         return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
 
     def has(self, question: str) -> bool:
-        """Return whether a question matches an exam question. Cached, because rounds repeat their problems."""
+        """Return whether a question matches an exam question. Cached, because problems recur in later rounds."""
         if question not in self._asks:
             self._asks[question] = self.match_any([question]) is not None
         return self._asks[question]
@@ -133,7 +133,7 @@ def words(text: str) -> Words:
 
 
 def _is_complete(text: Words, start: int, end: int) -> bool:
-    """Return whether these words are not part of a longer calculation: `2 + 3 * 4` does not ask `2 + 3`."""
+    """Return whether text[start:end] stands outside any longer calculation: `2 + 3 * 4` does not ask `2 + 3`."""
     neighbours = (*text[start - 1 : start], *text[end : end + 1])
     return not any(re.fullmatch(SIGN, word) for word in neighbours)
 

@@ -70,8 +70,8 @@ def hub_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of a split on the hub, in the hub's order, each with at least `fields` of the given types.
 
-    `dataset` is a hub id (or a folder in the hub's layout), `config` one of its configurations (None: its only one),
-    `revision` a branch, tag or commit. Raises InputError if the split cannot be loaded or a row lacks a field.
+    `dataset` is a hub id (or a folder in the hub's layout), `config` one of its configurations (None if it has only
+    one), `revision` a branch, tag or commit. Raises InputError if the split cannot be loaded or a row lacks a field.
     """
     import datasets  # takes two seconds, and local files do not need it
 

@@ -24,7 +24,7 @@ MBPP = re.compile(
 
 
 def instruction(benchmark: Benchmark) -> str:
-    """Return the instruction in a benchmark's prompt: the text of a prompt for an empty question."""
+    """Return the instruction in a benchmark's prompts, which is all that a prompt for an empty question contains."""
     return benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
 
 

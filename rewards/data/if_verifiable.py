@@ -60,11 +60,11 @@ class IfVerifiable(Benchmark):
             raise InputError("if_verifiable: its package is missing: pip install '.[environments]'") from error
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return the exam's problems, or 500 of the training problems."""
+        """Return all exam problems for `test`, or 500 of the endless training problems for `train`."""
         return self.draw("0", 500) if split == "train" else self.draw("exam", EXAM, "test")
 
     def kind(self, problem: Problem) -> str:
-        """Return the instruction's name."""
+        """Return the instruction's name after the benchmark's, as in `if_verifiable/punctuation:no_comma`."""
         return f"{self.name}/{problem.level}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:

@@ -38,7 +38,7 @@ TOPICS = (
 class Instructions(Benchmark):
     """150 exam problems, and no training problems: five forms, each with thirty topics.
 
-    While an instruction-tuned student is trained on something else, these problems guard skills that it has.
+    They check that an instruction-tuned student keeps these skills while it is trained on something else.
     """
 
     name = "instructions"
@@ -56,7 +56,7 @@ class Instructions(Benchmark):
         ]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Give a reward of 1 for the requested form with at least three words (one for "yes or no"), else 0."""
+        """Give a reward of 1 for at least three words (one for "yes or no") in the requested form, else 0."""
         return [_score(attempt) for attempt in attempts]
 
 

@@ -36,8 +36,8 @@ def generated_lines(
 
     Traces are worked solutions. A preference has five answers in random order: the right one, which is chosen,
     and a wrong, an unfinished, an unmarked and a rambling answer. A correction replaces a bad answer with the
-    right one. Feedback alternates between a worked solution (+1) and a bad answer (-1). Words are the exercise as plain
-    text. `at` is an ISO date; `levels=None` means all levels.
+    right one. Feedback alternates between a worked solution (+1) and a bad answer (-1). Words are the worked exercise
+    as plain text. `at` is an ISO date; `levels=None` means all levels.
     """
     chance = random.Random(f"{'answers' if lessons == 'preferences' else lessons} of the day {seed}")
     drawn = itertools.islice(exercises(f"day {lessons} {seed}", Arithmetic(levels=levels).levels, "train"), count)

@@ -1,4 +1,4 @@
-"""The grids that ants forage in: open fields, walls and mazes in seven tiers, split into training and exam."""
+"""The grids that ants forage in: open fields, walls and mazes in seven tiers, split between training and exam."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ LAYOUTS = 200  # per tier and split
 
 @dataclass(frozen=True)
 class Tier:
-    """The grids of one difficulty level. `walls` is the share of cells that are walls; None means a maze."""
+    """The parameters of one difficulty level. `walls` is the share of cells that are walls; None means a maze."""
 
     size: int
     food: int
@@ -48,7 +48,7 @@ class Layout:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the grid and its food, which decides the split and seeds where food reappears."""
+        """A digest of the grid and its food, used to decide the split and to seed where food reappears."""
         return hashlib.sha256(json.dumps([self.tier, sorted(self.free), sorted(self.food)]).encode()).hexdigest()
 
     @property
@@ -57,7 +57,7 @@ class Layout:
         return "test" if int(self.digest[0], 16) % 2 else "train"
 
     def after(self, cell: Cell, way: str) -> Cell | None:
-        """Return the neighbour of `cell` in the direction `way`, or None if that is a wall or outside the grid."""
+        """Return the neighbour of `cell` in the direction `way`, or None if it is a wall or outside the grid."""
         x, y = WAYS[way]
         found = (cell[0] + x, cell[1] + y)
         return found if found in self.free else None
@@ -65,7 +65,7 @@ class Layout:
 
 @lru_cache(maxsize=8192)
 def layout_of(tier: str, seed: int) -> Layout:
-    """Generate a seed's layout: the nest in the middle, every cell that can be reached from it, and random food."""
+    """Generate a seed's layout, with the nest in the middle, all cells that can be reached from it, and random food."""
     its, chance = TIERS[tier], random.Random(f"ants {tier} {seed}")
     if its.walls is None:
         middle, open_cells = 2 * (its.size // 4), _maze(its.size, chance)

@@ -1,4 +1,4 @@
-"""Draws a colony as SVG in the page's colours for reports, and as text for terminals."""
+"""Draws a colony as SVG in the report page's colours, or as text for terminals."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def drawing(state: State) -> str:
 
 
 def characters(state: State) -> str:
-    """Return the grid as text: `#` wall, `N` nest, `f` food, `:` trail, `a` ant, `A` ant carrying food."""
+    """Return the grid as text: `.` free, `#` wall, `N` nest, `f` food, `:` trail, `a` ant, `A` ant carrying food."""
     layout, size = layout_of(state["tier"], state["seed"]), TIERS[state["tier"]].size
     grid = [["." if (x, y) in layout.free else "#" for x in range(size)] for y in range(size)]
 

@@ -1,7 +1,7 @@
 """A foraging ant colony: ants find food in a grid, carry it to the nest, and leave trails for each other.
 
-An answer may start with `THINK: …` lines, followed by one to three `ACT: …` lines, at most one of which may move or
-handle food. Any other answer is invalid: nothing happens, and the turn is lost.
+An answer is one to three `ACT: …` lines, optionally preceded by `THINK: …` lines. At most one of its actions may move
+the ant or handle food. Any other answer is invalid: nothing happens, and the turn is lost.
 """
 
 import copy
@@ -42,13 +42,13 @@ class Ants:
     characters = staticmethod(characters)
 
     def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
-        """`turns`: per ant (None: the tier's). `ants`: how many ants take turns and share nest, food and pheromones."""
+        """`turns`: per ant (None: the tier's number). `ants`: how many ants share the nest, food and pheromones."""
         if unknown := [tier for tier in tiers if tier not in TIERS]:
             raise ValueError(f"ants: there is no tier {unknown[0]!r}; use {', '.join(TIERS)}")
         self.tiers, self.turns, self.ants = tuple(tiers), turns, ants
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return the split's problems: 200 layouts per tier."""
+        """Return the split's problems, one for each of 200 layouts per tier."""
         return [
             Problem(f"ants/{tier}/{seed}", self.name, f"Forage in layout {seed} of tier {tier}.", "", tier)
             for tier in self.tiers
@@ -67,7 +67,7 @@ class Ants:
         return state, f"{RULES.format(size=TIERS[tier].size)}\n{observation(state)}"
 
     def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, dict[str, Any]]:
-        """Take the acting ant's turn. Never raises: an invalid answer only costs the turn and a small penalty."""
+        """Take the acting ant's turn. Never raises: an invalid answer loses the turn and incurs a small penalty."""
         acts, after = parse(text), copy.deepcopy(state)
         valid = acts is not None and all(act(after, name, argument) for name, argument in acts)
         if acts is None or not valid:
@@ -83,8 +83,8 @@ class Ants:
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes per training layout, played by a greedy ant that makes half of its moves at random.
 
-        The student is not trained on the random moves: they only lead to states that a greedy ant would not reach, but
-        an imitator will (DART, arXiv 1703.09327).
+        The student is not trained on the random moves. They only serve to reach states that a greedy ant never visits,
+        but an imitator does (DART, arXiv 1703.09327).
         """
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
@@ -103,7 +103,7 @@ class Ants:
 
 
 def parse(text: str) -> list[tuple[str, str]] | None:
-    """Return an answer's actions with their arguments, or None if the answer breaks the format in the rules."""
+    """Return an answer's actions with their arguments, or None if the answer does not follow this module's format."""
     found: list[tuple[str, str]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("THINK:") and not found:
@@ -140,7 +140,7 @@ def random_policy(state: State, rng: random.Random) -> str:
 
 
 def greedy_policy(state: State, rng: random.Random) -> str:
-    """Take food to the nest if carrying any; else head for food in sight; else go where most unseen cells are.
+    """Return a greedy ant's action: take food to the nest, else head for food in sight, else for the most unseen cells.
 
     The ant does not remember food that it saw but did not take.
     """
@@ -156,7 +156,7 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
 
 def oracle(state: State, rng: random.Random) -> str:
-    """Take the shortest path to the nearest food and back. Unlike an ant, the oracle sees the whole grid."""
+    """Return the next action on the shortest path to food or the nest. Unlike ants, the oracle sees the whole grid."""
     return _towards(state, _goals(state), rng)
 
 
@@ -172,7 +172,7 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
 
 
 def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Return the reward terms that a valid action earns, by name."""
+    """Return the reward terms that a valid answer earns, by name."""
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
@@ -199,15 +199,15 @@ def _goals(state: State) -> list[Cell]:
 def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
     """Return an ant's potential: minus its number of steps to the nearest goal, divided by the grid's size.
 
-    Pass the goals from before the turn. With the goals from after the turn, picking up food would cost the way home,
-    and an ant would learn to stand on food without taking it.
+    Pass the goals from before the turn. With the goals from after the turn, the distance home would be deducted for
+    picking up food, and an ant would learn to stand on food without taking it.
     """
     layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
 def _towards(state: State, goals: Sequence[Cell], rng: random.Random) -> str:
-    """Return a random move among those that get closest to a goal; at a goal, pick up or drop food."""
+    """Return a random move among those that get closest to a goal or, at a goal, the action to pick up or drop food."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])
     if here in goals:

@@ -1,7 +1,7 @@
-"""Presents an environment as a benchmark. A problem starts an episode; its completion is all that the model wrote.
+"""Presents an environment as a benchmark. A problem starts an episode; a completion is all that the model wrote in it.
 
 A completion is a JSON list with the text of each turn, and is graded by replaying the episode with these texts. So
-exams, rounds and drawings of an episode all come from the same few texts.
+exams, rounds and drawings of an episode need only these texts.
 """
 
 import json
@@ -44,7 +44,7 @@ class Episodes(Benchmark):
         return [(problem, json.dumps(texts)) for problem, texts in taught()]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Return each episode's total reward and its parts. The exam counts the part named `value`.
+        """Return each episode's score: its total reward, verdict and named parts. The exam counts the part `value`.
 
         Raises InputError if the environment raises.
         """
@@ -69,7 +69,7 @@ def texts_of(completion: str) -> list[str]:
 
 
 def weighted_texts(completion: str) -> list[tuple[str, float]]:
-    """Return the text of each turn with its training weight: 0 for a turn that is not trained on, else 1."""
+    """Return each turn's text and training weight: 0 for a turn that is not trained on, else 1."""
     try:
         turns = json.loads(completion)
         if isinstance(turns, list):

@@ -1,6 +1,6 @@
 """Turns environments with Gymnasium's interface, `reset(seed=…)` and `step(action)`, into text episodes.
 
-The state holds the seed and the actions so far, which each step replays. So every environment's state is JSON.
+The state holds only the seed and the actions so far, which each step replays. So the state is always JSON.
 Gymnasium itself is not imported: any object with these two methods will do.
 """
 
@@ -17,9 +17,9 @@ EPISODES = 200  # per split; their seeds are 0, 2, 4, … in training and 1, 3, 
 class GymnasiumText:
     """A Gymnasium environment whose actions the model chooses by name.
 
-    `make(seed)` returns a new environment. `actions` maps each action's name, a single word, to the action.
-    `describe` takes the environment and its observation, and returns what the model sees. `rules` precede the first
-    observation. The first action named in a reply is taken. If none is named, nothing happens and the turn is lost.
+    `make(seed)` returns a new environment. `actions` maps each action's name, a single lower-case word, to the action.
+    `describe(environment, observation)` returns what the model sees. `rules` precede the first observation. `turns` is
+    the turn limit per episode. The first action named in a reply is taken. If none is named, the turn is lost.
     """
 
     def __init__(

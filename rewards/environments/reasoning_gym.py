@@ -62,7 +62,7 @@ class ReasoningGym(Benchmark):
         return f"reasoning_gym/{self.task}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Grade the last answer between <answer> tags in each attempt with the task's own grader."""
+        """Grade each attempt's last answer between <answer> tags with the task's own grader."""
         return [self._score(attempt) for attempt in attempts]
 
     def _score(self, attempt: Attempt) -> Score:

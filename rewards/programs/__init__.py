@@ -1,1 +1,1 @@
-"""Extracts the programs in answers, and tests them."""
+"""Extracts programs from answers and tests them."""

@@ -27,10 +27,10 @@ def readable_folders() -> list[Path]:
 
 
 def command(wrapper: str, program: str) -> list[str]:
-    """Return the command to run `python -c program` in bubblewrap, offline and able only to read `readable_folders`.
+    """Return the command to run `python -c program` in bubblewrap, offline and able to read only `readable_folders`.
 
-    CAP_SYS_ADMIN is valid only in the sandbox's user namespace. The warden needs it to give each program a PID
-    namespace, and every child drops it before its program starts.
+    The warden keeps CAP_SYS_ADMIN, valid only in the sandbox's user namespace, to give each program a PID namespace.
+    Every child drops this capability before its program starts.
     """
     words = [wrapper, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]
     words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--clearenv"]

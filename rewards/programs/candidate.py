@@ -101,7 +101,7 @@ class Candidate:
             return ["opaque", type(error).__name__]
 
     def _refer(self, value: Any) -> list[Any]:
-        """Return a reference to a callable or an instance of the program's classes, else only the type's name."""
+        """Return a reference if the value is callable or of one of the program's classes, else only its type's name."""
         kind = value if isinstance(value, type) else type(value)
         if not callable(value) and getattr(kind, "__module__", None) != MODULE:
             return ["opaque", kind.__name__]

@@ -28,7 +28,7 @@ def last_block(completion: str) -> str | None:
     """Return the content of the last fenced block that is not blank, or None if there is none.
 
     A last block that is never closed extends to the end of the text. A block labelled with a language other than Python
-    (```text, ```bash) counts only if no block is Python or unlabelled. Content loses the opening fence's indentation.
+    (```text, ```bash) counts only if no block is Python or unlabelled. Content is dedented by the fence's indentation.
     """
     blocks = [block for block in _blocks(_with_plain_line_ends(completion)) if block[1].strip()]
     if not blocks:

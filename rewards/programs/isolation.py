@@ -87,7 +87,7 @@ class PidNamespaces:
 
 
 def hide_proc() -> None:
-    """Hide /proc from all later forks. Call this only inside the sandbox's mount namespace."""
+    """Hide /proc from this process and its later forks. Call this only inside the sandbox's mount namespace."""
     _checked(LIBC.umount2(b"/proc", MNT_DETACH), "umount /proc")
 
 

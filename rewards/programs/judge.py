@@ -23,7 +23,7 @@ OPENED = "typing collections math fractions decimal datetime itertools functools
 
 
 def open_names() -> dict[str, Any]:
-    """Return the public names of the `OPENED` modules, except those that would shadow a builtin (`pow`)."""
+    """Return the public names of the `OPENED` modules, except those that would shadow a builtin, such as `pow`."""
     modules = [importlib.import_module(name) for name in OPENED]
     named = [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", dir(module))]
     return {name: value for name, value in named if not name.startswith("_") and not hasattr(builtins, name)}
@@ -63,7 +63,7 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """Return the names that the tests use and the program must provide, as neither the tests nor a library define them.
+    """Return the names that the program must provide: the tests use them, but neither tests nor libraries define them.
 
     An entry point that the tests use is always included. If `entry_point` is None and no name qualifies, return
     the first name that the tests call, such as `sum` in `assert sum(2, 3) == 5`.

@@ -15,7 +15,7 @@ from typing import Literal
 
 from conf.schema import SandboxConfig
 
-# Enough for computation: memory, time, threads, reading allowed files and using open descriptors.
+# The calls that computation needs: memory, time, threads, reading allowed files and using open descriptors.
 ALLOWED = """
     read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat
     open openat access faccessat faccessat2 getcwd dup dup2 dup3 pipe pipe2 poll ppoll select pselect6 close_range
@@ -45,7 +45,7 @@ class SandboxUnavailable(Exception):
 def seccomp_program(pid_namespace: bool = True) -> bytes:
     """Return a BPF program that kills the process at any unlisted system call. It allows threads, but no new processes.
 
-    With `pid_namespace`, the untrusted process is number 1 of its namespace, and may send signals only to itself.
+    With `pid_namespace`, the untrusted process has PID 1 in its namespace, and may send signals only to itself.
     """
     try:
         import pyseccomp
@@ -101,7 +101,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
 
 
 def missing_layers() -> dict[Layer, str]:
-    """Return which of seccomp and Landlock this machine's kernel or libraries lack, each with reason and remedy."""
+    """Return which of seccomp and Landlock this machine's kernel or libraries lack, each with a reason and a remedy."""
     missing: dict[Layer, str] = {}
     attempts: dict[Layer, Callable[[], object]] = {
         "seccomp": seccomp_program,
@@ -116,7 +116,7 @@ def missing_layers() -> dict[Layer, str]:
 
 
 def tolerated(config: SandboxConfig) -> frozenset[Layer]:
-    """Return the layers that this machine lacks and that the configuration allows to be missing."""
+    """Return the sandbox layers that this machine lacks and that the configuration allows to be missing."""
     return frozenset(missing_layers().keys() & set(config.allow_missing)) if config.allow_missing else frozenset()
 
 

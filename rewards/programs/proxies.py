@@ -1,6 +1,6 @@
-"""Proxies for the program's objects in the tests: each use of a proxy asks the program's process.
+"""Proxies that stand for the program's objects in the tests: each use of a proxy asks the program's process.
 
-Each value that arrives is plain, a proxy, or opaque. Nothing that the program sends is executed on this side.
+Each value that arrives becomes plain data, a proxy or an opaque object. Nothing that the program sends is run here.
 """
 
 import builtins
@@ -20,7 +20,7 @@ class CandidateGone(BaseException):
 
 
 class CandidateRaised(Exception):
-    """An exception from the program, as the test sees it. It also derives from the nearest builtin exception."""
+    """An exception from the program, as the test sees it. Its class also derives from the nearest builtin class."""
 
     names: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class Connection:
                     raise WireError("no answer")
 
     def encode(self, value: Any) -> Any:
-        """Return a value from the test in wire format."""
+        """Encode a value from the test in the wire format."""
         return Encoder(self._refer).encode(value)
 
     def _call_back(self, number: Any, args: Any) -> None:
@@ -103,9 +103,9 @@ class Connection:
 
 
 class Proxy:
-    """Stands in for one of the program's objects. Attributes and `ABILITIES` are used in the program's process.
+    """Stands in for one of the program's objects. Attribute access and `ABILITIES` run in the program's process.
 
-    A proxy has no arithmetic, ordering or truth value, and equals only itself. So plain values decide every test.
+    A proxy has no arithmetic, ordering or truth value, and equals only itself. So only plain values can decide a test.
     """
 
     _connection: Connection
@@ -170,7 +170,7 @@ ABILITIES = {"__call__": _call, "__getitem__": _item, "__iter__": _iterate, "__l
 
 @cache
 def proxy_class(abilities: frozenset[str]) -> type[Proxy]:
-    """Return a Proxy class with only these abilities, since a test may check if an object is callable or iterable."""
+    """Return a Proxy class with only these abilities, as a test may check whether an object is callable or iterable."""
     return type("Proxy", (Proxy,), {name: method for name, method in ABILITIES.items() if name in abilities})
 
 

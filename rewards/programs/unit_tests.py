@@ -29,7 +29,7 @@ class ProgramTests:
 
     @classmethod
     def read(cls, truth: str) -> "ProgramTests | None":
-        """Return the tests in a problem's truth, or None if the truth is not JSON as from `truth()` or has no test."""
+        """Return the tests in a truth, or None if the truth is not in the format of `truth()` or has no test."""
         try:
             fields = json.loads(truth)
         except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The supervisor inside the sandbox, which forks a judge and a candidate for each program, and ends both.
 
-This warden never reads a source, a test or a judge's reason. Each of these passes by descriptor to or from the one
-child that may see it, so that no program can find them in inherited memory. The warden itself gives only the verdicts
-that need an observer: timeout, killed for memory, killed for a forbidden system call.
+This warden never reads a source, a test or a judge's reason. Each is passed by file descriptor to or from the one
+child that may see it, so that no program can find it in inherited memory. The warden itself gives only the verdicts
+that need an observer: a timeout, and how a program's process died (out of memory, a forbidden system call, a crash).
 """
 
 import fcntl
@@ -55,7 +55,7 @@ class Isolation:
 
 
 def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespaces: bool, limits: bool) -> NoReturn:
-    """Run the programs from the control socket until it closes. The first message is the seccomp program, or `none`."""
+    """Judge programs from the control socket until it closes. The first message is the seccomp program, or `none`."""
     control = socket.socket(fileno=control_descriptor)
     for name in PRELOADED:
         importlib.import_module(name)

@@ -40,9 +40,9 @@ class Program:
 
 
 class SandboxWorker:
-    """A warden inside bubblewrap, judging one program at a time.
+    """A warden process inside bubblewrap that judges one program at a time.
 
-    `seccomp`: the compiled filter, or `none`. `ruleset`: Landlock's descriptor, or -1. `without`: layers to leave out.
+    `seccomp`: the compiled filter, or `none`. `ruleset`: the Landlock descriptor, or -1. `without`: the layers to omit.
     """
 
     def __init__(self, seccomp: bytes, ruleset: int, without: Collection[Layer]) -> None:
@@ -72,7 +72,7 @@ class SandboxWorker:
         return self.index is None
 
     def wait_until_ready(self) -> None:
-        """Wait until the warden is ready. If it fails, raises SandboxUnavailable with the last line of stderr."""
+        """Wait until the warden is ready. Raises SandboxUnavailable with stderr's last line if it does not start."""
         try:
             ready = self.control.recv(64) == b"ready"
         except OSError:
@@ -161,6 +161,6 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """Return a program's score. `detail` may contain text from the program, so it becomes one printable line."""
+    """Return a program's score. `detail` may contain text from the program, so it is reduced to a printable line."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
     return Score.of(verdict, line, seconds)  # pyright: ignore[reportArgumentType]

@@ -1,7 +1,7 @@
 """Compares mathematical expressions with math-verify, in child processes that can be killed.
 
-A single expression can cost math-verify hours or all memory. Its built-in time limit is an alarm, which works only in
-main threads and removes the caller's alarm. So math-verify runs with its alarms off, in a script
+math-verify can take hours or all memory for one expression. Its built-in time limit is an alarm, which works only
+in the main thread and cancels the caller's alarm. So math-verify runs with its alarms off, in a script
 (`equivalence_worker`) that shares no memory, threads or alarm with the caller.
 """
 

@@ -59,7 +59,7 @@ WARM_UP = (
 
 
 class TwoStageParser(latex2sympy2._Latex2Sympy):
-    """math-verify's parser with ANTLR's two-stage prediction: SLL first, LL after an error.
+    """math-verify's parser with ANTLR's two-stage prediction: SLL first, then LL if SLL fails.
 
     According to ANTLR's documentation, SLL gives the same tree as LL, or an error. LL alone takes three times as long.
     """
@@ -67,7 +67,7 @@ class TwoStageParser(latex2sympy2._Latex2Sympy):
     prediction = PredictionMode.SLL
 
     def create_parser(self, latex_str: str) -> PSParser:
-        """Return the generated parser with this stage's prediction mode."""
+        """Return the parser that ANTLR generated, set to this stage's prediction mode."""
         parser = super().create_parser(latex_str)
         parser._interp.predictionMode = self.prediction
         return parser
@@ -133,7 +133,7 @@ def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
 
 
 def is_false(answer: Basic | MatrixBase) -> bool:
-    """Return whether the answer equates two different numbers. math-verify would read only the last of them."""
+    """Return whether the answer equates two different numbers. math-verify would read only the last number."""
     equations = answer.args if isinstance(answer, And) else (answer,)
     return any(
         isinstance(equation, Eq) and not equation.free_symbols and differ(equation.lhs, equation.rhs)
@@ -155,7 +155,7 @@ def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
 
 
 def work(channel: Connection, memory: int, parent: int) -> None:
-    """Run a worker: receive pairs and send outcomes."""
+    """Run a worker, which receives pairs and sends back their outcomes until it is killed."""
     end_with(parent)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -17,7 +17,7 @@ SUM = re.compile(r"(?<=[0-9A-Za-z)}\]])[-+]")  # a sign between two terms
 
 
 def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str | None:
-    """Return why an answer whose text differs from the truth's does not count, or None if the answer may count.
+    """For an answer whose text is not the truth's, return why it does not count, or None if it may count.
 
     An answer does not count if it repeats a passage that the question asks to transform (`0.75` to a fraction,
     `x^2 - 9` to a product). If the truth is a number, unevaluated functions and sums of 3 or more terms do not count.
@@ -37,6 +37,6 @@ def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str |
 
 
 def _is_passage(value: str, question: str) -> bool:
-    """Return whether the question contains the expression, ignoring spaces, but not inside a longer number or name."""
+    """Return whether the question contains the expression (ignoring spaces) outside any longer number or name."""
     pattern = r"\s*".join(re.escape(character) for character in value if character != " ")
     return re.search(rf"(?<![A-Za-z0-9.\\]){pattern}(?![A-Za-z0-9]|\.[0-9])", question) is not None

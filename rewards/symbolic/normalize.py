@@ -15,7 +15,7 @@ from rewards.symbolic.units import TEXT, without_units
 
 LONGEST = 1000  # characters; longer answers are not normalised, and the longest truth has fewer than 200
 PLACES = 6  # decimal places to which a decimal number must agree with an exact one, as in math-verify
-RELATIVE = Fraction(1, 1000)  # and its relative tolerance, so that 0.0000001 is not 0
+RELATIVE = Fraction(1, 1000)  # relative tolerance of the same comparison, so that 0.0000001 is not 0
 
 UNICODE = str.maketrans(
     {
@@ -87,7 +87,7 @@ RATIONAL = re.compile(
 
 @dataclass(frozen=True)
 class MathAnswer:
-    """An answer as the parser reads it (`plain`) and as it is compared (`normal`). `text`: whether it is only text."""
+    """An answer as parsed (`plain`) and as compared (`normal`), and whether it is only text or has a percent sign."""
 
     plain: str
     normal: str
@@ -120,7 +120,7 @@ def passages(question: str) -> str:
 
 
 def unnamed(normal: str) -> str:
-    """Return what follows the name in `x=5` or `f(x)=2x`, or the whole text if there is no name."""
+    """Return the value after the name in `x=5` or `f(x)=2x`, or the whole text if there is no name."""
     named = NAMED.fullmatch(normal)
     return named[2] if named else normal
 
@@ -148,7 +148,7 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
 
 
 def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
-    """Return both answers for math-verify. A name that both share is removed, or they would be solved as equations."""
+    """Return both answers for math-verify. A shared name is removed, so that math-verify solves no equations."""
     names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
     if names[0] and names[1] and names[0][1] == names[1][1]:
         return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]

@@ -40,9 +40,9 @@ class PractisedProblem:
 
 
 def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
-    """Return, in order, the folders of the rounds and refills in a model's last seven nights before a date.
+    """Return the folders of all rounds and refills, in order, from a model's last seven nights before a date.
 
-    A night without a readable configuration counts as one of the model's.
+    A night without a readable configuration is assumed to belong to the model.
     """
     earlier = sorted(folder for folder in nights.glob("????-??-??") if folder.name < before)
     matching = [night for night in earlier if (config := config_of(night)) is None or config.name == model]

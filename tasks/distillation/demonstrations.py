@@ -1,4 +1,4 @@
-"""A teacher's episodes as training examples: train on the teacher's turns, with the environment's as context."""
+"""Turn a teacher's episodes into training examples: the teacher's turns are trained on, the rest is context."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ class Demonstrations:
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the first observation's tokens, all later tokens, and a mask of the later tokens to train on."""
+        """Return the first observation's tokens, all later tokens, and the training mask of the later tokens."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])

@@ -61,14 +61,14 @@ def distill(
 ) -> None:
     """Train on the traces that the verifier accepts or cannot judge, and that match no problem of the exam.
 
-    Draws traces by the seed `drawn_by`, without repetition, to fill the configured steps; a `pace` may allow fewer
+    Draws traces without repetition, with the seed `drawn_by`, to fill the configured steps; a `pace` may allow fewer
     steps. Skips journal lessons that the checkpoint has already learned. Traces that are held out, or for which there
-    is no room, are not marked as learned, so that a later night can teach them. `answering`: how the student answers;
-    if given, problems that the student already solves are skipped. The student's `rehearsed` answers are mixed in (see
-    `tasks/distillation/rehearsal.py`), but are never trained on alone. `traces`: artifacts with a traces table.
-    `benchmarks`: the night's benchmarks, including the user's own. `unseen`: openings of the conversations that judge
+    is no room, are not marked as learned, so that a later night can teach them. `answering`: the player that answers as
+    the student; if given, problems that it already solves are skipped. The student's `rehearsed` answers are mixed in
+    (see `tasks/distillation/rehearsal.py`), but never trained on alone. `traces`: artifacts, each with a traces table.
+    `benchmarks`: the night's benchmarks, including the user's own. `unseen`: openings of the conversations that test
     the reward model (see `models/lessons/preference_data.py`); traces with such an opening are not trained on. If no
-    traces remain, the checkpoint stays the same.
+    traces remain, the checkpoint is unchanged.
     """
     started = time.perf_counter()
     known = learned(checkpoint)
@@ -118,9 +118,9 @@ def distill(
 def mark_known(
     traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
 ) -> list[Trace]:
-    """Return the traces, changing `LEARNED` fates to `known` if the player already solves the trace's problem.
+    """Return the traces; trainable ones (fate in `LEARNED`) become `known` if the player already solves their problem.
 
-    A trace without a truth, or of an unknown benchmark, never gets this fate. The engine is put to sleep afterwards.
+    Traces without a truth or from an unknown benchmark never get this fate. Puts the engine to sleep afterwards.
     """
     rows: dict[str | None, list[int]] = defaultdict(list)
     for row, trace in enumerate(traces):

@@ -1,4 +1,4 @@
-"""Read the files of worked solutions into a table of traces, once per night."""
+"""Read the configured files of worked solutions into a table of traces, once per night."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ from tasks.tables import write_table
 
 @stage()
 def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
-    """Write the files' worked solutions as traces in their benchmark's prompt format, and bad rows to a quarantine.
+    """Write the files' worked solutions as traces in their benchmark's prompt format, and quarantine bad rows.
 
     Raises InputError if a file cannot be read.
     """
@@ -39,7 +39,7 @@ def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
 
 
 def check_source(source: str) -> None:
-    """Raise InputError if a file of traces does not exist; hub ids are not checked until the night runs."""
+    """Raise InputError if a file of traces does not exist. Hub ids are not checked here, but when the night runs."""
     path = Path(source)
     is_file = path.suffix in (".jsonl", ".json", ".parquet") or path.is_absolute()
     if is_file and not path.is_file():

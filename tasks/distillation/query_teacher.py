@@ -32,11 +32,11 @@ def ask_teacher(
     cache: Path,
     until: float = math.inf,
 ) -> None:
-    """Write the teacher's answers as traces, and the counts and costs to `asked.json`. A failing teacher is no error.
+    """Write the teacher's answers as traces, and counts and costs to `asked.json`. A failing teacher raises no error.
 
     `model`: the configured name by which the student's earlier nights are found. `scores`: the scores of tonight's
     rounds before this lesson; `upto`: the number of the last such round. Answers are cached, so neither a resumed night
-    nor a later night pays for them again. `until`: when querying must stop, in seconds since the epoch.
+    nor a later night pays for them again. `until`: the time to stop querying, in seconds since the epoch.
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
@@ -77,7 +77,7 @@ def _questions(practised: PractisedProblem, config: TeacherConfig) -> list[Quest
 
 
 def unsolved(practised: Sequence[PractisedProblem], exam_questions: Sequence[str]) -> list[PractisedProblem]:
-    """Return the problems that no attempt solved and that match no exam question, most attempts first."""
+    """Return the problems that no attempt solved and that match no exam question, those with most attempts first."""
     exam = exam_index(tuple(exam_questions))
     failed = [
         entry

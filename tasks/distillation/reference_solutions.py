@@ -1,4 +1,4 @@
-"""The benchmarks' own solutions to training problems, as traces for a student that cannot solve any yet."""
+"""The benchmarks' own solutions to training problems, as traces for a student that cannot solve such problems yet."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from tasks.rollouts.draw import shares
 from tasks.stage import stage
 from tasks.tables import Row, write_table
 
-EASIEST = 8  # the pool of easiest problems is this many times larger than the share drawn from it
+EASIEST = 8  # size of the pool of easiest problems, as a multiple of the share drawn from it
 
 
 @stage()
@@ -21,8 +21,8 @@ def reference_solutions(
 ) -> None:
     """Write the solutions to `count` training problems, divided among the benchmarks by weight.
 
-    The problems are drawn from the easiest ones: lowest level first, then shortest solution. A benchmark without
-    solutions gets no share.
+    The problems are drawn from each benchmark's easiest ones: those with the lowest levels and, within a level, the
+    shortest solutions. A benchmark without solutions gets no share.
     """
     benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]
     solved = [(entry, benchmark, found) for entry, benchmark in benchmarks if (found := benchmark.solutions())]

@@ -1,7 +1,7 @@
-"""Rehearsal: lessons mix worked solutions with the student's own answers to everyday prompts, so it forgets less.
+"""Rehearsal: lessons also train on the student's own answers to everyday prompts, so that the student forgets less.
 
 Samples at temperature 1 are unbiased: on average they pull the student back to what it was (Robins 1995, "Catastrophic
-forgetting, rehearsal and pseudorehearsal"). Greedy answers would make it repeat itself.
+forgetting, rehearsal and pseudorehearsal"). Greedy answers would make the student repeat itself.
 """
 
 from pathlib import Path
@@ -30,9 +30,9 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers, spread evenly over the prompts; truncated answers are trained on without an end token.
+    """Write `count` answers, spread evenly over the prompts; truncated answers have no end token to train on.
 
-    The engine is put to sleep afterwards.
+    Puts the engine to sleep afterwards.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     asked = PROMPTS.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Rejection-sampling self-distillation on the student's own correct answers to problems that it mostly fails."""
+"""Self-distillation by rejection sampling: train on the student's correct answers to problems that it mostly fails."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def own_answers(
     night: Path,
     nights: Path,
 ) -> None:
-    """Write verified answers to the hard problems of tonight's rounds and of recent nights as a table of traces.
+    """Write the student's correct answers to hard problems, from tonight's rounds and recent nights, as a traces table.
 
     `model`: the configured name by which the student's earlier nights are found. `scores`: the scores of tonight's
     rounds; `upto`: the number of the last such round. Keeps at most `per_problem` different answers per problem: the

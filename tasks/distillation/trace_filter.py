@@ -26,7 +26,7 @@ Fate = Literal[
     "dropped",  # its answer is wrong
     "unreadable",  # no answer can be found in it
     "exam",  # it asks a problem of the exam
-    "held_out",  # it opens in the same way as a conversation that judges the reward model
+    "held_out",  # it opens like a conversation that is held out to test the reward model
     "refused",  # by the student's chat template
     "too_long",
     "duplicate",
@@ -43,9 +43,9 @@ NO_PROBLEMS: Mapping[str, Problem] = {}
 
 @dataclass(frozen=True)
 class Trace:
-    """A worked solution in the form in which it would be trained on.
+    """A worked solution in the form used for training.
 
-    `exam`: the exam question that it matches, if any. `lesson`: its lesson's name; None if it is not from the journal.
+    `exam`: the exam question that it matches, if any. `lesson`: the name of its lesson in the journal, if any.
     """
 
     messages: list[dict[str, str]]
@@ -60,7 +60,7 @@ class Trace:
 
 
 def read_traces(folder: Path) -> Iterator[Trace]:
-    """Yield the rows of a stage's traces table."""
+    """Yield the rows of a stage's traces table as `Trace` objects."""
     for row in table_rows(folder / "traces.parquet", TRACES):
         del row["day"]
         yield Trace(**row | {"messages": json.loads(row["messages"])})
@@ -75,10 +75,10 @@ def filter_traces(
     unseen: Collection[str] = (),
     user_benchmarks: Sequence[Benchmark] = (),
 ) -> list[Trace]:
-    """Return the traces in order, with their fates set and, if necessary, rewritten in their benchmark's format.
+    """Return the traces in order, each with its fate, and rewritten in its benchmark's format if necessary.
 
     `per_problem`: the maximum number of solutions per prompt; the first ones are kept. `unfit`: returns the fate of a
-    trace that cannot be trained on, or else None. `unseen`: openings of conversations that no lesson may contain.
+    trace that cannot be trained on; None for any other. `unseen`: openings of conversations that no lesson may contain.
     `user_benchmarks`: the user's own benchmarks, in addition to the built-in ones.
     """
     exam = exam_index(tuple(exam_questions))
@@ -108,9 +108,9 @@ def filter_traces(
 
 
 def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
-    """Draw `room` of the trainable traces, using the seed, and give the other trainable ones the fate `later`.
+    """Draw up to `room` trainable traces, using the seed, and give the other trainable ones the fate `later`.
 
-    Trainable fates are those in `LEARNED`. Datasets' own solutions are drawn only if the other traces leave room.
+    The trainable fates are those in `LEARNED`. Datasets' own solutions are drawn only if the other traces leave room.
     """
     chance, drawn = random.Random(seed), set[int]()
     worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNED]
@@ -122,7 +122,7 @@ def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
 
 
 def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchmark]) -> Benchmark | None:
-    """Return the benchmark of this name, one of the user's `own` or a built-in one; None if the name is unknown."""
+    """Return the benchmark with this name, from the user's `own` or the built-in ones; None if the name is unknown."""
     found = next((benchmark for benchmark in own if benchmark.name == name), None)
     if found is None and name in get_args(BenchmarkName):
         return benchmarks.load(str(name), sandbox)
@@ -158,9 +158,9 @@ def _asked_now(trace: Trace, benchmark: Benchmark) -> Trace:
 
 
 def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list[Trace]:
-    """Return a built-in benchmark's traces, graded, and rewritten in the benchmark's format if necessary.
+    """Return a built-in benchmark's traces, graded and, if necessary, rewritten in the benchmark's format.
 
-    A trace that is already in this format stays word for word the same. A trace with tags, or one in which the
+    A trace that is already in this format is kept word for word. A trace with tags, or one in which the
     benchmark finds no answer, is rewritten; both the whole rewritten text and its bare answer must be correct. If a
     trace has no truth, its answer serves as the truth, to test whether the benchmark finds that answer.
     """
@@ -238,7 +238,7 @@ def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 
 
 def write_fates(folder: Path, traces: Sequence[Trace]) -> None:
-    """Write the counts by fate and by source, and the matches with the exam."""
+    """Write the number of traces by fate and by source, and the traces that match an exam question."""
     (folder / "counts.json").write_text(json.dumps(counts(traces)))
     (folder / "sources.json").write_text(json.dumps(counts_by_source(traces)))
     matches = [

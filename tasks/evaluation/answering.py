@@ -28,9 +28,9 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Examiner:
-    """Asks checkpoints the problems of an exam, but only those whose answers are not yet stored under `exams`.
+    """Has checkpoints answer an exam's problems, except those whose answers are already stored under `exams`.
 
-    `answered`: how many problems it has put to a model. `seconds`: how long answering and grading took.
+    `answered`: the number of problems that a model had to answer. `seconds`: the time that answering and grading took.
     """
 
     student: StudentConfig
@@ -47,7 +47,7 @@ class Examiner:
     ) -> Rows:
         """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-        Each part is asked in separate engine calls: other parts in the same batch would change the rounding.
+        Each part has its own engine calls, because other parts in the same batch would change the rounding.
         """
         benchmark = benchmarks.configured(part, self.sandbox)
         prompts = render_prompts(benchmark, problems, checkpoint, self.student)
@@ -71,7 +71,7 @@ class Examiner:
 
 
 def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Problem], exams: Path) -> int:
-    """Return how many of these problems of the exam's target have stored answers by a checkpoint."""
+    """Return how many of these problems of the exam's target a checkpoint has already answered."""
     part = config.exam.target
     benchmark = benchmarks.configured(part, config.sandbox)
     settings = (config.sampler, config.sandbox, config.exam.max_completion_tokens)
@@ -81,7 +81,7 @@ def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Probl
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
-    """Return an exam part's problems: the first `part.problems` of the test split, sorted by a hash of their ids.
+    """Return an exam part's problems: the first `part.problems` of the test split when sorted by a hash of their ids.
 
     In the split's original order, the first problems could all be of one level or subject. `order`: a seed that
     shuffles the chosen problems, for an exam that may end before the last one.
@@ -108,8 +108,8 @@ def answer_questions(
 ) -> list[dict[str, Any]]:
     """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-    `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers, so that every
-    checkpoint fails it alike.
+    `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers, so every
+    checkpoint fails it.
     """
     if benchmark.environment is None:
         rollouts = _written(prompts, player, samples)

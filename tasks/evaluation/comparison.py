@@ -22,9 +22,9 @@ KEYS = ["problem_id", "sample"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two checkpoints compared on one part of the exam: the same problems, pair by pair.
+    """The paired comparison of two checkpoints' answers to the same problems, for one part of the exam.
 
-    `nulls`: how many pairs could not be graded. `gained`, `lost`: how many answers became right or wrong, or how many
+    `nulls`: the number of ungraded pairs. `gained`, `lost`: how many answers became right or wrong, or how many
     episodes went better or worse. `low`, `high`: the difference's 95 % interval; `guard_low`: the difference's
     one-sided 95 % lower bound. `detectable`: the smallest true difference that such an exam detects with 80 % power;
     None if it cannot detect any.
@@ -48,7 +48,7 @@ class Comparison:
 
 
 def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
-    """Compare two checkpoints' rows of the evaluations table on the part of the exam with this name.
+    """Compare two checkpoints on the exam part with this name, given their rows of the evaluations table.
 
     Pairs in which either answer could not be graded are dropped and counted. `seed`: for the bootstrap. `alpha`: the
     level of the test that `detectable` refers to. Raises ValueError if the two tables do not have the same problems.

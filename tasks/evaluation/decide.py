@@ -1,4 +1,4 @@
-"""The promotion decision: is the candidate better than the champion beyond chance, and no worse on the guards?"""
+"""The promotion decision: is the candidate significantly better than the champion, and does it pass the guards?"""
 
 import dataclasses
 import json
@@ -44,18 +44,18 @@ def decide(
 ) -> None:
     """Write `decision.json`: whether the candidate is promoted, whether the next night begins with it, and why.
 
-    The rules:
+    The candidate is promoted if the first three rules hold:
 
-    - The candidate is better by the last of the `looks`, at that look's share of `alpha`; or by your held-out picks, at
-      `alpha`, and the target stays within its margin.
-    - Guards hold: against the champion, and against the first student if that is a different model.
+    - It is better by the last of the `looks`, at that look's share of `alpha`; or it is better by your held-out picks,
+      at `alpha`, and stays within the target's margin.
+    - It passes the guards: against the champion, and against the first student if that is a different model.
     - There is no severe alarm, and the candidate is not the champion itself.
     - The next night begins with an unpromoted candidate if there is no severe alarm and the candidate was ahead at the
-      last look, passed the English guard and the quiz, and is not the fourth in a row (`unpromoted`: how many before).
+      last look, passed the English guard and the quiz, and is not the fourth in a row (`unpromoted`: the count so far).
 
-    `planned`: the numbers of problems at the exam's looks. `exams`: those of `champion`, `candidate` and `first`.
-    `whole`: exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` asks for them. `quizzes`: the
-    student's at the `start` and `end` of the night. `digests`: those of champion, start, distilled and candidate.
+    `planned`: the number of problems at each look. `exams`: the exams of `champion`, `candidate` and `first`. `whole`:
+    exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` asks for them. `quizzes`: the quizzes
+    at the `start` and `end` of the night. `digests`: the digests of champion, start, distilled and candidate.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}
@@ -130,7 +130,7 @@ def _decide_target(
 def _apply_english_guard(
     decision: Decision, exams: Mapping[str, Artifact], margin: float | None
 ) -> tuple[Decision, bool]:
-    """Apply the English guard to the decision, if English was measured. Also return whether it passed."""
+    """Apply the English guard to the decision, if English was measured. Also return whether the candidate passed."""
     passed = True
     for role, than in (("champion", ""), ("first", FIRST)):
         if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
@@ -152,5 +152,5 @@ def _on_next_night(goes_on: bool, ahead: bool) -> str:
 
 
 def _passed_quiz(quizzes: Mapping[str, Artifact]) -> bool:
-    """Return whether the final student does no worse in the quiz than the starting one; True without quizzes."""
+    """Return whether the student does no worse in the quiz at the end than at the start; True without quizzes."""
     return not {"start", "end"} <= quizzes.keys() or p_worse(quizzes["start"], quizzes["end"]) >= LEVEL

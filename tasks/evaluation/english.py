@@ -1,4 +1,4 @@
-"""The language guard: how well a checkpoint predicts English prose that nothing in a night teaches."""
+"""The English guard, which tests how well a checkpoint predicts English prose that no night trains on."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ def write_english(
 
 
 def mean_nats(exam: Path) -> float | None:
-    """Return the mean over the passages in `english.json`, in nats per token; None if English was not measured."""
+    """Return the mean of the values in `english.json`, in nats per token; None if English was not measured."""
     measured = read_json(exam / FILE)
     return measured and fmean(measured["nats"])
 

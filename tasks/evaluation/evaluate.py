@@ -1,4 +1,4 @@
-"""The exam, in which checkpoints answer problems greedily, look by look, until it is decided; and the quiz."""
+"""The exam, in which checkpoints answer problems greedily until a look at the answers decides it; and the quiz."""
 
 import itertools
 import json
@@ -47,11 +47,11 @@ def look(
     exams: Path,
     versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
-    """Have champion and candidate answer a part's first `problems`, and write whether their answers decide the exam.
+    """Have champion and candidate answer a part's first problems, and write whether their answers decide the exam.
 
-    `order`: seed for the order of the problems. `looks`: the total number of problems answered by each look, up to the
-    planned maximum. Writes `look.json`; the answers are stored under `exams`. `versions`: engine and grader versions,
-    so that the stage runs again after an upgrade. Returns the number of new answers, and how many seconds they took.
+    `order`: seed for the order of the problems. `problems`: the number answered by this look. `looks`: that number for
+    each planned look. Writes `look.json`; the answers are stored under `exams`. `versions`: engine and grader versions,
+    so that the stage runs again after an upgrade. Returns the number of new answers and the seconds that they took.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     chosen = exam_problems(part, sandbox, order)[:problems]
@@ -94,7 +94,7 @@ def evaluate(
     """Evaluate a checkpoint on the parts of an exam, reusing the answers that are stored under `exams`.
 
     Writes `evaluations.parquet`, with each problem's greedy answer and its verdict; `samples.parquet`, with the parts'
-    sampled answers, if `sampled` is set (they decide nothing); and `excluded.json`, with the problems that benchmarks
+    sampled answers, if `sampled` is set (no decision uses them); and `excluded.json`, with the problems that benchmarks
     left out. If `english` is set, also writes `english.json`: how well the checkpoint predicts English prose (see
     `tasks/evaluation/english.py`). `order`: seed for the order of the problems. `first`: how many problems of the first
     part to use (None: all). `versions`: engine and grader versions, so that the stage runs again after an upgrade.
@@ -134,7 +134,7 @@ def quiz(
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on a few training problems, none of which matches any of the `exam_questions`.
 
-    A quiz shows the trend during the night and promotes nothing. Returns the seconds spent answering and grading,
+    A quiz shows the trend during the night; it never promotes a model. Returns the seconds spent answering and grading,
     excluding engine startup.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)

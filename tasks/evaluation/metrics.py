@@ -1,6 +1,6 @@
 """The exam's metrics: accuracy, pass@k, accuracy by level and subject, format, truncation, length.
 
-Only the greedy answers count in the decision, whose tests are in `tasks/evaluation/statistics.py`.
+The decision uses only the greedy answers. Its statistical tests are in `tasks/evaluation/statistics.py`.
 """
 
 import math
@@ -25,11 +25,11 @@ FIGURES = ("mean_tokens", "format_rate", "truncation_rate", "valid_rate", "mean_
 class ExamFigures:
     """One checkpoint's metrics on one part of the exam.
 
-    All but `sampled` and `pass_at` describe the greedy answers. `format_rate`: the share in which an answer was found,
-    right or wrong. `truncation_rate`: the share cut off by the length limit. Both are None without answers.
-    `mean_tokens` includes the end token. `ungraded`: answers on which the grader itself failed. `pass_at`: pass@k by k,
-    from `sampled` answers to each problem; empty if there are none. `mean_turns`, `valid_rate`: for episodes, the mean
-    number of turns, and the share of turns that were valid actions; else None.
+    All but `sampled` and `pass_at` describe the greedy answers. `format_rate`: the share of texts in which the grader
+    found an answer, right or wrong. `truncation_rate`: the share cut off by the length limit. Both are None if there is
+    nothing to count. `mean_tokens` includes the end token. `ungraded`: the number of answers on which the grader itself
+    failed. `pass_at`: pass@k by k, from `sampled` answers to each problem; empty if there are none. `mean_turns`,
+    `valid_rate`: for episodes, the mean number of turns, and the share of turns with a valid action; else None.
     """
 
     part: str
@@ -47,7 +47,7 @@ class ExamFigures:
 
 
 def exam_figures(folder: Path) -> dict[str, ExamFigures]:
-    """Return the metrics of an `evaluate` stage by part, in the exam's order."""
+    """Return an `evaluate` stage's metrics for each exam part, in the exam's order."""
     greedy: Any = read_table(folder / "evaluations.parquet", EVALUATIONS)
     sampled: Any = read_table(folder / "samples.parquet", EVALUATIONS)
     return {
@@ -79,14 +79,14 @@ def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigur
 def pass_at_k(n: int, correct: int, k: int) -> float:
     """Estimate the probability that at least one of k answers is correct, from n answers, `correct` of which are right.
 
-    Uses the unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1, for
-    0 ≤ correct ≤ n and 1 ≤ k ≤ n.
+    Uses the unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1, where
+    c is `correct`. Requires 0 ≤ correct ≤ n and 1 ≤ k ≤ n.
     """
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
 def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
-    """Return the metrics under MLflow names, grouped by part: `exam/math-500/format_rate`.
+    """Return the metrics under MLflow names, grouped by part, e.g. `exam/math-500/format_rate`.
 
     Levels and subjects may contain characters that MLflow does not allow in a name; these become `_`.
     """

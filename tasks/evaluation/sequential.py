@@ -26,17 +26,17 @@ _NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class Outlook:
-    """What to expect from an exam: its probability of finding the candidate better, and its mean number of problems."""
+    """An exam's probability of finding the candidate better, and the mean number of problems that it takes."""
 
     promoted: float
     problems: float
 
 
 def looks(most: int) -> list[int]:
-    """Return the numbers of answered problems after which an exam of at most `most` problems takes a look.
+    """Return the numbers of problems after which an exam of at most `most` problems looks at the answers.
 
-    The numbers double from 100 and end with `most`; others above two thirds of `most` are left out. Raises ValueError
-    if `most` is below 1.
+    The numbers double from 100 up to two thirds of `most`, followed by `most` itself. Raises ValueError if `most` is
+    below 1.
     """
     if most < 1:
         raise ValueError(f"an exam needs at least one problem, not {most}")
@@ -49,9 +49,9 @@ def looks(most: int) -> list[int]:
 def levels(looks: Sequence[int], alpha: float) -> list[float]:
     """Return each look's significance level; the levels sum to at most `alpha`.
 
-    A look at the fraction t of the longest exam has spent α(t) = α · t² in all (Kim and DeMets 1987, Biometrika 74), so
+    By a look at fraction t of the longest exam, α(t) = α · t² has been spent (Kim and DeMets 1987, Biometrika 74), so
     look k has the level α(t_k) − α(t_{k−1}). By the union bound, the probability that any look promotes by chance is at
-    most `alpha`, however the looks' answers depend on each other. Raises ValueError if the looks do not ascend.
+    most `alpha`, whatever the dependence between the looks. Raises ValueError if the looks do not ascend.
     """
     if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
         raise ValueError(f"an exam's looks must ascend from at least 1: {list(looks)}")
@@ -63,9 +63,9 @@ def levels(looks: Sequence[int], alpha: float) -> list[float]:
 
 
 def successor_alpha(alpha: float, unpromoted: int) -> float:
-    """Return a candidate's significance level: `alpha`, halved if it continues from an unpromoted candidate.
+    """Return a candidate's significance level: `alpha`, or half of it if it continues from an unpromoted candidate.
 
-    `unpromoted`: how many candidates in a row were ahead but unproven before this one; 0 if it began with the champion.
+    `unpromoted`: the number of candidates in a row before this one that were ahead but unproven; 0 after the champion.
     A successor inherits its parents' luck on the same problems. With α = 0.025, 4.0 % of successors without any gain
     are promoted at `alpha`, and 2.1 % at half of `alpha` (`python -m benchmarks.promotions`: the maximum over exams of
     850 to 1,600 problems, up to three parents, and shares of persisting flips from 0.3 to 0.9).
@@ -100,7 +100,7 @@ def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alp
 
 
 def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUAL_FLIPS) -> Outlook:
-    """Return an exam's probability of detecting a true accuracy `gain` and its mean length, if `share` of answers flip.
+    """Return an exam's mean length and its probability of detecting a true accuracy `gain` if `share` of answers flip.
 
     The result is exact: the joint distribution of gained and lost problems is carried from look to look, excluding
     exams that have ended. Raises ValueError if the gain is larger than the share.

@@ -15,9 +15,9 @@ USUAL_FLIPS = 0.15  # the share of answers that a typical night flips
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `n` answers that are correct, with its 95 % score interval; if n is 0, 0 with interval [0, 1].
+    """The share of `n` answers that are correct, with its 95 % score interval; 0 with interval [0, 1] if `n` is 0.
 
-    For episodes (not `counted`), the mean of the values that they achieved, with the 95 % Student's t interval.
+    For episodes (`counted` is False), it is the mean of the values that they achieved, with Student's 95 % t interval.
     """
 
     accuracy: float
@@ -36,7 +36,7 @@ class Accuracy:
 
     @classmethod
     def of_outcomes(cls, outcomes: pd.Series, counted: bool) -> "Accuracy":
-        """Return the accuracy of graded outcomes or, if they are not `counted`, their mean."""
+        """Return the share of graded outcomes that are correct or, if they are not `counted`, their mean."""
         graded = outcomes.dropna().to_numpy(dtype=float)
         if counted or len(graded) < 2:
             return cls.of(int(graded.sum()), len(graded))
@@ -51,15 +51,15 @@ class Accuracy:
 
 
 def outcomes(evaluations: pd.DataFrame) -> pd.Series:
-    """Return the outcome of each row of the evaluations table; NaN if it could not be graded.
+    """Return the outcome of each row of the evaluations table; NaN if the grader failed.
 
-    It is 1 for a correct answer and 0 for a wrong one; for an episode, it is the value that the episode achieved.
+    The outcome is 1 for a correct answer and 0 for a wrong one; for an episode, it is the value that was achieved.
     """
     return evaluations["value"].astype(float).fillna(evaluations["correct"].astype(float))
 
 
 def are_episodes(evaluations: pd.DataFrame) -> bool:
-    """Return whether these rows are episodes, whose outcomes are values and not just right or wrong."""
+    """Return whether these rows are episodes, whose outcomes are values instead of right or wrong."""
     return bool(evaluations["value"].notna().any())
 
 
@@ -69,10 +69,10 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
-    """Return the p-value of the one-sided exact test on paired differences: P(Σ ±|d| ≥ Σ d) over all signs.
+    """Return the p-value of the one-sided exact test on paired differences: P(Σ ±|d| ≥ Σ d) over all sign assignments.
 
-    Fisher's randomisation test, by dynamic programming over the possible sums. Differences are rounded to a thousandth
-    (or to 1/2000 of the largest if that is above 2). If all differences are ±1, this is `mcnemar`.
+    This is Fisher's randomisation test, by dynamic programming over the possible sums. Differences are rounded to 0.001
+    (or to 1/2000 of the largest one if it is above 2). If all differences are ±1, the result equals that of `mcnemar`.
     """
     unit = max(1e-3, np.abs(differences).max(initial=0.0) / 2000)
     steps = np.rint(differences / unit).astype(int)
@@ -113,10 +113,10 @@ def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = 
 
 
 def agresti_min_low(gained: int, lost: int, n: int) -> float:
-    """Return the one-sided 95 % lower bound of the difference: the adjusted Wald interval for matched pairs.
+    """Return the difference's one-sided 95 % lower bound, from the adjusted Wald interval for matched pairs.
 
     Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions": ½ is added to each of
-    the four cells, so that the interval has a width even if nothing flipped.
+    the four cells, so that the interval has a positive width even if no answer flipped.
     """
     total, up, down = n + 2, gained + 0.5, lost + 0.5
     error = math.sqrt(up + down - (up - down) ** 2 / total) / total
@@ -132,7 +132,7 @@ def smallest_guard(margin: float) -> int:
 
 
 def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
-    """Return the probability that a guard of `n` problems refuses a candidate that is no worse.
+    """Return the probability that a guard of `n` problems refuses a candidate that is as good as the champion.
 
     If ψ = `share` of the answers flip, half of them each way, the difference has variance ψ / n. The guard requires
     difference − 1.645 √(ψ / n) > −margin. So the probability is Φ(1.645 − margin / √(ψ / n)), which is a fifth if n =

@@ -1,7 +1,7 @@
 """Checkpoints' exam answers, keyed by everything that they depend on, so that no question is asked twice.
 
-`exams/<key>-<problems>/` in the home is committed like a stage: it contains the answers to some problems, and its
-manifest lists what they depend on. They are reused on another night, for another order of the problems, and under
+Each `exams/<key>-<problems>/` in the home is committed like a stage: it contains answers to some problems, and its
+manifest lists what these depend on. Answers are reused on another night, for another order of the problems, and under
 another name of the same checkpoint. Answers that the grader failed on are not stored. Damaged folders are ignored.
 """
 
@@ -52,7 +52,7 @@ def answer_inputs(
 ) -> Inputs:
     """Return, by name, everything that a checkpoint's answers depend on besides the problems.
 
-    A checkpoint is identified by its name, the digest of its content.
+    A checkpoint is identified by its name, which is a digest of its content.
     """
     settings = {
         "max_completion_tokens": max_completion_tokens,
@@ -92,13 +92,13 @@ def versions() -> Inputs:
 
 @cache
 def grader_version() -> str:
-    """Return a digest of the graders' source, their packages, and the version of the Python that runs programs."""
+    """Return the graders' source digest, their packages' versions, and the version of the Python that runs programs."""
     source = _digest(Path(next(iter(rewards.__path__))).rglob("*.py"))
     return " ".join([source, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
 
 def load_answers(exams: Path, inputs: Inputs) -> Answers:
-    """Return all stored answers with these inputs, skipping damaged folders."""
+    """Return all answers that are stored for these inputs, skipping damaged folders."""
     answers: Answers = {}
     for folder in sorted(exams.glob(f"{key(inputs)}-*")):
         if (artifact := committed(folder, inputs)) is None:
@@ -110,9 +110,9 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
 
 
 def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) -> None:
-    """Store answers, except those to problems on which the grader failed (`correct` is null).
+    """Store the answers, except to problems on which the grader failed (`correct` is null).
 
-    `seconds`: how long answering and grading took.
+    `seconds`: the time that answering and grading took.
     """
     graded = {name: rows for name, rows in answers.items() if all(row["correct"] is not None for row in rows)}
     if not graded:
@@ -143,7 +143,7 @@ def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the name and folder of stored answers whose checkpoint is not in `checkpoints`, and of stale drafts."""
+    """Yield stored answers whose checkpoint is not in `checkpoints`, and stale drafts, as pairs of name and folder."""
     for folder in sorted(exams.glob("*")):
         if folder.name.startswith(DRAFT):
             with suppress(FileNotFoundError):  # it was renamed meanwhile

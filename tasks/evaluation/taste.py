@@ -15,10 +15,10 @@ ALIKE = 1e-6  # nats per token; smaller changes count as no change
 class Taste:
     """A comparison on the owner's `n` held-out picks; the champion ranks `before` of them first, the candidate `after`.
 
-    `gained`, `lost`: in how many conversations the candidate favours the picks more, or less, than the champion does. A
-    model favours a pick by a margin: how much likelier the pick is than the other answers, in nats per token. A
-    conversation's margins are summed, because they are not independent. `p_value`: of the exact one-sided sign test on
-    these counts. With few picks, ranks alone would show nothing, because a lesson seldom changes a rank.
+    `gained`, `lost`: the numbers of conversations in which the candidate favours the picks more, or less, than the
+    champion does. A model favours a pick by a margin: how much likelier it finds the pick than the other answers, in
+    nats per token. A conversation's margins are summed, because they are not independent. `p_value`: of the exact
+    one-sided sign test on these counts. With few picks, ranks alone would show nothing: a lesson seldom changes a rank.
     """
 
     n: int
@@ -32,8 +32,8 @@ class Taste:
 def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: float) -> Taste | None:
     """Compare two rankings of the same held-out picks, ignoring generated picks.
 
-    Returns None if a ranking is missing, if the two differ in conversations, or if there are too few conversations for
-    any outcome to be significant at `level`: such a test must not use up any of the exam's α.
+    Returns None if a ranking is missing, if their conversations differ, or if there are too few conversations for any
+    outcome to be significant at `level`, because such a test must not use up any of the exam's α.
     """
     if champion is None or candidate is None:
         return None

@@ -1,7 +1,7 @@
-"""Upgrade a home of version 0.1: record next to its checkpoints what its nights taught, as later versions do.
+"""Upgrade a home from version 0.1: record next to each checkpoint which lessons it has learned, as later versions do.
 
-In version 0.1, each night's freeze recorded which bytes of the journal it had read (`taken.json`), and what a
-checkpoint had learned followed from the nights that made it.
+In version 0.1, each night's freeze recorded which bytes of the journal it had read (`taken.json`); a checkpoint's
+lessons had to be inferred from the nights that made it.
 """
 
 import datetime
@@ -26,7 +26,7 @@ CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "fee
 
 
 def carry_over(home: Home) -> None:
-    """Record next to each checkpoint the lessons that nights taught it. Raises InputError if a night is unreadable."""
+    """Record next to each checkpoint which lessons it has learned. Raises InputError if a night is unreadable."""
     lines = [line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line)]
     made: dict[str, tuple[str, set[str]]] = {}  # by checkpoint digest: the parent's, and the lessons taught
     for night, digests in _decided(home.nights):
@@ -110,7 +110,7 @@ def _kinds(night: Path, is_candidate: bool) -> Set[str]:
 
 
 def _waiting(night: Path) -> Set[str]:
-    """Return the digests of the worked solutions that none of a night's lessons had room for."""
+    """Return the digests of the worked solutions for which none of a night's lessons had room."""
     later = [set(json.loads(file.read_text())) for file in night.glob("distill*/later.json")]
     return set.intersection(*later) if later else set()
 

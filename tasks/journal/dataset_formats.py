@@ -25,7 +25,7 @@ DIALOGUE = re.compile(r"\n\n(Human|Assistant): ?")
 def converter(columns: Iterable[str]) -> Callable[[Row, str], Fields] | None:
     """Return the function that converts rows with these columns; None if the columns are not recognised.
 
-    The function takes a row, and a teacher in case the row names none; it raises ValueError for an unusable row.
+    The function takes a row and a default teacher, for rows that name none. It raises ValueError for an unusable row.
     """
     present = set(columns)
     for required, convert in FORMATS:
@@ -42,7 +42,7 @@ def known_formats() -> str:
 
 
 def worked_solution(row: Row, teacher: str) -> Fields:
-    """Return the fields of a trace: a question with its solution, or a chat up to its last answer.
+    """Return the fields of a trace, from a question with its solution or from a chat up to its last answer.
 
     `teacher`: used if the row names none. Raises ValueError for a row without a question or a solution.
     """
@@ -64,7 +64,7 @@ def worked_solution(row: Row, teacher: str) -> Fields:
 
 
 def _pair(row: Row, teacher: str) -> Fields:
-    """Convert TRL's preference pair; the prompt has a separate column or begins both answers."""
+    """Convert a preference pair in TRL's format; the prompt has a separate column, or both answers begin with it."""
     chosen, rejected = row["chosen"], row["rejected"]
     if isinstance(chosen, str) and isinstance(rejected, str):
         prompt = row.get("prompt")

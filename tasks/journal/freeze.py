@@ -1,4 +1,4 @@
-"""Freeze the journal: its lines become tables of lessons, and bad lines go to a quarantine with a reason."""
+"""Freeze the journal: turn its lines into tables of lessons, and quarantine bad lines with a reason."""
 
 import json
 from collections import Counter
@@ -41,11 +41,11 @@ def freeze_journal(
     unseen_share: float,
     journal: Path,
 ) -> None:
-    """Write the lessons' tables: all journal lessons, learned or not, and any from the generated (synthetic) day.
+    """Write the lesson tables: the journal's lessons, learned or not, and any lessons of the generated (synthetic) day.
 
-    Each row has its lesson's name, so that training can skip what the student has learned. An untouched student gets
-    the whole generated day. For a trained student, repeating that day would undo the rounds taught since, so the tables
-    get only its picks, which judge the reward model, and worked solutions of `new_levels`. The journal never changes.
+    Each row has its lesson's name, so that training can skip what the student has learned. An untrained student gets
+    the whole generated day. For a trained student, repeating that day would undo the rounds since, so it gets only the
+    day's picks, which test the reward model, and worked solutions of `new_levels`. The journal itself is not changed.
 
     `start`: the checkpoint that the night begins with. `unseen_share`: the share of conversations held out for judging.
     Writes `counts.json`: how many of each table's lessons are `new` to `start`, already `learned`, or `generated`.
@@ -71,14 +71,14 @@ def freeze_journal(
 
 
 def read_counts(frozen: Artifact) -> dict[str, int]:
-    """Return the number of lessons that the night can teach, for each table of a frozen day."""
+    """Return, for each table of a frozen journal, the number of lessons that the night can teach."""
     counts: dict[str, Any] = frozen.read_json("counts.json")
     tables = {name: own for name, own in counts.items() if isinstance(own, dict)}
     return {name: own["new"] + own["generated"] for name, own in tables.items()}
 
 
 def frozen_lessons(frozen: Artifact) -> set[str]:
-    """Return the names of all lessons in a frozen day."""
+    """Return the names of all lessons in a frozen journal."""
     tables = (read_table(frozen.folder / f"{name}.parquet", schema) for name, schema in LESSONS.items())
     return {lesson for table in tables for lesson in table.lesson}
 
@@ -86,8 +86,8 @@ def frozen_lessons(frozen: Artifact) -> set[str]:
 def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: float) -> set[str]:
     """Return the openings of the conversations that are held out for judging, and so never taught.
 
-    Classroom lines say whether their conversation is held out; for other lines, a hash decides (`is_held_out`). No
-    conversation is held out if the student has learned any of it, or if `share` is 0. Traces are ignored.
+    Classroom lines say whether their conversation is held out; for other lines, a hash decides (`is_held_out`). A
+    conversation is not held out if the student has learned any of it, or if `share` is 0. Traces are ignored.
     """
     if not share:
         return set()
@@ -109,7 +109,7 @@ def is_judge(entry: Entry, share: float) -> bool:
 
 
 def opening_of(entry: Entry) -> str | None:
-    """Return the opening of an entry's conversation; None for a plain text."""
+    """Return the opening of an entry's conversation; None if the entry is a plain text."""
     return None if isinstance(entry, Words) else opening(_messages(entry))
 
 

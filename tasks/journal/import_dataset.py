@@ -18,7 +18,7 @@ LOADERS = {".json": "json", ".parquet": "parquet"}  # names in the `datasets` pa
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import: lines added to a file, rows that were already there, and rows refused with reasons."""
+    """The outcome of an import: counts of rows added to `file` and of rows already known, and the refused rows."""
 
     file: Path
     added: int
@@ -62,7 +62,7 @@ def import_rows(
 def read_rows(
     source: str, split: str = "train", subset: str | None = None, limit: int | None = None
 ) -> Iterator[tuple[int, Row | str]]:
-    """Yield a source's rows, numbered from 1; for a bad line of JSONL, yield the reason in place of the row.
+    """Yield a source's rows, numbered from 1; for a bad line of JSONL, the reason takes the row's place.
 
     `source`: a JSONL, JSON or Parquet file, a folder in the hub's layout, or a hub id. `subset`: the dataset's
     configuration on the hub. `limit`: the maximum number of rows. Raises InputError if the source cannot be read.

@@ -1,9 +1,9 @@
 """The journal's lessons, identified by content: what a checkpoint has learned is a set of lesson names.
 
 A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_digest`). If the same content is taught
-again, the occurrence number is appended. So an edited line is a new lesson, a removed one is not taught again, and a
-line's file and position do not matter. A rated conversation makes one lesson per turn, and a long text one lesson per
-piece.
+again, the occurrence number is appended. So an edited line is a new lesson, a removed line is not taught again,
+and a line's file and position do not matter. A rated conversation has one lesson per rated turn, and a long text one
+per piece.
 """
 
 import datetime
@@ -38,13 +38,13 @@ class Line:
 
     @property
     def source(self) -> str:
-        """The line's location: `2026-11-22.jsonl:3`."""
+        """The line's file name and number, e.g. `2026-11-22.jsonl:3`."""
         return f"{self.file.name}:{self.number}"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An invalid line, with the reason; line 0 stands for the whole file."""
+    """An invalid line of the journal and the reason; line 0 stands for the whole file."""
 
     file: str
     line: int
@@ -52,7 +52,7 @@ class Refused:
 
 
 def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
-    """Yield, file by file, the journal's lines that the night of `date` may use, then the file's refused lines.
+    """Yield each journal file's lines that the night of `date` may use, then the file's refused lines.
 
     A night lasts until the day after its date. A last line that is still being written is left out.
     """

@@ -1,4 +1,4 @@
-"""A night's alarms, each raised once: in the log, in Prefect and in MLflow."""
+"""Record a night's alarms and raise each of them once: in the log, in Prefect and in MLflow."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ class AlarmLog:
         self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
-        """Raise the new alarms. For a known alarm that is not severe, a later round only updates the sentence."""
+        """Raise the new alarms. A known alarm that is not severe is only updated, if it recurs in a later round."""
         new = [alarm for alarm in found if _key(alarm) not in self.alarms]
         later = [alarm for alarm in found if alarm not in new and self._is_later(alarm)]
         if not new and not later:
@@ -52,7 +52,7 @@ class AlarmLog:
 
     @property
     def sentences(self) -> list[str]:
-        """The alarms' sentences, the severe ones first."""
+        """The sentences of all alarms, severe alarms first."""
         return [alarm.sentence for alarm in self._in_order()]
 
     def _in_order(self) -> list[Alarm]:

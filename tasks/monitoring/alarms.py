@@ -1,4 +1,4 @@
-"""The `Alarm` class, and alarms about disk space and the whole night. For round metrics, see `round_alarms.py`."""
+"""The `Alarm` class, and alarms about disk space, problem kinds and exams. See `round_alarms.py` for the rounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SPARE = 2  # spare room for exam, databases and report, as a multiple of a round
 class Alarm:
     """A sign that a night is going wrong.
 
-    A night raises each pair of `name` and `severe` once. A severe alarm stops training, and nothing is promoted.
+    A night raises each combination of `name` and `severe` once. A severe alarm stops training and blocks promotion.
     `round`: the last round that the sentence is about, if any.
     """
 
@@ -32,10 +32,10 @@ class Alarm:
 
 
 def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
-    """Return an alarm if disk space is short after round `number`, severe if the next round may not fit.
+    """Return a list with an alarm if disk space is short after round `number`, or an empty list if there is enough.
 
-    `room`: bytes that are free or held by rounds (each new round replaces an older one). `of_a_round`: bytes written
-    per round.
+    The alarm is severe if the next round may not fit. `room`: the bytes that are free or held by rounds, because each
+    new round replaces an older one. `of_a_round`: the bytes written per round.
     """
     needed = ROUNDS_HELD * of_a_round
     if room >= needed + SPARE * of_a_round:
@@ -48,7 +48,7 @@ def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
 
 
 def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
-    """Return the bytes written per round: checkpoint plus trainer state. A missing state's size is estimated."""
+    """Return the bytes written per round: checkpoint plus trainer state. The size of a missing state is estimated."""
     weights = size_of(checkpoint)
     return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
 
@@ -72,7 +72,7 @@ def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
 
 
 def exam_alarms(verdicts: Mapping[tuple[str, str], Mapping[str, int]]) -> list[Alarm]:
-    """Return an alarm if the grader failed on exam answers. `verdicts`: verdict counts by exam part and model."""
+    """Return a list with an alarm if the grader failed on exam answers. `verdicts`: counts by (exam part, model)."""
     parts = [
         f"{counts[FAILED]} of {sum(counts.values())} of {part} ({model})"
         for (part, model), counts in verdicts.items()

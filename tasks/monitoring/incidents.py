@@ -28,13 +28,13 @@ def note(folder: Path, what: str, **extra: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     with (folder / FILE).open("a") as file:
-        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # a kill may have cut off the previous line
+        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # a killed process may leave a partial line
         file.flush()
         os.fsync(file.fileno())
 
 
 def incidents(folder: Path) -> list[str]:
-    """Return a night's incidents in order, each with its time of day. Lines that were cut off are skipped."""
+    """Return a night's incidents in order, each with its time of day. Incomplete lines are skipped."""
     lines = []
     with suppress(FileNotFoundError):
         for line in (folder / FILE).read_text().splitlines():
@@ -45,7 +45,7 @@ def incidents(folder: Path) -> list[str]:
 
 
 def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
-    """End a night's training permanently. A resumed night goes on to the exam with these rounds and steps."""
+    """End a night's training permanently. A night that is resumed goes on to the exam with these rounds and steps."""
     write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
     note(folder, why, rounds=rounds)
 

@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 def webhook(variable: str) -> str:
-    """Return this environment variable's URL. If it is not a URL, raises InputError, which does not quote the value."""
+    """Return the URL in an environment variable. Raises InputError, without quoting the value, if it holds no URL."""
     url = os.environ.get(variable, "")
     if not url.startswith(("http://", "https://")):
         state = "holds no http:// or https:// URL" if url else "is not set"

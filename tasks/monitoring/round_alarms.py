@@ -24,7 +24,7 @@ MASKED_LIMIT, MASKED_FAR = 0.01, 0.25  # share of completions masked (outside th
 K3_LIMIT = 0.05  # nats per token; a healthy bf16 pair has about 0.001, or 0.01 if |π−μ| reaches 0.05
 LENGTH_CHANGED, LENGTH_GONE = 3, 10  # times shorter, or longer, than in round 1
 CUT_SHARE, CUT_RISE = 0.5, 0.3  # share of completions cut off at the length limit, and its rise since round 1
-ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats per token, and share of the first entropy; a starter stays at 0.1
+ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats per token, and share of the first entropy; the starter model stays at 0.1
 MASTERED = 0.9  # share of correct completions above which low entropy is fine
 TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # multiple of the median that makes a round slow; rounds needed for a median
 QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen, since the best of several is partly luck
@@ -36,7 +36,7 @@ MISSING = dict.fromkeys(("completion_length", "truncated_share"), math.nan) | di
 
 
 def round_alarms(rounds: Sequence[Figures], quizzes: Quizzes | None = None) -> list[Alarm]:
-    """Return alarms on the rounds so far, at most one per name. Rounds without an optimizer step have fewer metrics."""
+    """Return alarms on the rounds so far, at most one per name. A round without an optimizer step has fewer metrics."""
     if not rounds:
         return []
     rounds = [{**MISSING, **figures} for figures in rounds]

@@ -50,14 +50,14 @@ CHARTS = {
 
 
 def home_mark(home: Home) -> str:
-    """Return a tag that identifies this home on a shared server: a digest of the host name and the home's path."""
+    """Return a tag value that identifies the home on a shared server: a digest of the host name and the home's path."""
     return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
 
 
 def tracking_uri(home: Home, config: NightConfig) -> str:
     """Return MLflow's URI: the configured one, else MLFLOW_TRACKING_URI, else the home's database.
 
-    Raises InputError if the variable contains a password. The configuration rejects passwords itself.
+    Raises InputError if the variable contains a password. In the configuration, passwords are rejected on loading.
     """
     named = without_password(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
     return config.tracking.tracking_uri or named or home.database
@@ -78,10 +78,10 @@ class Tracking:
             self.experiment_id = self.client.create_experiment(name, artifact_location=location, tags=tags)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
-        """Resume the night's run if the night was interrupted, else create one with the frozen configuration."""
+        """Resume the run of an interrupted night, or create a new run that records the frozen configuration."""
         file = night / RUN_FILE
         if file.exists():
-            with suppress(MlflowException):  # the run has been deleted since
+            with suppress(MlflowException):  # the run may have been deleted
                 self.client.update_run(file.read_text(), status="RUNNING")
                 self.run_id = file.read_text()
                 return
@@ -125,7 +125,7 @@ class Tracking:
         self.client.log_batch(self.run_id, tags=[RunTag(name, value) for name, value in tags.items()])
 
     def close_run(self, status: str) -> None:
-        """End the run as FINISHED, FAILED or KILLED."""
+        """End the run with the status FINISHED, FAILED or KILLED."""
         if self.run_id:
             self.client.set_terminated(self.run_id, status)
 
@@ -136,7 +136,7 @@ class Tracking:
 
 
 def code_version() -> dict[str, str]:
-    """Return this code's git commit as an MLflow tag, or no tag outside a checkout."""
+    """Return this code's git commit as an MLflow tag, or an empty dict outside a checkout."""
     here = Path(__file__).parent
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
     return {"mlflow.source.git.commit": head.stdout.strip()} if head.returncode == 0 else {}

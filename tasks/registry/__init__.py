@@ -1,1 +1,1 @@
-"""Checkpoints in MLflow: import, promote, prune, publish."""
+"""Import, register, promote and prune checkpoints, and write their model cards."""

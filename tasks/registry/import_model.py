@@ -26,7 +26,7 @@ GOOD = "name a folder written by save_pretrained of both model and tokenizer, or
 
 @stage(retries=2, resources=("checkpoints",))
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
-    """Import the student into the home as a checkpoint without a parent. Write the digest to `checkpoint.txt`.
+    """Import the student into the home as a checkpoint without a parent, and write its digest to `checkpoint.txt`.
 
     The chat template is saved with the checkpoint, so that every program renders prompts the same way.
     """
@@ -51,9 +51,9 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
-    """Return a model's folder: `source` if that is a folder, else the hub client's copy of the model with that hub id.
+    """Return a model's folder: `source` itself if it is a folder, else the hub client's local copy of that hub model.
 
-    If the model does not exist or is incomplete, raises InputError, with the setting `key` in the message.
+    Raises InputError, which names the setting `key`, if the model does not exist or is incomplete.
     """
     folder = Path(source)
     if not folder.is_dir():

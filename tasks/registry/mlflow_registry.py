@@ -1,4 +1,4 @@
-"""The registry: checkpoints as MLflow model versions. `daytime` names the serving one, `previous` the one before."""
+"""Checkpoints as MLflow model versions. Aliases: `daytime` is the serving version, `previous` the one before it."""
 
 import json
 import os
@@ -28,7 +28,7 @@ PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by
 
 @dataclass(frozen=True)
 class Version:
-    """A registered checkpoint."""
+    """A checkpoint registered as a model version."""
 
     version: str
     digest: str
@@ -42,9 +42,9 @@ class Version:
 
 @dataclass(frozen=True)
 class Move:
-    """The `number`-th move of the alias `daytime`: when (UTC, ISO 8601), to which version, and what moved it.
+    """A move of the alias `daytime` to `version`. Moves are numbered from 1.
 
-    `by`: a command, or a night (`night 2026-11-20`).
+    `at`: the time (UTC, ISO 8601). `by`: the command or the night (`night 2026-11-20`) that moved the alias.
     """
 
     number: int
@@ -54,7 +54,7 @@ class Move:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the owner moved the alias."""
+        """Whether the owner moved the alias with a command."""
         return self.by in (PROMOTE, ROLLBACK)
 
 
@@ -90,13 +90,13 @@ class Registry:
         ]
 
     def others(self) -> dict[str, str]:
-        """Map digests to model names for checkpoints registered under models other than this and its reward models."""
+        """Map each digest registered under a model other than this one and its reward models to that model's name."""
         own = (self.model, self.reward_models.model)
         versions = self.client.search_model_versions()
         return {v.tags["digest"]: v.name for v in versions if v.name not in own and v.tags.get("digest")}
 
     def named(self, alias: str) -> Version | None:
-        """Return the version that an alias names, or None if the alias names none."""
+        """Return the version that an alias points to, or None if the alias does not exist."""
         return next((version for version in self.versions() if alias in version.aliases), None)
 
     def moves(self) -> list[Move]:
@@ -115,8 +115,8 @@ class Registry:
         """Register a checkpoint with its exam results. If it is already registered, return the existing version.
 
         Each version gets a run and a logged model. The run is nested in the night's run `run_id`, so that MLflow can
-        compare versions. `mlflow.transformers.load_model` can load the logged model, except that of a reward model
-        (MLflow does not know the reward head) or an adapter (it needs its base), which has no flavor.
+        compare versions. `mlflow.transformers.load_model` can load the logged model, unless the checkpoint is a reward
+        model (MLflow does not know its head) or an adapter (it needs its base). Both are logged without a flavor.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
@@ -152,7 +152,7 @@ class Registry:
         ).info.run_id
 
     def promote(self, version: str, by: str = PROMOTE) -> None:
-        """Make a version serve by day. `by`: the command or the night that moves the alias.
+        """Move the alias `daytime` to a version, which then serves. `by`: the command or the night that moves it.
 
         The move is first logged as a tag of the version, in one call. The aliases are derived from this log, so
         `finish_alias_move` can complete a move that a crash interrupted.
@@ -170,7 +170,7 @@ class Registry:
     def finish_alias_move(self) -> bool:
         """Bring both aliases up to date with the log of moves. Return whether either was behind, e.g. after a crash.
 
-        `daytime` names the version of the last move, and `previous` the last different version before it. `previous`
+        `daytime` names the version of the last move, and `previous` the last other version before it. `previous`
         is set first, so that both aliases always name a version that has served.
         """
         model, moves = self._registered(), self.moves()
@@ -185,7 +185,7 @@ class Registry:
         return bool(behind)
 
     def remove(self, version: str) -> None:
-        """Remove a version from the registry. Its run and its exam rows stay."""
+        """Remove a version from the registry. Its MLflow run and its exam rows are kept."""
         self.client.delete_model_version(self.model, version)
 
     def _search(self) -> list[ModelVersion]:
@@ -203,7 +203,7 @@ class Registry:
         """Lay a checkpoint out as MLflow's flavor `transformers` expects, and return the URI to load it from.
 
         In a local artifact store the parts are symlinks to the checkpoint; to a remote store they are uploaded. Clients
-        of a database cannot resolve `models:/m-…` (MLflow 3.17 asks the global client); a server accepts nothing else.
+        of a database cannot resolve `models:/m-…` (MLflow 3.17 asks the global client), but a server requires it.
         """
         loadable = role != REWARD_MODEL and not is_adapter(checkpoint)  # an adapter needs its base
         flavors = {"transformers": _flavor(checkpoint)} if loadable else {}

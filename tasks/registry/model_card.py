@@ -19,9 +19,9 @@ TEMPLATE = Path(__file__).with_suffix(".md")
 
 
 def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[str, Path], config: NightConfig) -> None:
-    """Write the cards of champion and candidate. Existing cards are kept, because the owner may have edited them.
+    """Write the model cards of champion and candidate. Existing cards are kept, as the owner may have edited them.
 
-    A card is not part of the checkpoint's digest and contains no timestamp, so a resumed night writes the same card.
+    A checkpoint's digest does not cover its card. Cards have no timestamps, so a resumed night writes the same card.
     """
     for role in ROLES:  # the champion first: a candidate that learned nothing is the champion
         checkpoint = checkpoints[role]

@@ -25,7 +25,7 @@ DRY_RUN = "dry_run"  # in the night's folder: no alias may move
 
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
-    """Tell Prefect to retry a failed promotion only if MLflow failed: a damaged checkpoint would stay damaged."""
+    """Tell Prefect to retry a promotion only if MLflow failed, because a damaged checkpoint would stay damaged."""
     return isinstance(getattr(state.data, "exception", state.data), MlflowException)
 
 
@@ -44,13 +44,13 @@ def promote(
 
     If the night has fitted a reward model that serves, it is registered too.
 
-    `checkpoints`: by role. Returns the decision as carried out, plus the digest now `serving` and the owner's moves so
-    far (`by_hand`). A dry run moves no alias. If the champion was replaced after the exam, the candidate is not
-    promoted, because the exam says nothing about the new champion. The task is idempotent: it can be killed at any
-    point and run again, even if the owner has moved an alias in between.
+    `checkpoints`: by role. Returns the decision as carried out, plus the digest that now serves (`serving`) and the
+    owner's moves so far (`by_hand`). A dry run moves no alias. If the champion was replaced after the exam, the
+    candidate is not promoted, because the exam says nothing about the new champion. The task is idempotent: it can be
+    killed at any point and run again, even if the owner has moved an alias in between.
 
-    Raises DamagedCheckpointError, before any alias moves, if a checkpoint is damaged, and MlflowException if the
-    registry does not answer (after two retries).
+    Raises DamagedCheckpointError if a checkpoint is damaged (before any alias moves), and MlflowException if the
+    registry still does not answer after two retries.
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
@@ -132,9 +132,9 @@ def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dic
 
 
 def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:
-    """Return a model's accuracy, 95 % interval and n on every part of the exam that it took.
+    """Return a model's accuracy, its 95 % interval and the number of answers (`n`), for each exam part that it took.
 
-    `role`: champion, candidate or distilled, which takes all of the target or nothing (see `exam.after_lessons`).
+    `role`: champion, candidate or distilled, which takes the whole target part or no exam (see `exam.after_lessons`).
     """
     if role == "distilled":
         return {decision["target"]: decision["growth"]["before"]} if decision["growth"] else {}

@@ -38,13 +38,13 @@ class Item:
 
     @property
     def size(self) -> int:
-        """The bytes that removing this item frees."""
+        """The number of bytes that removing this item frees."""
         return sum(bytes_freed(path) for path in self.paths)
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """A pruning plan: the items to remove, and the reason why each other checkpoint stays, by its digest."""
+    """A pruning plan. `goes`: the items to remove. `stays`: the reason why each other checkpoint stays, by digest."""
 
     goes: tuple[Item, ...]
     stays: Mapping[str, str]
@@ -59,7 +59,7 @@ def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
 
 
 def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
-    """Return what would be removed and what stays, without touching anything."""
+    """Return a pruning plan, without removing anything."""
     dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
     oldest = dates[keep_nights - 1] if len(dates) >= keep_nights else ""  # the oldest of the newest `keep_nights`
     stays = _reasons_to_stay(home, registry, oldest)
@@ -85,7 +85,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
 
 
 def remove(home: Home, planned: Pruning) -> None:
-    """Carry out a pruning plan. Registry entries go before weights, so that a crash leaves no entry without weights."""
+    """Carry out a pruning plan. Registry entries are removed first, so that a crash leaves no entry without weights."""
     for item in planned.goes:
         if item.registry is not None and item.version is not None:
             with alias_lock(home):
@@ -101,7 +101,7 @@ def remove(home: Home, planned: Pruning) -> None:
 
 
 def bytes_freed(path: Path) -> int:
-    """Return the bytes that removing a file or folder frees. Files with other hard links free nothing."""
+    """Return the bytes that removing a file or folder frees. A file with other hard links counts as zero."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(status.st_size for file in files if (status := file.stat()).st_nlink == 1)
 
@@ -166,7 +166,7 @@ def _needed(night: Path) -> set[str]:
 
 
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
-    """Yield the rollout, score and advantage tables of this model's old, finished nights. Their other files stay."""
+    """Yield the rollout, score and advantage tables of this model's old, finished nights, whose other files stay."""
     for folder in sorted(home.nights.glob(NIGHTS)):
         if folder.name >= oldest or not (folder / SUMMARY).exists():
             continue

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from tasks.report.history import PastNight
 from tasks.report.text import percent, plural
 
-# Placeholder colours. Each is replaced in the SVG by one of the page's, which depend on light mode, dark mode or print.
+# Placeholder colours, replaced in the SVG by the page's colours, which depend on light mode, dark mode or print.
 INK, MUTED, RULE, FIRST, SECOND = "#010101", "#020202", "#030303", "#040404", "#050505"
 COLOURS = {
     INK: "currentColor",
@@ -49,7 +49,7 @@ LABELS = 5  # number of dates below the history chart
 
 
 class Picture(NamedTuple):
-    """A chart with its title and a caption that explains how to read it, also for screen readers."""
+    """A chart with a title and an explanatory caption, which are also its label for screen readers."""
 
     title: str
     caption: str
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 
 def learning_curve(reward: pd.Series, quiz: pd.Series, exams: Mapping[str, float]) -> Picture:
-    """Draw mean reward and quiz accuracy by round, with a dashed line at each model's accuracy in the exam."""
+    """Draw mean reward and quiz accuracy by round, with a dashed line at each model's exam accuracy."""
 
     def plot(axes: Any) -> None:
         axes.plot(reward.index, reward, color=FIRST, label="mean reward", marker="o")
@@ -79,7 +79,7 @@ def learning_curve(reward: pd.Series, quiz: pd.Series, exams: Mapping[str, float
 
 
 def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
-    """Draw the serving model's accuracy night by night, and a dot per candidate, which is filled if promoted."""
+    """Draw the serving model's accuracy night by night, with a dot for each candidate, filled if it was promoted."""
     places = list(range(1, len(nights) + 1))
 
     def plot(axes: Any) -> None:
@@ -107,7 +107,7 @@ def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
 
 
 def apart(heights: Sequence[float], least: float) -> list[float]:
-    """Return label positions, pushed upwards until no two are closer than `least`."""
+    """Return the heights of labels, moved up where necessary so that they are at least `least` apart."""
     placed, below = list(heights), float("-inf")
     for index in sorted(range(len(placed)), key=placed.__getitem__):
         placed[index] = below = max(placed[index], below + least)

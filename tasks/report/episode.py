@@ -1,4 +1,4 @@
-"""An exam episode, turn by turn: what the candidate saw and wrote, and the reward it got."""
+"""An exam episode, turn by turn: what the candidate saw and wrote, and the reward that it got."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +14,9 @@ from tasks.report.queries import read_table
 
 
 class ShownEpisode(NamedTuple):
-    """The candidate's episode with the median value on the exam's target.
+    """The candidate's median episode, by value, on the exam's target.
 
-    `frames`: each turn with an SVG of the state before the turn. The SVG is empty if the environment draws nothing.
+    `frames`: for each turn, an SVG of the state before it (empty if the environment draws nothing) and the turn itself.
     """
 
     problem_id: str
@@ -25,7 +25,7 @@ class ShownEpisode(NamedTuple):
 
 
 def shown_episode(night: Path) -> ShownEpisode | None:
-    """Return the candidate's median episode, or None if the target is not an environment or cannot be played here."""
+    """Return the candidate's median episode, or None if the target is not an environment or cannot be replayed here."""
     table = read_table(night / "evaluate" / "candidate", "evaluations")
     if table is None or table["value"].isna().all():
         return None

@@ -13,7 +13,7 @@ NAME = re.compile(r"^name: .*$", re.MULTILINE)  # parsing a year of frozen confi
 
 
 class PastNight(NamedTuple):
-    """A finished night: target accuracies of champion and candidate, and the candidate's 95 % interval.
+    """A finished night: the accuracies of champion and candidate on the target, and the candidate's 95 % interval.
 
     `link`: the path of the night's report, relative to tonight's; None for tonight. `by_hand`: the owner's moves of
     the serving alias since the previous night.
@@ -35,9 +35,9 @@ class PastNight(NamedTuple):
 
 
 def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
-    """Return the finished nights with tonight's configuration name and target, oldest first and tonight last.
+    """Return the finished nights that share tonight's configuration name and target, oldest first and tonight last.
 
-    `summary`: tonight's summary, which is not on disk yet. Accuracies on different targets are not comparable.
+    `summary`: tonight's, not yet on disk. Nights with other targets are excluded, as accuracies are not comparable.
     """
     found: list[PastNight] = []
     known: list[Mapping[str, str]] = []  # each summary repeats all earlier moves

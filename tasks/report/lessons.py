@@ -41,8 +41,8 @@ class Lesson(NamedTuple):
 
     `lines`, `used`: the number of lines, and how many of them were used. For a block: the number of groups of answers,
     and how many had signal. `notes`: how many lines were not used and why, how many self-play texts were not admitted
-    as problems and why, and how many steps fit into the night's hours. `losses`: at the first and the last optimizer
-    step. `quiz`: the accuracies before and after, if both quizzes were taken. Only the journal's last channel has it.
+    as problems and why, and how many steps fit into the night's hours. `losses`: those at the first and last optimizer
+    step. `quiz`: the accuracies before and after, if both were taken. Of the journal's channels only the last has them.
     """
 
     channel: str
@@ -54,7 +54,7 @@ class Lesson(NamedTuple):
 
 
 def lessons_of(night: Path) -> list[Lesson]:
-    """Return the night's lessons in the order of `stages`, with a separate lesson for each channel of the journal.
+    """Return the night's lessons in the configured order of `stages`, with one lesson per channel of the journal.
 
     Lessons without lines are left out, and so are steps that the night's early end undid or prevented.
     """

@@ -17,7 +17,7 @@ FILTERS = (duration, number, percent, percent_range, plain_line, plural, signed)
 
 
 class Headline(NamedTuple):
-    """The report's opening lines: what you want to know first."""
+    """The report's opening lines: what the owner wants to know first."""
 
     title: str
     changed: str
@@ -27,7 +27,7 @@ class Headline(NamedTuple):
 
 
 def template(name: str) -> Template:
-    """Return one of the report's two templates."""
+    """Return one of the report's Jinja templates, given its file name."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=select_autoescape(["html"]),
@@ -41,7 +41,7 @@ def template(name: str) -> Template:
 
 
 def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
-    """Return the report's headline from the summary and the content of decision.json."""
+    """Return the report's headline. `decision`: the content of decision.json."""
     promoted = summary["decision"] == "promoted"
     target = summary["target"]
     found = decision["comparisons"]["candidate"][target]
@@ -70,7 +70,7 @@ def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_
 
 
 def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables that the two templates share. Only http:// and https:// links are kept."""
+    """Return the variables that the page and the short report share. Only http:// and https:// links are kept."""
     return {
         "summary": summary,
         "night": day(summary["night"]),
@@ -99,7 +99,7 @@ def to_do(summary: Mapping[str, Any]) -> str:
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
-    """Return whether the alias was moved during the night, so that the serving checkpoint is not the one decided on."""
+    """Return whether the serving checkpoint is not the one decided on, because the alias was moved during the night."""
     return summary["serving"] not in (None, _decided(summary))
 
 

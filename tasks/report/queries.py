@@ -24,10 +24,10 @@ EACH = 5
 
 
 def round_metrics(night: Path) -> pd.DataFrame:
-    """Return the rounds' metrics, one row per round, with NaN for values that are missing or not finite.
+    """Return a table of the rounds' metrics, one row per round, with NaN for values that are missing or not finite.
 
     `quiz`: the quiz accuracy. `ranked_first`: the share of the owner's held-out picks that the student itself ranks
-    first. Its value at the start of a block is in the row of the round before the block.
+    first. The share at the start of a block of rounds is in the row of the round before the block.
     """
     figures: dict[int, dict[str, Any]] = {}
     for number, folder in rounds(night):
@@ -41,9 +41,9 @@ def round_metrics(night: Path) -> pd.DataFrame:
 
 
 def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
-    """Return accuracy and n of the quizzes before and after lessons and rounds, in the order they were taken.
+    """Return each quiz's accuracy and its number of graded answers (`n`), in the order in which the quizzes were taken.
 
-    The keys name the quizzes: `start`, then the lesson or block of rounds that the quiz follows.
+    Keys: `start`, the lesson or block of rounds that the quiz follows, or that it precedes (with `-before` added).
     """
     taken = sorted((night / QUIZ).glob(f"*/{MANIFEST}"), key=lambda file: file.stat().st_mtime)
     graded = {file.parent.name: _quiz(file.parent) for file in taken}
@@ -53,7 +53,7 @@ def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
 def solve_rates(night: Path) -> pd.DataFrame:
     """Return a row per kind of problem: its number of graded `answers`, and its solve rates `first`, `last` and `best`.
 
-    `first` and `last` cover the first and the last third of the rounds, with NaN if the kind was not drawn in them.
+    `first` and `last` cover the first and the last third of the rounds, and are NaN if the kind was not drawn then.
     `best` is the rate in the best round. For episodes, the solve rate is the mean value.
     """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
@@ -75,7 +75,7 @@ def solve_rates(night: Path) -> pd.DataFrame:
 
 
 def sampled_answers(night: Path) -> list[dict[Any, Any]]:
-    """Return ten completions of the last round: if possible, five of them correct and all for different problems."""
+    """Return up to ten completions of the last scored round, if possible five correct ones and no problem twice."""
     for _, folder in reversed(rounds(night)):
         rollouts, rows = round_table(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
@@ -134,13 +134,13 @@ def excluded_problems(night: Path) -> dict[str, list[str]]:
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame | None:
-    """Return a committed stage's table, or None if there is none."""
+    """Return a stage's table, or None if it does not exist or the stage is not committed."""
     file = folder / f"{name}.parquet"
     return pd.read_parquet(file) if (folder / MANIFEST).exists() and file.exists() else None
 
 
 def round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
-    """Return one table of a round and its refills, concatenated, or None if no such stage was committed."""
+    """Return a stage's table for a round and its refills, concatenated, or None if the stage was never committed."""
     tables = [table for one in passes(folder) if (table := read_table(one / stage, name)) is not None]
     return pd.concat(tables, ignore_index=True) if tables else None
 
@@ -174,6 +174,6 @@ def _scored(folder: Path) -> pd.DataFrame:
 
 
 def _verified(folder: Path) -> pd.DataFrame:
-    """Return only the scores given by a verifier: answers to the owner's prompts are neither right nor wrong."""
+    """Return a round's scores by verifiers only, because answers to the owner's prompts are neither right nor wrong."""
     scored = _scored(folder)
     return scored[scored["benchmark"].notna()] if len(scored) else scored

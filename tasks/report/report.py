@@ -1,4 +1,4 @@
-"""The task `report`: write the page and its short form for Prefect and the terminal, and log evidence to MLflow."""
+"""Write the report page and its short form for Prefect and the terminal, and log the page and the exam to MLflow."""
 
 import json
 import math
@@ -29,7 +29,7 @@ from tasks.report.sections import day_copy_sentences, journal_faults
 
 AGAIN = re.compile(r"-\d+$")  # suffix of a stage that runs again in a night: distill-2
 LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")
-HOURS = {  # phases that share the night's hours, each with the first folder in the paths of its stages
+HOURS = {  # phases that share the night's hours, each with the top-level folders of its stages
     "lessons": {*LESSONS, "fit_reward_model", "picks"},
     "rounds": {"round", QUIZ},
     "exam": {"exam", "evaluate"},
@@ -70,7 +70,7 @@ def report(
 
 
 def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
-    """Write report.html, and report.md, which Prefect shows as well."""
+    """Write report.html and report.md, and show the latter in Prefect."""
     short = render_markdown(summary, decision, past_nights(folder, summary)[-1].by_hand)
     write_atomically(folder / "report.html", render(folder, summary))
     write_atomically(folder / SHORT_REPORT, short)
@@ -119,10 +119,10 @@ def summarise(
 
 
 def division_of(folder: Path) -> dict[str, Any] | None:
-    """Return the content of division.json, plus the `planned` and `real` (wall-clock) seconds of lessons, rounds, exam.
+    """Return division.json's content plus the `planned` and `real` (wall-clock) seconds of lessons, rounds and exam.
 
     The reward model counts as lessons, and quizzes count as rounds. Returns None if the hours have not been divided yet
-    or the night has no hours set.
+    or no hours are set for the night.
     """
     division = read_json(folder / DIVISION)
     if division is None or division["hours"] is None:
@@ -146,7 +146,7 @@ def stage_seconds(folder: Path) -> dict[str, float]:
 
 
 def wall_seconds(folder: Path) -> float:
-    """Return the night's wall-clock time in seconds, without the pauses of an interrupted night.
+    """Return the night's wall-clock time in seconds, without the pauses after interruptions.
 
     The current flow run counts from its start, as on Prefect's pages. Earlier flow runs count only for the time that
     their committed stages cover.

@@ -1,6 +1,6 @@
 """The report's remarks on the journal, the worked solutions, the judge, the reward model and the day copy.
 
-Each reports what a stage committed in the night's folder. A stage that did not run gets no remark.
+Each remark reports what a stage committed in the night's folder. A stage that did not run gets no remark.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ def remarks(night: Path) -> dict[str, Any]:
     """Return the variables of `remarks.html`, about worked solutions, their teacher, the judge and the reward model."""
     refused = read_table(night / "import_traces", "quarantine")
     hits: list[Any] = []
-    for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # may find the same hits again
+    for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # two steps may find the same hit
         hits += [hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits]
     asked = [committed_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
     return {
@@ -43,7 +43,7 @@ def remarks(night: Path) -> dict[str, Any]:
 
 
 def day_copy_sentences(night: Path) -> list[str]:
-    """Say what the day copy learned and whether the night began with it. Empty if no day copy learned anything."""
+    """Return sentences on what the day copy learned and whether the night began with it; none if it learned nothing."""
     replayed = committed_json(night / "replay_day", "day.json")
     start = committed_json(night / "choose_start", "start.json")
     if replayed is None or not replayed["learned"]:
@@ -56,7 +56,7 @@ def day_copy_sentences(night: Path) -> list[str]:
 
 
 def _watched(night: Path) -> dict[int, str | None]:
-    """Return why each block's learned reward cannot be watched, or None if it can, by the block's first round."""
+    """Map each block's first round to the reason why its learned reward cannot be watched, or to None if it can."""
     starts = {
         number: committed_json(night / ranking_path(number, number - 1), "ranking.json") for number, _ in rounds(night)
     }

@@ -1,4 +1,4 @@
-"""Numbers, dates and lines as the report and the alarms print them."""
+"""Format numbers, dates and lines for the report and the alarms."""
 
 import math
 import re

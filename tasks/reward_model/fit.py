@@ -86,7 +86,7 @@ def _shape(model: Path) -> dict[str, Any]:
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return an outcome's metrics for MLflow, by name."""
+    """Return the MLflow metrics of a fit's outcome, by name."""
     values = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
     if "accuracy" in outcome:
         values |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}

@@ -1,7 +1,7 @@
-"""A judge ranks the answers of a group against each other when no truth can be computed.
+"""Let a judge rank the answers of a group against each other when no truth can be computed.
 
-A judge is another model. It may be wrong, biased or subject to prompt injection by an answer. So it sees answers in
-several orders under shuffled names, and its rankings count only if they are complete and agree.
+A judge is another model. It may be wrong or biased, or an answer may contain a prompt injection. It therefore sees the
+answers in several orders under shuffled names, and its rankings count only if they are complete and agree.
 """
 
 import json
@@ -22,7 +22,7 @@ from models.hf.teacher_client import JUDGE_KEY, Question, Replies, ask
 from tasks.tables import Row
 
 ORDERS = 3  # number of orders in which a judge sees the same answers
-AGREEMENT = 0.5  # Kendall's W; below it the orders contradict each other
+AGREEMENT = 0.5  # minimum Kendall's W; below it, the rankings contradict each other
 TAG = re.compile(r"<(?=/?\s*answer\b)", re.IGNORECASE)
 
 REQUEST = """Rank the answers to this question from best to worst. Judge only how good an answer is: neither its \
@@ -94,7 +94,7 @@ def scores(rankings: Sequence[Ranking | None], count: int) -> list[float] | None
 
 
 def agreement(rankings: Sequence[Ranking], count: int) -> float:
-    """Return Kendall's W of the rankings, corrected for ties: 1 if all are identical, about 1 ÷ their number if random.
+    """Return Kendall's W of the rankings, corrected for ties: 1 if they are identical, about 1/n for n random rankings.
 
     If every ranking ties all answers, W is 1.
     """
@@ -134,8 +134,8 @@ def _harmless(text: str) -> str:
 class Judged:
     """A judge's scores for some groups.
 
-    `scores`: per group, a score from 0 to 1 for each answer, or None if the judge cannot be trusted. `flips`: of
-    the pairs of orders of the same group, the share in which no answer comes first in both; None if there is no pair.
+    `scores`: per group, a score from 0 to 1 for each answer, or None if the judge cannot be trusted. `flips`:
+    the share of pairs of rankings of a group in which no answer comes first in both; None if there are no pairs.
     """
 
     scores: list[list[float] | None]
@@ -160,8 +160,8 @@ class Group(NamedTuple):
 def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str) -> Judged:
     """Score the answers of each group by the judge's rankings. Identical answers are shown once and share a score.
 
-    For `cache`, `until` and the limits, see `models/hf/teacher_client.py`. A failing judge does not raise: groups
-    that it did not rank have no scores.
+    For `cache`, `until` and the limits, see `models/hf/teacher_client.py`. If the judge fails, no error
+    is raised, and the groups that it did not rank have no scores.
     """
     different = [list(dict.fromkeys(group.answers)) for group in groups]
     asked = [requests(group.question, answers) for group, answers in zip(groups, different, strict=True)]
@@ -181,7 +181,7 @@ def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path,
 
 
 def question_of(messages: Sequence[dict[str, str]]) -> str:
-    """Return a conversation as text for the judge: a single question as it is, several turns with their roles."""
+    """Return a conversation as text for the judge: a single message as it is, several messages with their roles."""
     if len(messages) == 1:
         return messages[0]["content"]
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in messages)

@@ -30,9 +30,9 @@ def examine_judge(
 ) -> None:
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
-    Its accuracy is the share of picks that it ranks first. It may serve if the exact 95 % interval of this accuracy
-    lies above chance. A pick that it does not judge counts as a random guess. It ranks at most `picks` picks, always
-    the same sample. A failing judge does not raise.
+    Its accuracy is the share of picks whose chosen answer it ranks first. It may serve if the exact 95 % interval of
+    this accuracy lies above chance. A pick that it does not judge counts as a random guess. If there are more than
+    `picks` picks, it ranks a sample, always the same one. If the judge fails, no error is raised.
     """
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
@@ -55,7 +55,7 @@ def examine_judge(
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return an outcome's metrics for MLflow, by name."""
+    """Return the MLflow metrics of the judge's examination, by name."""
     accuracy = outcome["accuracy"]
     values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
     values |= {"accuracy": accuracy["value"], "low": accuracy["low"]}
@@ -75,7 +75,7 @@ def rank_by_judge(
     cache: Path,
     until: float,
 ) -> None:
-    """Let the judge rank the completions of the owner's prompts, or with `ties` of all prompts, and write their scores.
+    """Let the judge rank the completions of the owner's prompts (with `ties`, of all prompts), and write its scores.
 
     Writes one score per completion, in rollout order. A score is null if the judge was not asked or cannot be trusted
     (see `tasks/reward_model/judge.py`). `judged.json` has counts and costs.

@@ -76,9 +76,9 @@ def break_ties(
 ) -> list[Score]:
     """Return a group's verified scores, with the rewards of its correct answers changed by `limit`·tanh(z).
 
-    z is the learned reward, standardised among the correct answers. Only their rewards change, and `limit` is capped at
-    the gap between the lowest of them and the highest other reward. So no wrong answer overtakes a correct one, and a
-    group without a correct answer gets no signal. The score's parts hold the learned reward and the change.
+    z is the learned reward, standardised among the correct answers. `limit` is capped at the gap between the lowest
+    reward of a correct answer and the highest reward of any other answer. So no wrong answer overtakes a correct one,
+    and a group without a correct answer gets no signal. The score's parts hold the learned reward and the change.
     """
     rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
     correct = [index for index in rewards if verified[index].verdict == "correct"]
@@ -101,7 +101,7 @@ def break_ties(
 def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]:
     """Return a group's standardised learned rewards, with NaN for an answer that has no learned reward.
 
-    The reward model was trained on complete answers, so truncated ones do not count and get the group's minimum.
+    The reward model was trained on complete answers, so truncated answers get the minimum of the complete ones.
     """
     pairs = zip(group, learned, strict=True)
     complete = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in pairs]

@@ -1,4 +1,4 @@
-"""The alarm for reward over-optimization: a learned reward that rises as real preference falls (arXiv 2210.10760)."""
+"""The alarm for reward over-optimization: the learned reward rises while real preference falls (arXiv 2210.10760)."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -11,14 +11,14 @@ Figures = Mapping[str, float]  # a round's metrics: the content of metrics.json
 # (for the ranking at the block's start, the round before the block).
 Rankings = Mapping[tuple[int, int], Sequence[bool]]
 
-WATCHED = ("reward/learned_owner", "reward/learned")  # the first of these that the rounds report is used
+WATCHED = ("reward/learned_owner", "reward/learned")  # the first of these metrics that any round reports is used
 WINDOW = 3  # rounds over which the learned reward is averaged, since one round has few prompts
-RISE = 0.1  # as a share of the learned reward's within-group spread at the start of the block
-CHANCE = 0.05  # significance level of the fall
+RISE = 0.1  # minimum rise, as a share of the learned reward's within-group spread at the block's start
+CHANCE = 0.05  # significance level of a drop in ranking accuracy
 
 
 def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, relative: bool = False) -> Alarm | None:
-    """Return an alarm for the first round by which the learned reward rose while the policy's ranking fell, or None.
+    """Return an alarm for the first round by which the learned reward rose while ranking accuracy dropped, or None.
 
     `relative`: the learned reward comes from a judge, which scores a group's answers relative to each other. Its mean
     cannot rise, so a drop in ranking accuracy alone raises the alarm.
@@ -48,7 +48,7 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, rela
 def unwatched(before: Sequence[bool]) -> str | None:
     """Return why a ranking at a block's start can never lead to an alarm, or None if it can.
 
-    The reason is half a sentence. An alarm is possible if at least five picks are ranked first.
+    The reason is a sentence fragment. An alarm is possible only if at least five picks are ranked first.
     """
     if fell(before, [False] * len(before)) <= CHANCE:
         return None
@@ -61,7 +61,7 @@ def unwatched(before: Sequence[bool]) -> str | None:
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
     """Return the mean learned reward of the first and the last few rounds, and its within-group spread at the start.
 
-    This is measured on the owner's prompts if there are any, because elsewhere the learned reward only breaks ties.
+    Both are measured on the owner's prompts if there are any, because elsewhere the learned reward only breaks ties.
     """
     name = next((name for name in WATCHED if any(name in figures for figures in rounds)), WATCHED[-1])
     measured = [figures for figures in rounds if name in figures]
@@ -73,7 +73,7 @@ def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
 
 
 def fell(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """Return the p-value of the fall between two rankings, by McNemar's exact one-sided test."""
+    """Return the p-value of the drop in accuracy between two rankings, by McNemar's exact one-sided test."""
     lost = sum(was and not now for was, now in zip(before, after, strict=True))
     won = sum(now and not was for was, now in zip(before, after, strict=True))
     return mcnemar(lost, won)

@@ -26,7 +26,7 @@ def owner_prompts(
     """Write the distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
     Conversations are left out, and counted in `counts.json` (see `ExampleReader`), if they are held out to evaluate the
-    reward model (even without a pick so far), if they ask an exam question or nearly one, if the student's template
+    reward model (even if they have no pick yet), if they ask an exam question or nearly one, if the student's template
     refuses them, or if they leave no room for an answer.
     """
     reader = ExampleReader(checkpoint, student, exam_questions, max_prompt_tokens)

@@ -86,12 +86,12 @@ def day_picks(
     student: StudentConfig,
     exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
-    """Split the picks into picks to fit and picks that evaluate the fit, weighted by their age on `date`.
+    """Split the picks into those to fit and those that evaluate the fit, weighted by their age on `date`.
 
     Leaves out picks that ask an exam question, even approximately (`exam`), picks whose conversation the student's
-    template refuses (`refused`), and picks with more than 1,024 tokens in the prompt and an answer, or with more
-    answers than a step has memory for (`too_long`). Held-out corrections are left out too (`correction`): style tells
-    the owner's answer from the student's, so they do not show how well the fit tells the student's own answers apart.
+    template refuses (`refused`), and picks with more than 1,024 tokens in prompt plus answer, or with more answers than
+    a step has memory for (`too_long`). Held-out corrections are left out too (`correction`): style alone distinguishes
+    the owner's answer from the student's, so they do not show how well the fit ranks the student's own answers.
     Only the 200 newest picks are fitted; the others are left out as `older`.
     """
     picks, exam = DayPicks(), exam_index(exam_questions)

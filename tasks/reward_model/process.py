@@ -48,21 +48,21 @@ def run_fit(
     """Fit a reward model, evaluate it on held-out picks, and keep it if it may serve.
 
     `lessons`: the picks' names in the journal. `earlier`: a reward model to continue from; without one, the fit starts
-    from the champion. The model that the fit starts from becomes the parent. The fitted model is saved and loaded again
-    before it is evaluated, so the model that serves is exactly the one that was evaluated.
+    from the champion. The model that the fit starts from becomes the parent of the fitted model, which is saved and
+    loaded again before it is evaluated, so the model that serves is exactly the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
 
     trainer_process._let_go()
-    release()  # memory is only enough for one model
+    release()  # memory suffices for only one model
     order = random.Random(seed).sample(list(picks), len(picks))
     model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
     draft = new_draft(checkpoints)
     with room_for(draft, size_of(champion)):
         model.save(draft)
         del model
-        gc.collect()  # model and layers refer to each other
+        gc.collect()  # the model forms reference cycles
         rewards = RewardModel.load(draft, trainer).judge([(pick.prompt, pick.answers) for pick in held_out])
         ranking = rank(rewards, held_out)
         write_lineage(draft, (earlier or champion).name)
@@ -77,9 +77,9 @@ def run_fit(
 def score_answers(
     checkpoint: Path, groups: Sequence[tuple[list[int], list[list[int]]]], config: TrainerConfig
 ) -> list[list[float]]:
-    """Return a kept reward model's rewards for the answers to each prompt. Prompts and answers are token ids.
+    """Return a saved reward model's rewards for the answers to each prompt. Prompts and answers are token ids.
 
-    The model stays loaded between calls. The same call returns the same rewards.
+    The model stays loaded between calls. The same arguments always give the same rewards.
     """
     rewards = _loaded(checkpoint, config).judge(groups)  # pyright: ignore[reportArgumentType] (frozen models have a hash)
     release_gpu_memory()

@@ -32,14 +32,14 @@ def rank_picks(
     predecessor: Predecessor | None,
     trainer: Worker,
 ) -> None:
-    """Write to `ranking.json` whether the policy finds the picked answer the most likely, for each held-out pick.
+    """For each held-out pick, write to `ranking.json` whether the policy finds the picked answer the most likely.
 
     If there are more than 200 picks, 200 are drawn, the same in every ranking of a night. An answer's likelihood is the
     mean log-probability of its tokens, including the end token (nats per token). `policy`: the digest of the policy's
-    weights. `predecessor` has these weights; if it is None, no update follows, and the checkpoint `tokenizer` has them.
-    `ranking.json` has four lists with one value per pick: `right`; `margins`, by how much the picked answer is likelier
-    than the mean of the others (nats per token); `generated`, whether the pick is from the generated day; and
-    `openings`, a digest that picks of the same conversation share. Its `accuracy` is the mean of `right`.
+    weights. `predecessor` provides them; if it is None, no update follows and the checkpoint `tokenizer` provides them.
+    `ranking.json` has four lists with one value per pick: `right`; `margins`, by how much the picked answer's
+    likelihood exceeds the mean of the others (nats per token); `generated`, whether the pick is from the generated day;
+    and `openings`, a digest that picks of the same conversation share. `accuracy` is the mean of `right`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()

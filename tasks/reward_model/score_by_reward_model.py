@@ -1,4 +1,4 @@
-"""The reward model's scores of a round's completions."""
+"""Score a round's completions with the reward model."""
 
 import math
 from collections import defaultdict

@@ -21,13 +21,13 @@ from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, completion_key, read_ta
 
 @stage()
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
-    """Write each completion's advantage over its group, or null if it was not graded, or was cut off and is masked.
+    """Write each completion's advantage over its group, or null if it was not graded or is masked for being cut off.
 
     With `train_on`, only the completions to train on are compared with each other, so their advantages sum to 0. The
     other completions get null.
 
-    `signal.json` counts all groups, and the groups with signal, which have a nonzero advantage on a completion that can
-    be trained on. Groups with equal rewards or fewer than two graded completions have no signal. Groups that differ
+    `signal.json` counts all groups, and the groups with signal, in which a completion that can be trained on has a
+    nonzero advantage. Groups with equal rewards or fewer than two graded completions have no signal. Groups that differ
     only by a tie-breaker count as having none: they are trained on, but also replaced. For episodes of several turns,
     also writes `turns.parquet` and, with `credit: gigpo` or `td`, an advantage per token.
     """

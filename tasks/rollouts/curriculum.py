@@ -30,7 +30,7 @@ class Tried(NamedTuple):
 def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
     """Return a problem's arm: its kind or, if each problem is its own kind, its benchmark and level (`math/Level 3`).
 
-    Endless benchmarks have kinds that many problems share and that contain no problem id. A hint makes a separate arm.
+    In endless benchmarks, many problems share a kind, whose name has no problem id. A hint makes a separate arm.
     """
     if not kind.startswith(problem_id):
         return kind
@@ -39,10 +39,10 @@ def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str
 
 
 def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) -> dict[str, dict[str, Any]]:
-    """Return the arms after a round by name, each with the number of groups `drawn`, their `signal` and its `estimate`.
+    """Return all arms after a round, by name, each with its number of groups `drawn`, its `signal` and its `estimate`.
 
-    The signal is the mean absolute advantage in the groups (SEC, arXiv 2505.14970), or None if nothing was graded. With
-    `choice` *signal*, the estimate follows the signal at `rate` (see `follow`) and decides the draw. Else it is None.
+    The signal is the groups' mean absolute advantage (SEC, arXiv 2505.14970), or None if nothing was graded. With
+    `choice: signal`, the estimate follows the signal at `rate` (see `follow`) and guides the draw; else it is None.
     """
     arms: dict[str, dict[str, Any]] = {}
     for arm in sorted({*before, *(group.arm for group in tried)}):
@@ -57,7 +57,7 @@ def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) ->
 
 
 def tried(prompts: Sequence[Row], attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
-    """Return a round's groups. `prompts`: the rows of the PROMPTS table whose problems have a verifier."""
+    """Return a round's groups with their arms. `prompts`: the PROMPTS rows whose problems have a verifier."""
     rewards: dict[int, list[float]] = defaultdict(list)
     for attempt, score in zip(attempts, scores, strict=True):
         if score.reward is not None and score.verdict != GIVEN:
@@ -72,7 +72,7 @@ def read_arms(folder: Path) -> Arms:
 
 
 def estimates_of(arms: Arms) -> dict[str, float]:
-    """Return the estimates of the arms that have one."""
+    """Return the estimates, by name, of the arms that have one."""
     return {name: arm["estimate"] for name, arm in arms.items() if arm["estimate"] is not None}
 
 
@@ -84,7 +84,7 @@ def _spread(rewards: Sequence[float]) -> float:
 def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
     """Return probabilities proportional to `worth`, mixed with a uniform distribution of weight `exploration`.
 
-    Without the uniform part, a kind that falls to 0 would never return. If the total worth is 0, all are equal.
+    Without the uniform part, a kind that falls to 0 would never return. If the total worth is 0, the result is uniform.
     """
     total = sum(worth)
     if total <= 0:
@@ -93,5 +93,5 @@ def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
 
 
 def follow(estimate: float | None, seen: float, rate: float) -> float:
-    """Move an estimate by `rate` of the way to the value seen: TD(0) with a constant step size."""
+    """Return the estimate moved by the fraction `rate` towards the value seen: TD(0) with a constant step size."""
     return seen if estimate is None else estimate + rate * (seen - estimate)

@@ -54,7 +54,7 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
 
 
 def kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
-    """Return a function from a problem to its kind. If a benchmark has several sources, each has separate kinds."""
+    """Return a function that returns a problem's kind. If a benchmark has several sources, each has separate kinds."""
     if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
         return benchmark.kind
     origin = source.source or source.revision or "the default source"
@@ -69,7 +69,7 @@ def problem_weights(
     estimates: Mapping[str, float],
     chance: random.Random,
 ) -> dict[Problem, float]:
-    """Return each problem's probability: its kind's or arm's probability, divided evenly among the problems in it.
+    """Return each problem's probability: its kind's or arm's probability, divided equally among its problems.
 
     With `choice: solve_rate`, a kind with solve rate p (0.5 if unknown) is worth p(1 − p). Otherwise an arm is worth
     its estimate, or the mean estimate if it has none.
@@ -107,7 +107,7 @@ def _draw_key(chance: float, weight: float) -> float:
 
 
 def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:
-    """Return solve rates by kind tried, and solve rates by (benchmark, level, hint share) with Laplace's rule."""
+    """Return solve rates by kind tried, and, smoothed with Laplace's rule, by (benchmark, level, hint share)."""
     if previous is None:
         return {}, {}
     rates: dict[str, float] = {}

@@ -28,7 +28,7 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Episode:
-    """An episode that is being played. `token_ids`: the tokens after the prompt. `finish`: empty until the end.
+    """An episode that is being played. `token_ids`: all tokens after the prompt. `finish`: why it ended, or empty.
 
     `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `state`: the environment's state, as JSON.
     """
@@ -134,11 +134,11 @@ def next_states(environment: Environment, moves: Sequence[tuple[Problem, State, 
 
 
 def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, turns: int | None) -> None:
-    """Play up to `turns` turns of all unfinished episodes, or all turns if `turns` is None. Modifies the episodes.
+    """Play up to `turns` turns of all unfinished episodes (None: all turns). Changes the episodes in place.
 
     The same seed, checkpoint and episodes give the same turns, whatever the engine did before: its caches are reset
-    first and then kept from turn to turn. The key/value cache limits how many episodes are played in parallel, so that
-    nothing is recomputed. An episode whose context is full ends with `length`.
+    first and then kept from turn to turn. Only as many episodes as the key/value cache holds are played in parallel,
+    so that nothing is recomputed. An episode whose context is full ends with `length`.
     """
     if all(episode.finish for episode in episodes):
         return

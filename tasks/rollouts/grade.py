@@ -19,7 +19,7 @@ log = logging.getLogger("nightschool")
 
 
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
-    """Score attempts at one benchmark. All scores are null if a user's grader dies or exceeds the time limit.
+    """Score attempts at one benchmark. If a user's grader dies or exceeds the time limit, all scores are null.
 
     Built-in benchmarks enforce their own limits. If the engine spans several machines, programs run on all of them.
     """
@@ -54,8 +54,8 @@ def score_all(
 ) -> list[Score]:
     """Return a score per attempt, in the given order.
 
-    `entries`: for each attempt, the configuration entry that its problem comes from. A grader's failures are logged
-    with the first reason.
+    `entries`: for each attempt, the configuration entry that its problem comes from. If a grader fails, the number of
+    failures and the first reason are logged.
     """
     scores: dict[int, Score] = {}
     for entry in dict.fromkeys(entries):
@@ -72,8 +72,8 @@ def compose(score: Score, attempt: Attempt, config: RewardConfig, max_tokens: in
 
     c is the benchmark's own reward (1 for a correct answer), f is 0 for the verdict `no_answer` and 1 otherwise, and l
     is the completion's length as a share of `max_tokens`. The score's parts `correct`, `format` and `length` hold the
-    unweighted values, alongside the benchmark's own parts. With the default weights of 0, the reward is
-    unchanged. A reward of None stays None: a grader failure is not a reward of 0.
+    unweighted values, alongside the benchmark's own parts. With the default weights of 0, the reward is unchanged.
+    A reward of None stays None, because a grader failure is not a reward of 0.
     """
     if score.reward is None:
         return score

@@ -1,4 +1,4 @@
-"""Guidance: if the student hardly ever solves a level, its prompts include the beginning of the solution."""
+"""Guidance: prompts of a level that the student hardly ever solves include the beginning of the solution."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ class Guide:
     """Decides how much of a benchmark's solutions a round shows.
 
     `levels`: the solve rates so far. `shares`: the shares of a solution that a hint may show. `solutions`: by training
-    problem. Each share has its own solve rate p per level and is drawn in proportion to p(1 - p). A share that is never
-    solved dies out, and a mastered one gives way to a shorter hint, whose rate has risen since. A share of 1 is not a
-    hint: the solution joins the student's answers. Its rate counts as `HARD`, so it prevails if no hint helps.
+    problem. Each share has its own solve rate p per level and is drawn in proportion to p(1 - p). A share that never
+    helps dies out, and a mastered one gives way to a shorter hint, whose rate has risen by then. A share of 1 is not a
+    hint: the solution replaces a sampled answer. Its rate counts as `HARD`, so it prevails if no hint helps.
     """
 
     levels: Rates
@@ -39,7 +39,7 @@ class Guide:
         return (share, text) if text else (0.0, "")
 
     def guess(self, problem: Problem) -> float | None:
-        """Return the expected solve rate of an untried problem with its best hint, or None if nothing is known."""
+        """Return the expected solve rate of an untried problem with its best hint, or None if its level is untried."""
         if (plain := self.levels.get((problem.benchmark, problem.level, 0.0))) is None:
             return None
         if problem not in self.solutions or not self._is_hard(problem):
@@ -56,7 +56,7 @@ class Guide:
 
 
 def hinted(kind: str, share: float) -> str:
-    """Return the kind of problems that show this share of the solution as a hint. Its solve rate is separate."""
+    """Return the kind for problems shown with this share of the solution as a hint. It has a separate solve rate."""
     return f"{kind}{HINTED}{share:g}" if share else kind
 
 

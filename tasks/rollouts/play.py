@@ -33,10 +33,10 @@ def play_turns(
     seed: str,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Play the next few turns of a round's episodes, `group_size` per prompt, with the policy itself.
+    """Play the next few turns of a round's episodes with the policy itself. Each prompt has `group_size` episodes.
 
     `before`: the preceding `play_turns` stage, None at the start. The engine's caches are reset before each stage, so
-    an episode that continues after a kill is bit-identical to an undisturbed one. Returns the number of unfinished
+    an episode that is resumed after a kill is bit-identical to an uninterrupted one. Returns the number of unfinished
     episodes (`live`) and the seconds spent playing (`generate`).
     """
     episodes = _first(prompts, grpo) if before is None else read_episodes(before)

@@ -35,8 +35,8 @@ def sample(
 ) -> Mapping[str, float]:
     """Sample `group_size` completions per prompt from the policy itself (temperature 1, no truncation).
 
-    A prompt's `solution`, if any, replaces its last completion: a student that is never right learns nothing from its
-    own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
+    If a prompt has a `solution`, it replaces the last completion, because a student that is never right learns nothing
+    from its own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     groups, figures = sample_verified(

@@ -43,11 +43,11 @@ def score(
     learned_reward: LearnedRewardConfig | None = None,
     engine: Worker | None = None,
 ) -> None:
-    """Write a score for every completion, the verdicts counted by benchmark, and each kind's solve rate.
+    """Write every completion's score, verdict counts by benchmark, each kind's solve rate, and the curriculum's arms.
 
-    For episodes, also writes the turns. An episode counts as solved in part, by its value between 0 and 1. A solve rate
-    counts these attempts, and earlier attempts with weight `decay`. `learned`: the reward model's scores of the
-    completions, if any (see `tasks/reward_model/learned_reward.py`). `engine`: its machines run the programs to grade.
+    For episodes, also writes the turns. An episode counts as partly solved, according to its value from 0 to 1. Solve
+    rates also count earlier attempts, with weight `decay`. `learned`: the reward model's scores of the completions, if
+    any (see `tasks/reward_model/learned_reward.py`). `engine`: the engine whose machines also run programs to grade.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
@@ -73,7 +73,7 @@ def score(
             learned_reward,
             length_penalty=reward.length_penalty,
             max_tokens=grpo.max_completion_tokens,
-            # divided by its deviation, a group that differs only by the tie-breaker would count like any other
+            # if advantages are divided by the deviation, a mere tie-breaker would weigh as much as any difference
             limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
         )
     rows = [

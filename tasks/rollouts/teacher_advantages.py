@@ -29,8 +29,8 @@ def credit_by_teacher(
 ) -> None:
     """Write every token's advantage: the teacher's log-probability minus the student's.
 
-    The student's log-probabilities are the sampler's. They differ from the trainer's by hundredths of a nat, which the
-    loss corrects. `advantage` is the mean over a completion's tokens. `signal.json` counts the groups; a group with
+    The student's log-probabilities are the sampler's. They differ from the trainer's by hundredths of a nat, for which
+    the loss corrects. `advantage` is the mean over a completion's tokens. `signal.json` counts the groups; a group with
     a token to train on has signal. `teacher.json` has the mean of log π − log p in nats per token, an estimate of
     KL(student‖teacher), and the number of tokens. `teacher`: the folder of the model that `config` names.
     """

@@ -49,7 +49,7 @@ def sample_verified(
 
     If a prompt gets few completions (one in an exam), a shard has more prompts, so that it still fills the engine.
     Each shard has a separate seed and fresh caches, so its completions depend neither on the other shards nor on the
-    machine. `options`, result: see `engine_process.sample`. Metrics are summed; `probe_difference` is the largest.
+    machine. `options`, result: see `engine_process.sample`. Metrics are summed, except `probe_difference` (maximum).
     """
     if config.shard_prompts is None:
         return call_verified(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)

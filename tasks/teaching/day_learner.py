@@ -88,7 +88,7 @@ class DayLearner:
         return outcome
 
     def write(self, folder: Path) -> None:
-        """Write the adapter in peft's format, with the probe that verifies its merge."""
+        """Write the adapter in peft's format, with the probe by which a merge of it is verified."""
 
         def logprobs(rollouts: Sequence[Rollout]) -> list[list[float]]:
             return [self.day.logprobs(each.prompt_token_ids, [each.token_ids])[0].tolist() for each in rollouts]
@@ -97,7 +97,7 @@ class DayLearner:
         write_probe(folder, take_probe(self.tokenizer, logprobs))
 
     def prepare(self, pick: Preference) -> bool:
-        """Precompute part of what learning any pick among the same answers needs. Return whether more is left."""
+        """Do some of the work of learning any pick among the same answers in advance. Return whether more is left."""
         prompt, tokens = self._rendering(pick)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
@@ -169,9 +169,9 @@ class DayLearner:
 def turns_of(
     entry: Conversation, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
 ) -> tuple[list[int], list[tuple[int, int]], list[float]]:
-    """Return a conversation's tokens, and the span and value of each assistant turn.
+    """Return a conversation's tokens, and the token span and the value of each assistant turn.
 
-    Raises ValueError if the conversation is too long, or if the template renders a turn differently once others follow.
+    Raises ValueError if the conversation is too long, or if the template renders a turn differently when others follow.
     """
     messages = [message.model_dump() for message in entry.messages]
     unfinished = (entry.model_extra or {}).get(UNFINISHED, ())

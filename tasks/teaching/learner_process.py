@@ -21,9 +21,9 @@ _questions: tuple[str, ...] = ()
 
 
 def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]]) -> str:
-    """Load the champion, and return the digest of its new day copy.
+    """Load the champion, make a new day copy of it, and return the day copy's digest.
 
-    `anchors`: everyday questions with the champion's answers, on which the day copy's drift from it is measured.
+    `anchors`: everyday questions with the champion's answers, on which the day copy's drift is measured.
     """
     global _learner, _questions
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
@@ -44,7 +44,7 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
 
 
 def prepare(pick: Preference) -> bool:
-    """Precompute part of what learning any pick among the same answers needs. Return whether more is left."""
+    """Do some of the work of learning any pick among the same answers in advance. Return whether more is left."""
     try:
         return _started().prepare(pick)
     except ValueError:  # too long; learning the pick reports it
@@ -52,7 +52,7 @@ def prepare(pick: Preference) -> bool:
 
 
 def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
-    """Learn a lesson unless it asks an exam question or cannot be learned by day. Return the outcome and new digest."""
+    """Learn a lesson if that is possible by day and it asks no exam question. Return the outcome and the new digest."""
     learner = _started()
     try:
         if exam_index(_questions).match_any(_texts(entries[0])):
@@ -82,9 +82,9 @@ def keep_day_copy(
     lessons: Sequence[Lesson],
     checkpoints: Path,
 ) -> tuple[Path | None, int]:
-    """Build the day copy from these lessons. Return its adapter as a checkpoint, and the number of lessons learned.
+    """Build the day copy from these lessons. Return its adapter's checkpoint, and the number of lessons learned.
 
-    The adapter is None if no lesson was learned. Afterwards, the process holds no day copy.
+    The checkpoint is None if no lesson was learned. Afterwards, the process holds no day copy.
     """
     global _learner
     try:

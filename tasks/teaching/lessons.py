@@ -11,15 +11,15 @@ from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.read import Line, read_lines
 
-MOST = 200  # the most lessons that a day copy is built from: the latest ones
+MOST = 200  # the maximum number of lessons in a day copy, which learns the latest ones
 
 
 @dataclass(frozen=True)
 class Lesson:
     """What the owner taught with one click.
 
-    `written`: where its entries are in the journal. `live`: whether the day copy learns it. `names`: the names under
-    which checkpoints record that it was learned.
+    `written`: the lesson's place in the journal. `live`: whether the day copy learns the lesson. `names`: the names
+    under which checkpoints record that it was learned.
     """
 
     name: str

@@ -16,7 +16,7 @@ DAY = "day.json"
 
 
 def lessons_of_day(champion: Path, day: Artifact, config: NightConfig, journal: Path) -> list[Lesson]:
-    """Return the lessons of a frozen `day` that the day copy learns and tonight's champion has not learned."""
+    """Return the lessons in the frozen journal `day` that the day copy learns and `champion` has not learned yet."""
     frozen, lessons = frozen_lessons(day), lessons_without(champion, journal)
     tonights = (lesson for lesson in lessons if frozen.issuperset(lesson.names))
     return [lesson for lesson in tonights if not why_only_tonight(lesson, config.unseen_share)]
@@ -39,7 +39,7 @@ def replay_day(
 
     `day`: the frozen journal; later lessons are left out. `teach`: the night's settings, which the classroom also uses
     unless its command line sets others. `anchors`: empty if nobody taught this champion by day. `day.json` has the
-    number of `lessons` and the number `learned`. checkpoint.txt names the adapter, or the champion if none was learned.
+    number of `lessons` and the number `learned`. checkpoint.txt names the adapter, or the champion if there is none.
     """
     lessons = lessons_of_day(champion, day, config, journal)
     config = config.model_copy(update={"teach": teach})

@@ -18,7 +18,7 @@ from rewards.data.contamination import exam_index
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-WEAK = 0.25  # a smaller rating says too little for a method that knows only good and bad
+WEAK = 0.25  # a rating closer to 0 says too little for a method that knows only good and bad
 
 
 class ExampleReader:
@@ -50,7 +50,7 @@ class ExampleReader:
         return examples
 
     def words(self, table: pd.DataFrame, piece: int) -> list[Example]:
-        """Return the texts in pieces of at most `piece` tokens. Every token except a text's first is predicted once.
+        """Return the texts in pieces of at most `piece` tokens. Every token except a text's first is trained on once.
 
         Each piece begins with the last token of the previous piece. There is no end token: a text may be an extract.
         """
@@ -69,9 +69,9 @@ class ExampleReader:
         return examples
 
     def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
-        """Return rated answers with their prompts. An answer is desirable if its value is above 0.
+        """Return rated answers with their prompts. An answer is desirable if its rating is above 0.
 
-        KTO ignores the size of a value, so values within ±0.25 are left out as neutral.
+        KTO ignores the size of a rating, so ratings within ±0.25 are left out as neutral.
         """
         examples: list[RatedAnswer] = []
         for row, prompt in self.prompts(table):
@@ -84,7 +84,7 @@ class ExampleReader:
         return examples
 
     def picks(self, table: pd.DataFrame) -> list[Pick]:
-        """Return the picks: the picked answer first, then each distinct other answer that is not too long."""
+        """Return picks, each with the picked answer first, then every distinct other answer that is not too long."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
             answers = [self._answer(text) for text in json.loads(row.responses)]

@@ -1,4 +1,4 @@
-"""A round's metrics, computed over all its samples: expected and observed signal, trainer metrics, and seconds."""
+"""A round's metrics, computed over all its samples: expected and observed signal, trainer metrics, and durations."""
 
 import json
 import math
@@ -134,10 +134,10 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
     """Return the metrics of the reward model or the judge by name. A metric without any data is NaN.
 
     `graded`: a row per graded answer, with group, verdict, tokens and `ended` (not cut off). `parts`: the same answers'
-    score parts. Except for the means of `PARTS`, the metrics cover only ended answers, as the model was trained on no
-    others: the mean reward overall and on the owner's prompts (`learned_owner`); its standard deviation within groups,
-    on the owner's prompts if there are any (`learned_spread`); its correlation with length within groups
-    (`learned_length`); and the share of a problem's right-wrong pairs that rank the right one higher (`learned_pairs`).
+    score parts. The metrics are the means of `PARTS`; the mean reward, overall and on the owner's prompts
+    (`learned_owner`); its standard deviation within groups, on the owner's prompts if any (`learned_spread`); its
+    correlation with length within groups (`learned_length`); and the share of a problem's right-wrong pairs that rank
+    the right one higher (`learned_pairs`). All but the first cover only ended answers: only these were trained on.
     """
     answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]
@@ -157,7 +157,7 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
 
 
 def _pairs_in_order(verified: pd.DataFrame) -> float:
-    """Return the share of right-wrong pairs in which the right answer has the higher learned reward; ties count ½."""
+    """Return the share of right-wrong pairs in which the right answer has the higher learned reward; a tie counts ½."""
     right = verified["verdict"] == "correct"
     pairs = verified[right].merge(verified[~right], on="group", suffixes=("_right", "_wrong"))
     gaps = pairs["learned_right"].astype(float) - pairs["learned_wrong"].astype(float)

@@ -1,4 +1,4 @@
-"""Decides whether to keep a lesson or a block of rounds, by comparing the same quiz before and after it."""
+"""Decides whether to keep a lesson or a block of rounds, by comparing the results of a quiz before and after it."""
 
 import json
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from tasks.evaluation.statistics import outcomes, sign_flip
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
-LEVEL = 0.025  # a lesson with a p-value for "worse" below this is taken back: one in forty harmless lessons
+LEVEL = 0.025  # a lesson whose p-value for "worse" is lower is taken back, as happens to one in forty harmless lessons
 OUTCOME = "outcome.json"
 
 
 @stage()
 def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
-    """Write the outcome, and the name of the checkpoint to continue with: that from `after` or `before` the lesson."""
+    """Write the outcome and the name of the checkpoint to go on with: `after` if the lesson is kept, else `before`."""
     p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL
     outcome = {

@@ -133,8 +133,8 @@ def update(
 ) -> Updated:
     """Take a round's optimizer steps, first reloading the trainer if it does not hold the predecessor.
 
-    So an update can be repeated if it failed after its steps or its reply was lost: no step is taken twice, and the
-    checkpoint is the same (bit for bit on a CPU). The new checkpoint is not yet durable. `retired` checkpoints are
+    An update that failed after its steps, or whose reply was lost, can thus be repeated. No step is taken twice, and
+    the checkpoint is the same (bit for bit on a CPU). The new checkpoint is not yet durable. `retired` checkpoints are
     removed right before it is written. Raises StateError if the trainer state is damaged or not the predecessor's.
     """
     global _held
@@ -181,7 +181,7 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
     try:
         return scored(teacher, config, rollouts)
     finally:
-        gc.collect()  # model and layers are in reference cycles
+        gc.collect()  # the model and its layers form reference cycles
         release_gpu_memory()
 
 
@@ -203,7 +203,7 @@ def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
 
 
 def _let_go() -> None:
-    """Release the trainer's memory at once; its reference cycles need the garbage collector."""
+    """Release the trainer's memory at once. The trainer forms reference cycles, so this runs the garbage collector."""
     global _trainer, _held
     _trainer, _held = None, None
     gc.collect()

@@ -1,4 +1,4 @@
-"""Tasks that take a round's update, commit it with its checkpoint, and merge a block's adapter."""
+"""Tasks that run a round's update, commit it with its checkpoint, and merge a block's adapter."""
 
 import json
 import logging
@@ -56,7 +56,7 @@ def update(
 ) -> Updated:
     """Take the round's optimizer steps. The new weights are written to disk, but become final only with `checkpoint`.
 
-    The artifacts are in order: the round's first prompts, then each refill. `rate_factor` scales the learning rate.
+    The artifacts are those of the round's first prompts, then of each refill. `rate_factor` scales the learning rate.
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     by_sample: dict[tuple[int, int], Any] = {}
@@ -80,7 +80,7 @@ def update(
 
 
 def read_advantages(folder: Path) -> dict[tuple[int, int], float | list[float]]:
-    """Return completions' advantages by (group, sample): one per token if given, else one in all (NaN: not graded)."""
+    """Return advantages by (group, sample): a list with one per token if given, else a single one (NaN: not graded)."""
     advantages: dict[tuple[int, int], float | list[float]] = {}
     for row in table_rows(folder / "advantages.parquet", ADVANTAGES):
         of_all = math.nan if row["advantage"] is None else row["advantage"]
@@ -136,6 +136,6 @@ def checkpoint(
 
 @stage(retries=2, resources=("checkpoints", "trainer"))
 def merge(folder: Path, *, adapter: Path, trust_remote_code: bool, checkpoints: Path, trainer: Worker) -> None:
-    """Merge the adapter of a block's last round into its base's weights. The probe checks that nothing was lost."""
+    """Merge the adapter of a block's last round into its base's weights. A sync probe checks that nothing was lost."""
     merged = trainer.call(trainer_process.merge, adapter, checkpoints, trust_remote_code)
     (folder / "checkpoint.txt").write_text(merged.name)

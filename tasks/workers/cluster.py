@@ -32,7 +32,7 @@ class Cluster(Worker):
     """The engine's process on this machine, which shares its work with the nodes of a Ray cluster.
 
     A node helps only if everything that affects an answer matches this machine: versions, graders and device. If a node
-    is lost, others redo its work; this machine can do all of it. `folder`: the night's folder. The rest: see `Worker`.
+    is lost, the others, or this machine alone, redo its work. `folder`: the night's folder. For the rest, see `Worker`.
     """
 
     def __init__(self, address: str, folder: Path, *args: Any, **kwargs: Any) -> None:
@@ -140,7 +140,7 @@ def engine_nodes(address: str) -> list[dict[str, Any]]:
 
 
 def start_actor(node: Mapping[str, Any]) -> Any:
-    """Start an actor (`EngineActor`) that gets a node's engine slot and all of its GPUs, and return the actor."""
+    """Start an `EngineActor` on a node, with the node's engine slot and all of its GPUs, and return the actor."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -169,7 +169,7 @@ def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:
 
 
 def figures(folder: Path) -> dict[str, float]:
-    """Return what each machine did in a night as MLflow metrics, `machines/<name>/shards` and `…/seconds`."""
+    """Return the MLflow metrics of a night's machines: `machines/<name>/shards` and `machines/<name>/seconds`."""
     named = {re.sub(r"[^\w.-]", "_", name): done for name, done in read_machines(folder).items()}
     return {f"machines/{name}/{what}": value for name, done in named.items() for what, value in done.items()}
 

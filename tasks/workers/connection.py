@@ -15,7 +15,7 @@ PRIVATE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO":
 
 
 def connect(address: str) -> None:
-    """Connect this process to a cluster, once. `address`: `host:port`, or `auto` for the cluster on this machine.
+    """Make sure that this process is connected to a cluster. `address`: `host:port`, or `auto` for one on this machine.
 
     Raises InputError if Ray is not installed, if no cluster answers, or if a cluster that other machines can reach
     accepts calls without a token, because whoever can call it can run any program on its machines.

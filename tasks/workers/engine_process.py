@@ -44,9 +44,9 @@ def sample(
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample from a checkpoint, loading it first if the engine holds a different one.
 
-    Returns the groups and the call's metrics: seconds until the engine held the checkpoint (`sync`), seconds for the
-    completions (`generate`), and how far the engine's log-probabilities of the probe were from the trainer's
-    (`probe_difference`, nats per token).
+    Returns a group of `size` completions per prompt, and the call's metrics: seconds until the engine held the
+    checkpoint (`sync`), seconds for the completions (`generate`), and how far the engine's log-probabilities of the
+    probe were from the trainer's (`probe_difference`, nats per token).
     """
     started = time.perf_counter()
     sampler = sampler_at(checkpoint, config, trust_remote_code)

@@ -108,7 +108,7 @@ class EngineActor:
         return folder
 
     def begin(self) -> None:
-        """Prepare to receive a checkpoint, and delete the oldest ones."""
+        """Prepare to receive a checkpoint. Of those already here, delete all but the newest KEPT."""
         new_draft(self.folder).mkdir()
         there = sorted((one for one in self.folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
         for folder in there[: -1 - KEPT]:

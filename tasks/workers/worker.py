@@ -1,4 +1,4 @@
-"""The child processes that hold the engine and the trainer: call, restart, close.
+"""The child processes that hold the engine and the trainer, and how they are called, restarted and closed.
 
 A thin layer over the standard library's process pool. Workers on a cluster have the same interface (`cluster.py`).
 """
@@ -30,10 +30,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Heartbeat:
-    """Watches one call in a child process.
+    """Watches one call in a child process, to notice if the child is stuck.
 
     Each poll counts as `poll` seconds, whatever the clock says, so that a child does not look stuck after the night
-    itself was stopped (Ctrl-Z, a suspended machine). `quiet`, `limit`: seconds.
+    itself was stopped (Ctrl-Z, a suspended machine). `quiet`: seconds without CPU time; `limit`: seconds in all.
     """
 
     def __init__(self, process: int, quiet: float = QUIET, limit: float = FIRST_LIMIT) -> None:
@@ -57,7 +57,7 @@ class Heartbeat:
 
 
 def next_limit(longest: float | None) -> float:
-    """Return how many seconds a call may take. `longest`: seconds of the longest call of its kind, if any."""
+    """Return a call's time limit in seconds. `longest`: the duration of the longest call of its kind so far, if any."""
     return FIRST_LIMIT if longest is None else max(LEAST_LIMIT, TIMES * longest)
 
 
@@ -77,7 +77,7 @@ P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
-KILL_LIMIT = 30.0  # seconds; a process that the kernel cannot end by then is given up
+KILL_LIMIT = 30.0  # seconds; if the kernel cannot end a process by then, it is left alone
 _SPAWNING = Lock()
 _stage: ContextVar[str] = ContextVar("stage", default="")
 _LIBC = ctypes.CDLL(None, use_errno=True)  # opened here, because opening it between fork and exec could deadlock
@@ -103,7 +103,7 @@ class Worker:
     """One child process, started on first use, kept for all calls, and killed with its parent.
 
     Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that started the child, so a thread of this
-    object starts all children. A child's output goes to the file `log`. `on_loss` is called with a sentence if the
+    object starts all children. A child's output goes to the file `log`. `on_loss` is called with a message if the
     child dies or hangs. A child is ended if it uses no CPU time for `quiet` seconds, or if a call takes many times
     longer than any earlier call of its kind and than its stage usually takes (`usual`: seconds by stage name). After
     `until` (seconds since the epoch), calls raise HoursOverError.
@@ -137,7 +137,7 @@ class Worker:
         return self._pool is not None
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Send a call. `function` must be importable by name, and its arguments and result must be picklable."""
+        """Send a call and return its future. `function` must be importable by name, arguments and result picklable."""
         with self._sending:
             self._refuse_if_ended()
             if self._pool is not None:
@@ -253,7 +253,7 @@ def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, 
 
 @contextmanager
 def working_on(stage: str) -> Iterator[None]:
-    """Name the stage of the calls in this block. A call's time limit depends on earlier calls of the same stage."""
+    """Set the stage of all calls in this block. A call's time limit depends on earlier calls of the same stage."""
     token = _stage.set(stage)
     try:
         yield
