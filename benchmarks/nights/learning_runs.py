@@ -87,12 +87,13 @@ def accuracies(checkpoints: Sequence[Path], problems: int) -> list[float]:
 
 def mean_weights(checkpoints: Sequence[Path], folder: Path) -> Path:
     """Write the mean of some checkpoints' weights as a checkpoint, and return its folder."""
+    import torch
     from safetensors.torch import load_file, save_file
 
     from models.engine.sync_probe import PROBE_FILE
 
     loaded = [load_file(checkpoint / "model.safetensors") for checkpoint in checkpoints]
-    mean = {name: sum(each[name].float() for each in loaded) / len(loaded) for name in loaded[0]}
+    mean = {name: torch.stack([each[name].float() for each in loaded]).mean(0) for name in loaded[0]}
     copy_companions(checkpoints[-1], folder)
     (folder / PROBE_FILE).unlink(missing_ok=True)  # of the last checkpoint
     save_file({n: m.to(loaded[0][n].dtype) for n, m in mean.items()}, folder / "model.safetensors", {"format": "pt"})

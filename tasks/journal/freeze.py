@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.sections.lessons import DayConfig
-from conf.storage.journal import HELD_OUT, Entry, Trace, Words, parse_line
+from conf.storage.journal import HELD_OUT, Entry, Trace, Words, lesson_digest, parse_line
 from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
