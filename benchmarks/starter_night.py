@@ -3,10 +3,10 @@
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
 The variant `supervision` spends the minutes of the rounds on more worked solutions; `forgetful` learns its lesson
-without rehearsal. Each night has its own home under `school/starter-night/`; finished nights are not run again, so an
-interrupted call resumes. Prints the tables of docs/performance.md and, for shipped nights, writes
-docs/starter-night.png. All problems of the exam are asked after the lessons and after the rounds; the minutes leave
-these two exams out.
+without rehearsal; `instructions` also practises following instructions (`pip install .[environments]`). Each night has
+its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call resumes. Prints
+the tables of docs/performance.md and, for shipped nights, writes docs/starter-night.png. All problems of the exam are
+asked after the lessons and after the rounds; the minutes leave these two exams out.
 """
 
 import argparse
@@ -28,11 +28,14 @@ from tasks.tables import EVALUATIONS, read_table
 HOMES = SCHOOL / "starter-night"
 SHIPPED = "shipped"
 WHOLE = ("whole-distilled", "whole-candidate")  # the folders of the exams on all problems
+ARITHMETIC = {"name": "arithmetic", "levels": ["1", "2"]}
+INSTRUCTIONS = {"name": "rewards.data.if_verifiable:IfVerifiable", "weight": 0.2}
 VARIANTS = {
     SHIPPED: (),
     # as many steps as take the minutes of the lesson and of 24 rounds on two cores
     "supervision": ("stages=[distill]", "distill.steps=150", "day.generated_traces=2400", "budget_minutes=null"),
     "forgetful": ("distill.rehearsal=0", "distill.batch_size=16"),
+    "instructions": (f"benchmarks={json.dumps([ARITHMETIC, INSTRUCTIONS])}",),
 }
 PICTURE = Path("docs/starter-night.png")
 COLUMNS = (
