@@ -69,7 +69,7 @@ def check_port(config: NightConfig) -> Iterator[Finding]:
 
 
 def disk_needed_gb(config: NightConfig) -> float:
-    """Estimate how many GB (10^9 bytes) a night writes under its home before it prunes: 8 for the starter night.
+    """Estimate how many GB (10^9 bytes) a night writes under its home before it prunes: 7 to 10 for the starter night.
 
     Each trained parameter takes 14 bytes of trainer state (fp32 master weights, two moments and a share of tables), and
     there are two such states, because one is deleted only once the next is durable. Each parameter of the model takes 2

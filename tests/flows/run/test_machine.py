@@ -47,7 +47,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
 def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_140_000_000))
     assert refused(tmp_path / "school") == (
-        f"{tmp_path}/school: 3.1 GB free, but the night needs about {4.78 + 11 * 0.135 * BYTES:.1f} GB; "
+        f"{tmp_path}/school: 3.1 GB free, but the night needs about {4.78 + 10 * 0.135 * BYTES:.1f} GB; "
         "make room, or name a home on another disk: NIGHTSCHOOL_HOME=/path/to/school"
     )
     require_machine(Home(tmp_path / "school"), starter(), room=False)

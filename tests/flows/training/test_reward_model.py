@@ -133,7 +133,7 @@ def study(
     night.trainer = trainer  # pyright: ignore
     base = night.home.checkpoints / school.student.name
     day, fitted = write_day(night.folder, base.name, serves)
-    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, base, []))
+    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, []))
     return Studied(night.folder, candidate, rounds, trainer, engine)
 
 
@@ -196,7 +196,6 @@ def _only_the_learned_reward_and_ranked_every_other_round() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flows.training.reward_model, "RANKED_EVERY", 2)
         patch.setattr(tasks.reward_model.learned_reward, "COMPLETE", 0.0)
-        patch.setattr(tasks.reward_model.learned_reward, "IN_LATIN", 0.0)
         yield
 
 

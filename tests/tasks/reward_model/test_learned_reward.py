@@ -82,7 +82,7 @@ def test_a_truncated_answer_gets_the_groups_minimum_whatever_the_model_says(raw:
     group = [attempt(), attempt(), attempt(finish_reason="length")]
     *ended, cut = owner_scores(group, [1.0, 2.0, raw], LearnedRewardConfig(), 0.0, 20)
     assert [score.parts["learned_z"] for score in (*ended, cut)] == [-1.0, 1.0, -1.0]
-    assert (cut.reward, cut.parts["learned"]) == (-0.5, raw)
+    assert (cut.reward, cut.parts["learned"]) == (-1.0, raw)
     step = 0.05 * math.tanh(1.0)
     found = break_ties([group[0], group[2], group[1]], verified(True, True, True), [1.0, raw, 3.0], limit=0.05)
     assert [score.reward for score in found] == pytest.approx([1 - step, 1 - step, 1 + step])
@@ -92,7 +92,7 @@ def test_a_truncated_answer_gets_the_groups_minimum_whatever_the_model_says(raw:
 
 def test_an_answer_that_could_not_be_judged_is_not_a_zero() -> None:
     found = owner_scores([attempt()] * 3, [1.0, math.nan, 3.0], LearnedRewardConfig(), 0.0, 20)
-    assert [score.reward for score in found] == [0.0, None, 2.0]
+    assert [score.reward for score in found] == [-0.5, None, 1.5]
     assert [score.verdict for score in found] == ["judged", "grader_failed", "judged"]
 
 
@@ -149,4 +149,4 @@ def test_each_group_is_scored_by_itself() -> None:
     learned = [0.0, 100.0, 2.0, 300.0, 5.0, -5.0]
     found = with_learned(asked, given, learned, LearnedRewardConfig(), length_penalty=0.0, max_tokens=20, limit=0.1)
     step = 0.1 * math.tanh(1.0)
-    assert [score.reward for score in found] == pytest.approx([1 - step, 0.0, 1 + step, 2.0, 0.0, 0.0])
+    assert [score.reward for score in found] == pytest.approx([1 - step, -0.5, 1 + step, 1.5, 0.0, 0.0])
