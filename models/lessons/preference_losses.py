@@ -15,7 +15,7 @@ def dpo_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the mean over pairs of −log σ(β(log π/π_ref(chosen) − log π/π_ref(rejected))), and metrics.
 
-    DPO, arXiv 2305.18290, equation 7. All four inputs are log-probabilities summed over an answer's tokens, in nats.
+    This is DPO, arXiv 2305.18290, equation 7. The inputs are log-probabilities summed over an answer's tokens, in nats.
     Metrics: `margin`, the mean of σ's argument, and `accuracy`, the share of pairs whose argument is above 0.
     """
     margin = beta * ((chosen - reference_chosen) - (rejected - reference_rejected))
@@ -30,22 +30,23 @@ def kto_loss(
     kl: Tensor,
     *,
     beta: float,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[Tensor, dict[str, float]]:
-    """Return the mean over answers of 1 − v, and metrics (KTO, arXiv 2402.01306, equations 7 and 8, with λ = 1).
+    """Return the mean over answers of λ(1 − v), and metrics (KTO, arXiv 2402.01306, equations 7 and 8).
 
-    v = σ(β(r − z)) for a desirable answer and σ(β(z − r)) for an undesirable one, with r = log π/π_ref of the whole
-    answer, and z = `kl`, which has no gradient (see `kto_kl`). Metrics: `kl`, and the mean of β r over the `desirable`
-    and over the `undesirable` answers, if there are any.
+    v is σ(β(r − z)) for a desirable answer and σ(β(z − r)) for an undesirable one. r is log π/π_ref of the whole
+    answer; z is `kl`, which gets no gradient (see `kto_kl`). `weights`: λ of desirable and of undesirable answers.
+    Metrics: `kl`, and the mean of β r over the `desirable` and over the `undesirable` answers, if there are any.
     """
     ratio, kl = policy - reference, kl.detach()
     side = torch.where(desirable, 1.0, -1.0)
-    loss = (1 - torch.sigmoid(side * beta * (ratio - kl))).mean()
+    loss = (torch.where(desirable, *weights) * (1 - torch.sigmoid(side * beta * (ratio - kl)))).mean()
     rewards = {"desirable": beta * ratio.detach()[desirable], "undesirable": beta * ratio.detach()[~desirable]}
     return loss, {"kl": float(kl)} | {name: float(side.mean()) for name, side in rewards.items() if len(side)}
 
 
 def kto_kl(policy: Float[Tensor, "pairs"], reference: Float[Tensor, "pairs"]) -> Tensor:
-    """Return KTO's reference point: the mean of log π/π_ref over mismatched prompts and answers, clamped to ≥ 0.
+    """Return KTO's reference point: the mean of log π/π_ref over mismatched prompts and answers, but at least 0.
 
     This is a biased but cheap estimate of KL(π‖π_ref) (arXiv 2402.01306, section 4.1). It is 0 without pairs.
     """

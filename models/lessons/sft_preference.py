@@ -39,7 +39,7 @@ def distill(
     Up to four repetitions of a text teach about as much as new text; further ones teach less and less (Muennighoff et
     al. 2023, arXiv:2305.16264). With a `pace`, the number of steps is fixed after the second step. Until then, the
     learning rate decays as if all planned steps were taken. A restarted lesson, whose number of steps is already fixed,
-    does the same, so its bits are the same. Raises ValueError if `config.steps` is not 0 but there are no examples.
+    does the same, to give the same bits. Raises ValueError without examples, unless `config.steps` is 0.
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
@@ -52,7 +52,7 @@ def distill(
 def imitation(
     trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
-    """Take supervised steps on the examples, with the mean cross-entropy over each step's answer tokens as the loss."""
+    """Take supervised steps on the examples. Each step's loss is the mean cross-entropy over its answers' tokens."""
     for step, _, batch in paced(batches(examples, config, seed), pace):
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
@@ -62,10 +62,12 @@ def kto(
 ) -> Iterator[Metrics]:
     """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
-    The KL term is estimated within the step, by pairing each prompt with the answer of the example before it. A step
-    with a single example has no such pair, so its KL term is 0.
+    The KL term is estimated within each step, from pairs of a prompt and the answer of the example before it. A step
+    with a single example has no such pair, so its KL term is 0. Praise and criticism weigh the same in total, as KTO's
+    authors advise: users praise one answer at a time, but "none of these" criticises five.
     """
-    steps = []
+    steps, praised = [], sum(example.desirable for example in examples) / max(1, len(examples))
+    weights = (0.5 / praised, 0.5 / (1 - praised)) if 0 < praised < 1 else (1.0, 1.0)
     for batch in batches(examples, config, seed):
         rated = answer_groups([(example.prompt, [example.answer]) for example in batch])
         previous = [batch[-1], *batch[:-1]] if len(batch) > 1 else []
@@ -79,6 +81,7 @@ def kto(
             desirable=torch.tensor([example.desirable for example in batch], device=trainer.device),
             kl=kto_kl(answer_logprobs(trainer, mismatched), mismatched_reference),
             beta=BETA,
+            weights=weights,
         )
         yield {"step": step + 1.0} | preference_step(trainer, rated, loss)
 
@@ -105,18 +108,18 @@ def dpo(
 def _dpo_of_pairs(
     policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], beta: float
 ) -> tuple[Tensor, Metrics]:
-    """Return `dpo_loss` of log-probabilities [answers]. `pairs`: the rows of each pair's chosen and rejected answer."""
+    """Return `dpo_loss` for answers' log-probabilities. `pairs`: each pair's rows (chosen answer, rejected answer)."""
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     return dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
 
 
 def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss) -> Metrics:
-    """Take one optimizer step on a loss that couples whole answers, however they are split into microbatches.
+    """Take one optimizer step on a loss that couples whole answers, even if they are in different microbatches.
 
     There are two passes, as in GradCache (arXiv 2101.06983, section 3.2). The first computes the answers'
-    log-probabilities without gradients, the loss, and its derivative with respect to each log-probability. The second
-    trains on Σ derivative × log-probability in microbatches; by the chain rule, this sum has the loss's gradient.
-    Neither pass uses dropout, as in TRL, because dropout would give the second pass a different policy.
+    log-probabilities without gradients, then the loss and its derivative with respect to each log-probability. The
+    second trains on Σ derivative × log-probability in microbatches. By the chain rule, this sum has the gradient of the
+    loss. Dropout is off in both passes, as in TRL, because it would give the second pass a different policy.
     """
     policy = answer_logprobs(trainer, groups).requires_grad_()
     total, metrics = loss(policy)

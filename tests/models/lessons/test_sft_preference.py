@@ -92,7 +92,8 @@ def test_the_gradient_of_a_kto_step(folder: Path, budget: int) -> None:
     terms = []
     for one in order:
         own = ratio(policy, reference, one.prompt, one.answer) - kl
-        terms.append(1 - ((BETA if one.desirable else -BETA) * own).sigmoid())
+        sides = [other.desirable for other in JUDGED].count(one.desirable)  # praise and criticism weigh the same
+        terms.append(len(JUDGED) / 2 / sides * (1 - ((BETA if one.desirable else -BETA) * own).sigmoid()))
     loss = torch.stack(terms).mean()
     loss.backward()
     assert_close(found, plain_gradients(policy), 2e-6, 1e-3)

@@ -29,6 +29,7 @@ def trl_kto(
     reference_mismatched: Tensor,
     *,
     beta: float,
+    weights: tuple[float, float],
 ) -> tuple[Tensor, dict[str, float]]:
     """`_compute_loss` of a KTOTrainer whose answers are of one token, and the metrics that it logged.
 
@@ -40,7 +41,7 @@ def trl_kto(
     trainer.model = SimpleNamespace(training=False)
     trainer.precompute_ref_logps, trainer.aux_loss_enabled, trainer._total_train_tokens = True, False, 0
     trainer.loss_type, trainer.calculate_KL = "kto", True
-    trainer.desirable_weight = trainer.undesirable_weight = 1.0
+    trainer.desirable_weight, trainer.undesirable_weight = weights
     own = _sequences(len(policy))
     inputs = own | {f"KL_{name}": 1 + value for name, value in own.items()}
     inputs |= {"label": desirable, "ref_logps": reference, "ref_KL_logps": reference_mismatched}

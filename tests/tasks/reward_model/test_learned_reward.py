@@ -71,7 +71,7 @@ def test_an_owners_answer_by_hand() -> None:
 
 @pytest.mark.parametrize("wrong", [{"text": " \n"}, {"finish_reason": "length"}])
 def test_an_incomplete_or_empty_answer_loses_the_format_part(wrong: dict[str, Any]) -> None:
-    good, bad = owner_scores([attempt(), attempt(**wrong)], [1.0, 1.0], LearnedRewardConfig(), 0.0, 20)
+    good, bad = owner_scores([attempt(), attempt(**wrong)], [1.0, 1.0], LearnedRewardConfig(weight=1.0), 0.0, 20)
     assert (good.parts["format"], bad.parts["format"]) == (1.0, 0.0)
     assert good.reward is not None
     assert bad.reward == good.reward - 0.5
@@ -80,7 +80,7 @@ def test_an_incomplete_or_empty_answer_loses_the_format_part(wrong: dict[str, An
 @pytest.mark.parametrize("raw", [-50.0, 1.5, 50.0])
 def test_a_truncated_answer_gets_the_groups_minimum_whatever_the_model_says(raw: float) -> None:
     group = [attempt(), attempt(), attempt(finish_reason="length")]
-    *ended, cut = owner_scores(group, [1.0, 2.0, raw], LearnedRewardConfig(), 0.0, 20)
+    *ended, cut = owner_scores(group, [1.0, 2.0, raw], LearnedRewardConfig(weight=1.0), 0.0, 20)
     assert [score.parts["learned_z"] for score in (*ended, cut)] == [-1.0, 1.0, -1.0]
     assert (cut.reward, cut.parts["learned"]) == (-1.0, raw)
     step = 0.05 * math.tanh(1.0)
@@ -91,7 +91,7 @@ def test_a_truncated_answer_gets_the_groups_minimum_whatever_the_model_says(raw:
 
 
 def test_an_answer_that_could_not_be_judged_is_not_a_zero() -> None:
-    found = owner_scores([attempt()] * 3, [1.0, math.nan, 3.0], LearnedRewardConfig(), 0.0, 20)
+    found = owner_scores([attempt()] * 3, [1.0, math.nan, 3.0], LearnedRewardConfig(weight=1.0), 0.0, 20)
     assert [score.reward for score in found] == [-0.5, None, 1.5]
     assert [score.verdict for score in found] == ["judged", "grader_failed", "judged"]
 
@@ -147,6 +147,8 @@ def test_each_group_is_scored_by_itself() -> None:
     asked = [attempt(group=group) for group in (0, 1, 0, 1, 2, 2)]
     given: Sequence[Score | None] = [*verified(True), None, *verified(True), None, *verified(False, False)]
     learned = [0.0, 100.0, 2.0, 300.0, 5.0, -5.0]
-    found = with_learned(asked, given, learned, LearnedRewardConfig(), length_penalty=0.0, max_tokens=20, limit=0.1)
+    found = with_learned(
+        asked, given, learned, LearnedRewardConfig(weight=1.0), length_penalty=0.0, max_tokens=20, limit=0.1
+    )
     step = 0.1 * math.tanh(1.0)
     assert [score.reward for score in found] == pytest.approx([1 - step, -0.5, 1 + step, 1.5, 0.0, 0.0])
