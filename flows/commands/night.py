@@ -47,15 +47,16 @@ def night(
                 _summary(home, settings, earlier, now, fresh, dry_run)
             except (NightRunningError, typer.Exit):  # another process runs a night, or Ctrl-C
                 raise
-            except Exception as error:  # must not prevent tonight's night
+            except Exception as error:  # an earlier night's failure must not stop tonight's
                 reason = redact(" ".join(str(error).split()))
                 _say(f"The night {earlier} failed ({reason}); resume it with: {resume_command(home.night(earlier))}")
     summary = _summary(home, settings, date, now, fresh, dry_run)
-    print_json(summary) if as_json else print((home.night(date) / SHORT_REPORT).read_text())
+    report = home.night(date) / SHORT_REPORT  # which old nights lack
+    print_json(summary) if as_json else print(report.read_text() if report.exists() else summary["decision"])
 
 
 def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, dry_run: bool) -> dict[str, Any]:
-    """Return a night's summary, after running or resuming the night unless it is already finished."""
+    """Run or resume a night, unless it is already finished, and return its summary."""
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
     from flows.run.levels import with_next_level

@@ -55,5 +55,4 @@ def finish(home: Home, *overrides: str, date: str = DATE) -> dict[str, Any]:
     }
     (night / "summary.json").write_text(json.dumps(summary))
     (night / "report.html").write_text("<html>")
-    (night / "report.md").write_text(f"The night {date}: promoted")
     return summary
