@@ -2,11 +2,11 @@
 
     python -m benchmarks.gradients --students FOLDER … [--batches 12] [--json]
 
-On two cores a run of five minutes moves the exam by 0.05 ± 0.05, which cannot tell such choices apart; gradients can. A
-student answers batches of 32 × 8, and each choice makes a gradient of each batch. Its direction, divided by Adam's
-denominator, is compared with the mean gradient of all 8 completions over the other batches: the cosine is the share of
-a step that goes where the rounds are going. *Speed* is the cosine per second of sampling and update. The interval is
-the bootstrap's over batches, each paired with the same batch's "all 8".
+On two cores, five minutes of rounds gain 0.05 ± 0.05 in the exam: too little to tell such choices apart. Gradients can.
+A student answers batches of 32 prompts × 8, and each choice gives one gradient per batch. This gradient is divided by
+Adam's denominator and compared with the mean gradient of all 8 completions over the other batches: the cosine is the
+share of a step in the common direction of the rounds. *Speed* is the cosine per second of sampling and update. The
+interval comes from a bootstrap over batches, each paired with "all 8" of the same batch.
 """
 
 import argparse
@@ -35,23 +35,24 @@ from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 PROMPTS, SIZE = 32, 8
-ALL = "all 8"
+ALL, LOOK = "all 8", "twice the prompts, 4 each, 8 if mixed"
 CHOICES = (
     ALL,
     "4 of 8, the most varied",
     "twice the prompts × 4",
     "half the prompts",
+    LOOK,
     "divided by std",
     "divided by p",
 )
-STRIDE = 16  # every 16th number of a gradient of 135 million is compared
+STRIDE = 16  # compare every 16th of a gradient's 135 million numbers
 RESAMPLES = 2000
 
 Batch = tuple[list[list[Rollout]], list[list[float]]]  # groups, and their rewards
 
 
 def main() -> None:
-    """Sample, differentiate, and print the table."""
+    """Compare the choices by each student's gradients, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=Path, nargs="+", required=True, help="checkpoints after a lesson")
     parser.add_argument("--batches", type=int, default=12)
@@ -66,17 +67,19 @@ def main() -> None:
 
 
 def compare(student: Path, batches: int) -> dict[str, Any]:
-    """Return a student's cosines by choice, and the seconds of a round."""
+    """Return a student's cosines and seconds of update by choice, and its seconds of sampling."""
     config = load_night(STARTER)
     with engine() as worker:
         sampled, seconds = sample(student, config, worker, batches)
     with closing(Worker("trainer", trainer_environment())) as trainer:
         cosines, updates = trainer.call(differentiate, student, config, sampled)
-    return {"student": student.name, "sampling": seconds, "updates": updates, "cosines": cosines}
+    looks = [answers_after_look(batch, after) for batch, after in zip(sampled, [*sampled[1:], sampled[0]], strict=True)]
+    answers = {"half the prompts": 0.5, LOOK: float(np.mean(looks)) / (PROMPTS * SIZE)}  # others: 1
+    return {"student": student.name, "sampling": seconds, "answers": answers, "updates": updates, "cosines": cosines}
 
 
 def sample(student: Path, config: NightConfig, worker: Worker, batches: int) -> tuple[list[Batch], float]:
-    """Return graded batches of training problems, and the seconds of sampling one."""
+    """Return graded batches of answers to training problems, and the median seconds of sampling a batch."""
     from tasks.evaluation.answering import render_prompts  # Prefect reads the environment when it is imported
 
     benchmark = Arithmetic(levels=("1", "2"))
@@ -108,7 +111,7 @@ def sample(student: Path, config: NightConfig, worker: Worker, batches: int) -> 
 def differentiate(
     student: Path, config: NightConfig, batches: Sequence[Batch]
 ) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Return each choice's cosines, one per batch, and its median seconds of update. Runs in the trainer's process."""
+    """Return each choice's cosines (one per batch) and its median seconds of update. Runs in the trainer's process."""
     import torch
 
     from models.trainer import Trainer
@@ -142,7 +145,7 @@ def differentiate(
 
 
 def chosen(choice: str, batch: Batch, following: Batch) -> tuple[list[Rollout], list[float]]:
-    """Return what a choice trains on, with the advantages. Only twice the prompts need the following batch."""
+    """Return the rollouts that a choice trains on, and their advantages. "twice the prompts" also uses `following`."""
     import torch
 
     from models.advantages import group_advantages, most_varied
@@ -154,6 +157,11 @@ def chosen(choice: str, batch: Batch, following: Batch) -> tuple[list[Rollout], 
         case "twice the prompts × 4":
             groups = [group[: SIZE // 2] for group in (*batch[0], *following[0])]
             advantages = group_advantages(torch.tensor([*batch[1], *following[1]])[:, : SIZE // 2])
+        case _ if choice == LOOK:
+            both = torch.tensor([*batch[1], *following[1]])
+            mixed = _mixed(both)
+            groups = [group for group, more in zip((*batch[0], *following[0]), mixed, strict=True) if more]
+            advantages = group_advantages(both[mixed])
         case "half the prompts":
             groups = groups[: PROMPTS // 2]
             advantages = group_advantages(rewards[: PROMPTS // 2])
@@ -166,13 +174,27 @@ def chosen(choice: str, batch: Batch, following: Batch) -> tuple[list[Rollout], 
     return [rollout for group in groups for rollout in group], advantages.flatten().tolist()
 
 
+def answers_after_look(batch: Batch, following: Batch) -> int:
+    """Return how many answers are sampled if the prompts of both batches get 4 answers first, and mixed ones get 8."""
+    import torch
+
+    rewards = torch.tensor([*batch[1], *following[1]])
+    return SIZE // 2 * (len(rewards) + int(_mixed(rewards).sum()))
+
+
+def _mixed(rewards: Any) -> Any:
+    """Return which groups have both right and wrong answers among their first half."""
+    first = rewards[:, : SIZE // 2]
+    return first.amax(dim=1) > first.amin(dim=1)
+
+
 def seconds_of(choice: str, one: Mapping[str, Any]) -> float:
-    """Return the seconds of a round: sampling and update."""
-    return one["sampling"] * (0.5 if choice == "half the prompts" else 1.0) + one["updates"][choice]
+    """Return the seconds of sampling, in proportion to the answers, and of the update in a round with this choice."""
+    return one["sampling"] * one["answers"].get(choice, 1.0) + one["updates"][choice]
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each choice's cosine, and its cosine and speed relative to all 8."""
+    """Return a Markdown table: each choice's cosine, and its cosine and speed relative to "all 8"."""
     pairs = [(one, number) for one in found for number in range(len(one["cosines"][ALL]))]
     chance = random.Random(1)
     draws = [[chance.choice(pairs) for _ in pairs] for _ in range(RESAMPLES)]
