@@ -1,1 +1,1 @@
-"""Speed, memory and learning, measured beside what a user would pick instead."""
+"""Benchmarks of speed, memory and learning, compared with what a user would choose instead (vLLM, TRL)."""

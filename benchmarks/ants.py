@@ -1,11 +1,11 @@
-"""Nights of ants with several seeds: do the rounds find more food than the teacher's episodes alone?
+"""Nights of ants with several seeds: does the student find more food after the rounds than after the lesson alone?
 
     python -m benchmarks.ants [--seeds 1 2 3] [--set grpo.credit=td]
 
 Each night of conf/ants.yaml starts with the untouched student, in its own home under `school/ants/`. Prints the food
-that each model delivers in the exam's episodes, compared with random, greedy and perfect ants, what the rounds added
-(paired, exact sign-flip test), and the share of valid actions. Tier 1 is never practised, and only a better candidate
-sits its exam. Finished nights are not run again. Writes docs/ants.png.
+that each model delivers in the exam's episodes, next to that of random, greedy and perfect ants; how much food the
+rounds added (paired, exact sign-flip test); and the share of valid actions. Tier 1 is never practised, and only a
+better candidate is examined on it. Finished nights are not run again. Writes docs/ants.png.
 """
 
 import argparse
@@ -33,12 +33,12 @@ HOMES = SCHOOL / "ants"
 CONFIG = Path("conf/ants.yaml")
 PICTURE = Path("docs/ants.png")
 TIERS = ("0", "1")
-EXAMS = {"champion": "champion", "distilled": "whole-distilled", "candidate": "candidate"}  # their folders
+EXAMS = {"champion": "champion", "distilled": "whole-distilled", "candidate": "candidate"}  # their exams' folders
 POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
 
 def main() -> None:
-    """Run the missing nights, then print the tables and write the picture."""
+    """Run the missing nights, then write the picture and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", nargs="*", default=[], dest="settings", help="settings for all nights")
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def night(seed: int, settings: list[str]) -> dict[str, Any]:
-    """Return the summary of a seed's night, with the exams' tables."""
+    """Run a seed's night unless it is finished, and return its summary, with the exams' tables as `exams`."""
     home = HOMES / "-".join(["shipped", *settings]).replace("/", "-") / f"seed-{seed}"
     found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG)
     exams = {
@@ -74,7 +74,7 @@ def tables(nights: dict[int, dict[str, Any]]) -> str:
 
 
 def _delivery(seed: int, tier: str, exams: dict[str, pd.DataFrame]) -> list[Any]:
-    """Return a night's food on a tier as a row; no cells where the tier was not examined."""
+    """Return a row with the food delivered in a night's exams on a tier, or an empty list if there were none."""
     by_role = [rows(exams[role], tier) for role in EXAMS]
     if by_role[0].empty:
         return []
@@ -94,7 +94,7 @@ def _validity(seed: int, found: dict[str, Any]) -> list[Any]:
 
 
 def rounds_part(before: np.ndarray, after: np.ndarray, seed: int) -> list[str]:
-    """Return two cells: what the rounds gained, with its interval, and its p-value; dashes without an exam before."""
+    """Return two cells: the food that the rounds added, with its interval, and its p-value; dashes without exams."""
     if len(before) == 0:
         return ["–", "–"]
     gained = (after - before).astype(float)
@@ -103,19 +103,19 @@ def rounds_part(before: np.ndarray, after: np.ndarray, seed: int) -> list[str]:
 
 
 def rows(exam: pd.DataFrame, tier: str) -> pd.DataFrame:
-    """Return the rows of a tier, in the problems' order."""
+    """Return an exam's rows for a tier, sorted by problem."""
     return exam[exam.benchmark == f"ants-{tier}"].sort_values("problem_id")
 
 
 def delivered(row: dict[Any, Any]) -> int:
-    """Return the food that an episode of the exam delivered, by playing it again."""
+    """Replay an episode of an exam, and return the food that it delivered."""
     _, tier, seed = row["problem_id"].split("/")
     texts = iter(texts_of(row["text"]))
     return food(lambda state, chance: next(texts), Problem(f"ants/{tier}/{seed}", "ants", "", "", tier))
 
 
 def food(policy: Callable[[State, random.Random], str], problem: Problem) -> int:
-    """Return the food that a policy delivers."""
+    """Play a problem with a policy, and return the food delivered."""
     ants, chance, over, found = Ants((str(problem.level),)), random.Random(problem.problem_id), False, 0
     state, _ = ants.reset(problem)
     while not over:

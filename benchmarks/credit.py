@@ -1,12 +1,12 @@
-"""Is a turn's credit what the turn was worth? Each kind of credit compared with Monte-Carlo continuations.
+"""Does the credit of a turn reflect its worth? Each kind of credit is compared with Monte-Carlo continuations.
 
     python -m benchmarks.credit --checkpoint FOLDER [--states 200] [--continuations 16] [--json]
 
 The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns, it continues the
-episode several times from the state before the turn and from the state after it. The turn's reward plus the difference
-of the mean returns estimates what the turn was worth. Prints Spearman's rank correlation with the advantages that
-`episode`, `gigpo` and `td` give the same turns and, as a bound, the correlation between two halves of the
-continuations.
+episode several times from the state before the turn, and several times from the state after it. A turn's worth is its
+reward plus the mean return after it, minus the mean return before it. Prints Spearman's rank correlation between this
+worth and the advantages that `episode`, `gigpo` and `td` give the same turns. The correlation between the worths from
+two halves of the continuations shows how much is attainable.
 """
 
 import argparse
@@ -39,7 +39,7 @@ KINDS = {"episode": GrpoConfig(credit="episode"), "gigpo": GrpoConfig(credit="gi
 
 
 class Sampled(NamedTuple):
-    """A turn that is audited: its episode, its number, and the advantages that it gets."""
+    """A turn to examine: its episode, its number in the episode, and its advantage under each kind of credit."""
 
     episode: Episode
     turn: int
@@ -47,7 +47,7 @@ class Sampled(NamedTuple):
 
 
 def main() -> None:
-    """Play, continue, and print the correlations."""
+    """Play the episodes, continue them from the sampled turns, and print the correlations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--states", type=int, default=200)
@@ -71,13 +71,13 @@ def main() -> None:
 
 
 def rank_correlation(first: Any, second: Any) -> float:
-    """Return Spearman's ρ."""
+    """Return Spearman's rank correlation ρ."""
     result: Any = spearmanr(first, second)
     return float(result.statistic)
 
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:
-    """Play groups of episodes; return turns drawn from them, each with its advantages."""
+    """Play groups of episodes, and return up to `states` of their turns at random, each with its advantages."""
     episodes = begun(Ants(), player.checkpoint, player.student, groups, GROUP)
     opened.begin(episodes)
     play(episodes, opened, player, "audit", None)
@@ -97,7 +97,7 @@ def audited(opened: Game, player: Player, groups: int, states: int) -> list[Samp
 
 
 def continuations(sampled: Sequence[Sampled], opened: Game, player: Player, count: int) -> np.ndarray:
-    """Return [states, count]: the turn's reward and the return after it, less a return from before it."""
+    """Return `count` estimates of each turn's worth [states, count]: reward + γ · return after − return before."""
     played = {id(one.episode): replay(Ants(), one.episode.problem, one.episode.texts) for one in sampled}
     before = continued([cut(one, played, 0) for one in sampled for _ in range(count)], opened, player, "before")
     after = continued([cut(one, played, 1) for one in sampled for _ in range(count)], opened, player, "after")
@@ -106,7 +106,7 @@ def continuations(sampled: Sequence[Sampled], opened: Game, player: Player, coun
 
 
 def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode, int]:
-    """Return a copy of an episode as it was before its turn, or after it (`done` is 1), and its turns until then."""
+    """Return a copy of the episode, cut before the sampled turn or (`done` 1) after it, and its number of turns."""
     turns, kept = played[id(one.episode)], one.turn + done
     first = spans(one.episode.rollout())[kept][0]
     again = copy.deepcopy(one.episode)
@@ -118,7 +118,7 @@ def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode
 
 
 def continued(cuts: Sequence[tuple[Episode, int]], opened: Game, player: Player, seed: str) -> np.ndarray:
-    """Play on, and return the discounted return from there of each episode."""
+    """Play the cut episodes to the end, and return the discounted return of each from the cut on."""
     play([episode for episode, _ in cuts], opened, player, seed, None)
     returns = []
     for episode, kept in cuts:

@@ -1,13 +1,13 @@
-"""Which choice of problems learns most from the same number of problems? Short nights on all five levels of Arithmetic.
+"""From which choice of problems does a student learn most? Short nights on all five levels of Arithmetic.
 
     python -m benchmarks.curriculum [--seeds 1 2 3 4 5] [--variants even signal …]
 
-Every night starts with the student after the starter night's lessons, which knows levels 1 and 2 and hardly ever solves
-levels 3 to 5, and takes 6 rounds of 16 problems. The variants are the values of `grpo.choice`. The exam has 400
-problems of all levels. Finished nights are not run again. Prints the gain of each seed, the mean gain per million
-sampled tokens, and the difference from `even` over pairs of nights (same seed) with Student's 95 % interval; then the
-signal (the mean absolute advantage) of the groups that each choice drew, and its regret against drawing only the best
-level (Lattimore and Szepesvári, Bandit Algorithms, chapter 4), judged by the nights of `even`.
+Every night has 6 rounds of 16 problems and starts with the student after the starter night's lessons, which solves
+levels 1 and 2 but hardly ever levels 3 to 5. The variants are the values of `grpo.choice`. The exam has 400 problems of
+all levels. Finished nights are not run again. Prints each seed's gain, the mean gain per million sampled tokens, and
+the difference from `even` over pairs of nights with the same seed (Student's 95 % interval). Then prints the signal
+(the mean absolute advantage) of the groups that each choice drew, and the choice's regret: how far this signal is below
+that of the best level in the nights of `even` (Lattimore and Szepesvári, Bandit Algorithms, chapter 4).
 """
 
 import argparse
@@ -38,9 +38,9 @@ def main() -> None:
 
 
 def regret(found: Mapping[str, Sequence[Run]]) -> str:
-    """Return a table of each choice's mean signal of a group, and how far that is below the best level's.
+    """Return a table of each choice's mean signal per group, and how far this signal is below that of the best level.
 
-    Empty without nights that drew evenly: only those show the signal of every level.
+    Returns an empty string without nights of `even`, because only these show the signal of every level.
     """
     if EVEN not in found:
         return ""
@@ -57,7 +57,7 @@ def regret(found: Mapping[str, Sequence[Run]]) -> str:
 
 
 def arms_of(night: Path) -> pd.DataFrame:
-    """Return the arms of a night's rounds, of what was drawn and graded, with their levels."""
+    """Return the arms that each of a night's rounds drew and graded, with their levels."""
     rounds = [json.loads(file.read_text()) for file in sorted(night.glob(f"round-*/score/{ARMS}"))]
     arms = pd.concat([pd.DataFrame.from_dict(one, orient="index") for one in rounds])
     arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
@@ -65,12 +65,12 @@ def arms_of(night: Path) -> pd.DataFrame:
 
 
 def signal_of(arms: pd.DataFrame) -> float:
-    """Return the mean signal of a group, 0 where none was drawn."""
+    """Return the mean signal per group, or 0 if no group was drawn."""
     return float((arms["signal"] * arms["drawn"]).sum() / max(arms["drawn"].sum(), 1))
 
 
 def shares_of(arms: pd.DataFrame) -> str:
-    """Return the share of each level in what was drawn."""
+    """Return each level's share of the problems drawn, as one cell of a table."""
     drawn = arms.groupby("level")["drawn"].sum() / arms["drawn"].sum()
     return joined((drawn.get(level, 0.0) for level in LEVELS), ".2f")
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.gpu [--json] [--only attention update …] [--student FOLDER] [--minutes 25]
 
-Each part runs in its own process (benchmarks/machine/gpu_parts.py); if one fails, it says why, and the others continue.
-The model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a GPU the parts run
-on the CPU with a tiny model, which only shows that they work.
+Each part runs in its own process (benchmarks/machine/gpu_parts.py). If a part fails, the table says why, and the other
+parts still run. The model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a
+GPU, the parts run on the CPU with a tiny model, which shows that they work, but nothing else.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PARTS = ("versions", "tests", "attention", "packing", "update", "profile", "opti
 
 
 def main() -> None:
-    """Run the parts one after the other within the time."""
+    """Run the parts one after the other until the time is used up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str]]:
-    """Run a part in a child process, which dies with this one, and return its rows."""
+    """Run a part in a child process, and return its rows. The child is killed if this process ends."""
     from models.engine.environment import engine_environment, trainer_environment
 
     command = [sys.executable, "-m", "benchmarks.gpu", "--part", part, "--student", str(student)]
@@ -81,7 +81,7 @@ def child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str
 
 
 def _random_model(folder: Path) -> Path:
-    """Write a model of the shape of Qwen3-0.6B, tiny without a GPU, with random weights."""
+    """Write a model with random weights and the shape of Qwen3-0.6B, or a tiny shape if there is no GPU."""
     import torch
     from transformers import AutoModelForCausalLM, Qwen3Config
 

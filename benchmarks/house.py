@@ -1,6 +1,6 @@
 """How much of our code a default round runs: the files, and our frames from `Rounds._round` to `LLM.generate`.
 
-`python -m benchmarks.house` runs a starter night of one round, with a profile hook in all its processes and threads.
+`python -m benchmarks.house` runs a starter night of one round with a profile hook in each of its processes and threads.
 """
 
 import inspect
@@ -18,7 +18,7 @@ ROUND, HOPS = "Rounds._round", ("ThreadPoolExecutor.submit", "ProcessPoolExecuto
 
 
 def main() -> None:
-    """Run the night and print what was noted."""
+    """Run the night, and print the files and frames that its processes noted."""
     from benchmarks.nights.timed import FEW_ROUNDS, run_night
 
     with tempfile.TemporaryDirectory() as folder:
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def watch(folder: str) -> None:
-    """Note in a folder what runs while a round is under way, from now on and in all threads of this process."""
+    """From now on, note in `folder` which code runs in this process (in any thread) while a round is under way."""
     under_way, notes, seen = Path(folder, "round"), Path(folder, f"{os.getpid()}.jsonl"), set[str]()
 
     def hook(frame: FrameType, event: str, _: object) -> None:

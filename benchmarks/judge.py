@@ -1,12 +1,12 @@
-"""How good is a judge? It ranks answers of which the best is known.
+"""How good is a judge? It ranks groups of answers whose best answer is known.
 
     python -m benchmarks.judge [--base-url URL --model NAME | --checkpoint FOLDER] [--seeds 1 2 3 4 5] [--picks 60]
 
-Ranks the five answers of picks with a known taste, in three orders each, as a night does: `correct`, where one of five
-worked solutions is right (a group with a verifier), and `short`, where the shortest was picked. Prints how often it
-ranks the picked answer first (ties count a share; chance is 0.2), the share of pairs of the picked and another answer
-that it has in order, how often another order changes its best answer, and whether it would serve. What it does not
-judge counts as a guess. The default is the starter.
+The judge sees the five answers of each pick in three orders, as in a night. The picks follow a known taste: `correct`
+picks the one worked solution that is right (as a verifier would), and `short` picks the shortest. Prints how often the
+judge ranks the picked answer first (a tie counts as a fraction; chance is 0.2), the share of the other answers that it
+ranks below the picked one, how often another order changes its best answer, and whether a night would use the judge.
+A pick that it does not judge counts as a guess. The default judge is the starter.
 """
 
 import argparse
@@ -32,7 +32,7 @@ MINUTES = 30  # for the picks of one seed
 
 
 def main() -> None:
-    """Rank, and print a table."""
+    """Have the judge rank the picks of each taste, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base-url")
     parser.add_argument("--model", default=NAME)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache: Path) -> dict[str, Any]:
-    """Return how a judge ranks a seed's picks."""
+    """Have a judge rank a seed's picks, and return how well it does, as figures by name."""
     drawn = picks(taste, count, f"judge {seed}")
     groups = [Group(pick.messages[0]["content"], pick.responses) for pick in drawn]
     judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}")
@@ -81,7 +81,7 @@ def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache
 
 
 def row(taste: Taste, found: list[dict[str, Any]]) -> list[str]:
-    """Return a row of the table: the means over the seeds."""
+    """Return a taste's row of the table: the means over the seeds."""
     means = [statistics.mean(one[name] for one in found) for name in ("first", "pairs", "unjudged")]
     flips = [one["flips"] for one in found if one["flips"] is not None]
     shares = [*(f"{mean:.3f}" for mean in means), f"{statistics.mean(flips):.3f}" if flips else "–"]

@@ -2,11 +2,11 @@
 
     python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
 
-All start with the same student: the starter after the night's lessons. The reward is a checkpoint's greedy accuracy on
-a fixed part of the exam (levels 1 and 2, which training never draws), measured afterwards at each quarter of the time,
-and of the mean of the last five checkpoints' weights. Neither this nor the start of engine and trainer counts as
-learning time. Each finished run is a file under --out and is not run again. Prints a line of JSON
-for each run, then a Markdown table.
+All runs start with the same student: the starter after the night's lessons. The reward is greedy accuracy on a fixed
+part of the exam, whose problems (levels 1 and 2) training never draws. It is measured after the run, for the checkpoint
+at each quarter of the time, and for the mean of the last five checkpoints' weights. Neither these measurements nor the
+start of engine and trainer count as learning time. Each finished run is a file under --out and is not run again. Prints
+a line of JSON for each run, then a Markdown table.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from flows import environment
 
 RESULTS = SCHOOL / "benchmarks" / "learning"
 VARIANTS = (*NIGHTS, *TRL)
-LAST = 5  # checkpoints whose mean is evaluated, too
+LAST = 5  # checkpoints whose mean weights are also evaluated
 
 
 def main() -> None:
-    """Run the missing runs, print the table and draw the picture."""
+    """Do the missing runs, then draw the picture and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=2.5, help="of learning, per run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Return a finished run from its file, or run it."""
+    """Return a run's result from its file. If there is none, do the run and write the file first."""
     of_what = f"{options.minutes:g}-minutes-{options.problems}-problems-{options.student.name}"
     name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{of_what}.json"
     file: Path = options.out / name
@@ -75,14 +75,14 @@ def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def at_quarters(points: Sequence[Point]) -> list[Point]:
-    """Return the first point, the last, and those nearest to the quarters between."""
+    """Return the first point, the last, and the points nearest to a quarter, half and three quarters of the time."""
     end = points[-1][0]
     nearest = {min(points, key=lambda point: abs(point[0] - end * quarter / 4)) for quarter in range(5)}
     return sorted(nearest)
 
 
 def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
-    """Return the accuracy at a time, interpolated linearly; after the last point it is that point's."""
+    """Return the accuracy at a time by linear interpolation, or the last point's accuracy for later times."""
     for (before, low), (after, high) in itertools.pairwise(curve):
         if before <= seconds <= after:
             return low + (high - low) * (seconds - before) / (after - before)
@@ -90,7 +90,7 @@ def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
 
 
 def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float) -> str:
-    """Return a Markdown table of the mean accuracy of each variant over time, and of each seed at the end."""
+    """Return a Markdown table: each variant's mean accuracy over time, and each seed's accuracy at the end."""
     times, rows = [seconds * quarter / 4 for quarter in range(5)], []
     for variant, found in runs.items():
         means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
@@ -102,7 +102,7 @@ def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float) -> st
 
 
 def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float, file: Path) -> None:
-    """Plot the mean of each variant's seeds, with the seeds as thin lines."""
+    """Plot each variant's seeds as thin lines, and their mean as a thick one."""
     grid = [seconds * step / 60 for step in range(61)]
     with picture(file, 7.5, 4.5) as axes:
         for place, (variant, found) in enumerate(runs.items()):

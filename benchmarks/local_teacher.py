@@ -1,9 +1,9 @@
-"""A local teacher for conf/full_day.yaml: `vllm serve` with a further trained starter or another model.
+"""A local teacher for conf/full_day.yaml: `vllm serve` with another model, or with a starter that was trained further.
 
     python -m benchmarks.local_teacher [--model FOLDER_OR_HUB_ID] [--port 8001]
 
-Serves the model under its name, on the loopback address only, until Ctrl-C. The default is `studied-starter`, the
-starter fine-tuned on worked solutions that the student has not seen; it is made once, in a few minutes.
+Serves the model under its own name until Ctrl-C, on the loopback address only. The default is `studied-starter`: the
+starter fine-tuned on worked solutions that the student has not seen. The first call makes it, in a few minutes.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from flows.run.child import Child, end_child, start_child
 from models.engine.environment import SERVER, kv_cache_bytes, server_environment
 
 NAME, PORT = "studied-starter", 8001
-TOKENS = 2048  # of a question and its answer
+TOKENS = 2048  # of a question and its answer together
 LIMIT = 600  # seconds until it serves
 
 
 def main() -> None:
-    """Replace this process by the server."""
+    """Replace this process with the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="a folder or an id of the hub")
     parser.add_argument("--port", type=int, default=PORT)
@@ -40,12 +40,12 @@ def main() -> None:
 
 @contextmanager
 def served(model: Path, port: int, log: Path) -> Iterator[str]:
-    """Serve a model as `NAME` for the duration of the `with`; yield the base URL.
+    """Serve a model under the name `NAME` while the block runs. Yields the base URL.
 
-    Raises RuntimeError where the server does not start or the port is taken.
+    Raises RuntimeError if the port is taken or the server does not start.
     """
     _require_free(port)
-    # SIGTERM, because killed it would leave its engine behind as an orphan
+    # SIGTERM, because a killed server would leave its engine behind as an orphan
     server = start_child(command(str(model), port, NAME), server_environment(), log, signal.SIGTERM)
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", server, log)

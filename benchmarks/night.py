@@ -4,12 +4,12 @@
     python -m benchmarks.night --fixed
 
 Runs two short real nights (flow, Prefect's server, MLflow, engine and trainer): one with the starter's rounds, one with
-*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). A round's time is wall-clock time until the next one.
-The first round, which starts engine and trainer, and the last, which writes its state while nothing is sampled, don't
-count; nor do *medium* rounds with a useless group, because TRL updates on all of its groups.
+*medium* rounds (4 prompts of 106 tokens × 8 completions of 128). A round's time is the wall-clock time until the next
+begins. The first round does not count, because it starts engine and trainer, nor the last, which writes its state while
+nothing is sampled. *Medium* rounds with a useless group do not count either, because TRL updates on all of its groups.
 
-`overhead_share` is that of the starter's rounds; `sampling_ratio` is measured with nothing else running
-(benchmarks/nights/sampling.py). --fixed shows instead what a starter night costs apart from its work (a few minutes).
+`overhead_share` comes from the starter's rounds. `sampling_ratio` is measured while nothing else runs
+(benchmarks/nights/sampling.py). --fixed takes a few minutes, and shows what a starter night costs apart from its work.
 """
 
 import argparse
@@ -39,12 +39,12 @@ from models.engine.environment import trainer_environment
 
 WORK = SCHOOL / "benchmarks"
 FIGURES = ("sampling_ratio", "round_ratio", "overhead_share")
-UNCOUNTED = 1  # rounds: the first starts the engine and the trainer
+UNCOUNTED = 1  # rounds: the first starts engine and trainer
 TRL_BATCHES, TRL_STEPS = (8, 32), 3  # the first step is not counted
 
 
 def main() -> None:
-    """Run everything and print tables or one JSON object."""
+    """Run both nights, or the one of --fixed, and print tables or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--rounds", type=int, default=7, help="per night; the first and the last are not counted")
@@ -91,9 +91,9 @@ def measure(student: Path, rounds: int) -> dict[str, Any]:
 
 
 def profile(folder: Path, rounds: int, useful: int = 0) -> dict[str, Any]:
-    """Return medians over a night's counted rounds: seconds, their parts, overhead, and seconds of writing the state.
+    """Return medians over a night's counted rounds: seconds, their parts, overhead share, seconds to write the state.
 
-    Leaves out rounds with fewer than `useful` useful groups; raises RuntimeError where no round is left.
+    Leaves out rounds with fewer than `useful` useful groups. Raises RuntimeError if no round is left.
     """
     counted: list[dict[str, float]] = []
     state: list[float] = []
@@ -116,7 +116,7 @@ def profile(folder: Path, rounds: int, useful: int = 0) -> dict[str, Any]:
 
 
 def trl_seconds(student: Path, conversations: Sequence[list[dict[str, str]]]) -> dict[str, float]:
-    """Return the seconds of TRL's whole step on the same conversations, by batch size."""
+    """Return the median seconds of TRL's whole step on these conversations, by batch size."""
     found = {}
     what = {"student": str(student), "conversations": conversations, "steps": TRL_STEPS}
     what |= {"size": medium.GROUP, "max_tokens": medium.COMPLETION_TOKENS}

@@ -1,8 +1,8 @@
-"""How often the sequential exam promotes candidates that are better, or not, and how many problems it asks.
+"""How often the sequential exam promotes candidates that are better or no better, and how many problems it asks.
 
-`python -m benchmarks.promotions` prints the tables of docs/exam-and-decision.md, in a minute and without a model. One
-night's chances are exact (`tasks.evaluation.sequential.outlook`); chains of nights, where each begins from the last
-one's unproven candidate and sits its exam on the same problems, are simulated.
+`python -m benchmarks.promotions` prints the tables of docs/exam-and-decision.md, in a minute and without a model. The
+probabilities of a single night are exact (`tasks.evaluation.sequential.outlook`). Chains of nights are simulated: each
+night begins with the unproven candidate of the night before, and its exam asks the same problems.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ DESIGNS = {
 }
 NO_GAIN = [(0.0, share) for share in (0.05, 0.1, 0.15, 0.2, 0.4)]
 GAINS = [(0.02, 0.15), (0.03, 0.15), (0.05, 0.15), (0.08, 0.2), (0.3, 0.4)]
-KEPT = (0.3, 0.5, 0.7, 0.9)  # a flip's chance to persist in the next night's candidate
-CHAINED = (0.05, 0.15, 0.4)  # the shares of flips of the chains
-UNPROMOTED = 3  # so many unpromoted candidates in a row are taken further
+KEPT = (0.3, 0.5, 0.7, 0.9)  # probability that a flip persists in the next night's candidate
+CHAINED = (0.05, 0.15, 0.4)  # shares of flips in the simulated chains
+UNPROMOTED = 3  # most unpromoted candidates in a row that a next night begins with
 
 Flags = Bool[np.ndarray, "homes"]
 
 
 @dataclass(frozen=True)
 class Night:
-    """One night of many homes: which were promoted, and which began from an unproven candidate."""
+    """The same night in many homes: where a candidate was promoted, and where it came from an unproven one."""
 
     promoted: Flags
     succeeded: Flags
@@ -50,10 +50,10 @@ def chained(
 ) -> list[Night]:
     """Simulate consecutive nights with `start_from: latest`, on the same problems, without any true gain.
 
-    A fresh candidate's answers flip against the champion's with probability `share`, in either direction alike. What a
-    successor's parent answered, flipped or not, persists with probability `kept`, the correlation of their flips, and
-    is else drawn anew. As every night has its own order, the parent's flips lie in it as in an urn. `corrected`: the
-    level of successors is `successor_alpha`.
+    Each answer of a fresh candidate flips against the champion's with probability `share`, equally in both directions.
+    A successor keeps each of its parent's answers, flipped or not, with probability `kept` (the correlation of their
+    flips); the others are drawn anew. Each night asks the problems in an order of its own, so a look draws the parent's
+    flips without replacement. `corrected`: whether successors are tested at `successor_alpha`.
     """
     random = np.random.default_rng(seed)
     parents = np.zeros((2, homes), int)  # gained, lost
@@ -77,7 +77,7 @@ def _sit(
     share: float,
     alpha: np.ndarray,
 ) -> tuple[Flags, Flags, np.ndarray]:
-    """Return which homes' candidates are better and which undecided, and the flips of each on all problems."""
+    """Return in which homes the candidate is better, in which it is undecided, and its flips on all problems."""
     left_up, left_down = parents
     left = at[-1]
     flips = np.zeros_like(parents)
@@ -101,7 +101,7 @@ def _sit(
 
 
 def of_successors(nights: Sequence[Night]) -> float:
-    """Return the largest share, over the nights, of promotions among the candidates of unproven parents."""
+    """Return the share of promotions among candidates with unproven parents, in the night with the largest share."""
     return max(float(night.promoted[night.succeeded].mean()) for night in nights[1:])
 
 
@@ -121,7 +121,7 @@ def one_night() -> list[str]:
 
 
 def chains(homes: int, seed: int) -> list[str]:
-    """Return the table of chains without any gain; each figure is the worst over the shares of flips."""
+    """Return the table of chains without any gain. Each figure is the largest over the shares of flips (`CHAINED`)."""
     nights = range(1, UNPROMOTED + 2)
     lines = [
         f"| design | flips kept | {' | '.join(f'night {night}' for night in nights)} | of successors | at α |",

@@ -1,11 +1,11 @@
-"""What the instruction before the question saves, beside the order of 0.1.0: a lesson's step, and an exam.
+"""What a lesson and an exam save by putting the instruction before the question, unlike version 0.1.0.
 
     python -m benchmarks.prompts [--repeats 6] [--json]
 
-The lesson: a step on 24 worked solutions of different arithmetic problems, by the starter model. As 0.1.0 took it: the
-question first, and nothing shared in a pack. The exam: 400 arithmetic problems, 20 tokens of each answer, about as many
-as a taught student writes, in the engine of the starter night. Both orders take turns in one process, so that a change
-of the machine's speed affects both; the first turn is not counted. Ratios are medians over the turns.
+The lesson is one step of the starter model on 24 worked solutions of different arithmetic problems. As in 0.1.0,
+prompts in a pack share nothing if the question comes first. The exam has 400 arithmetic problems and 20 tokens per
+answer, about as many as a taught student writes, in the starter night's engine. Both orders alternate in one process,
+so a change in the machine's speed affects both. The first turn is not counted. Ratios are medians.
 """
 
 import argparse
@@ -39,7 +39,7 @@ SOLUTIONS = 24  # of a lesson's step
 PROBLEMS, WRITTEN = 400, 20
 COLUMNS = " | tokens, question first | now | seconds, question first | now | ratio"
 SHARED = "models.packing.packing.shared_prefix_lengths"
-Turn = Callable[[bool], dict[str, float]]  # of whether the question comes first: its seconds, and its tokens
+Turn = Callable[[bool], dict[str, float]]  # from whether the question comes first to `seconds` and `tokens`
 
 
 def main() -> None:
@@ -63,14 +63,14 @@ def main() -> None:
 
 
 def in_child(what: str, student: Path, repeats: int) -> dict[str, Any]:
-    """Measure in a child process, with the environment of a trainer or of an engine."""
+    """Measure a lesson or an exam in a child process with the environment of the trainer or the engine."""
     environment = trainer_environment() if what == "lesson" else engine_environment()
     arguments = ["--measure", what, "--student", str(student), "--repeats", str(repeats)]
     return json_of("benchmarks.prompts", *arguments, environment=environment)
 
 
 def in_turn(turn: Turn, repeats: int) -> dict[str, Any]:
-    """Return both orders' median seconds and their tokens, and the ratio of neighbouring turns."""
+    """Return each order's median seconds and tokens, and the median ratio of seconds between neighbouring turns."""
     pairs = [(turn(True), turn(False)) for _ in range(repeats + 1)][1:]
     first, today = (
         {name: statistics.median(each[name] for each in side) for name in side[0]} for side in zip(*pairs, strict=True)
@@ -80,7 +80,7 @@ def in_turn(turn: Turn, repeats: int) -> dict[str, Any]:
 
 
 def lesson_turn(student: Path) -> Turn:
-    """Return what takes a lesson's step."""
+    """Return a function that takes a lesson's step with prompts in either order."""
     from conf.schema import TrainerConfig
     from models.packing.packing import Group, pack, split
     from models.trainer import Trainer
@@ -102,7 +102,7 @@ def lesson_turn(student: Path) -> Turn:
 
 
 def exam_turn(student: Path) -> Turn:
-    """Return what answers an exam's problems, greedily."""
+    """Return a function that answers an exam's problems greedily, with prompts in either order."""
     from vllm import SamplingParams
 
     from models.sampler import Sampler
@@ -124,9 +124,9 @@ def exam_turn(student: Path) -> Turn:
 
 
 def lessons(student: Path, question_first: bool) -> list[Example]:
-    """Return the worked solutions of a lesson's step, each of another problem, as the student's token ids.
+    """Return the examples of a lesson's step as token ids: prompts of different problems, and worked solutions.
 
-    `question_first`: asked as 0.1.0 did.
+    `question_first`: whether the prompts have the order of 0.1.0.
     """
     tokenizer, drawn = load_tokenizer(student), islice(exercises("lessons", LEVELS, "train"), 4 * SOLUTIONS)
     problems = {(problem := as_problem(exercise)).question: (problem, exercise) for exercise in drawn}
@@ -137,7 +137,7 @@ def lessons(student: Path, question_first: bool) -> list[Example]:
 
 
 def asked(student: Path, problem: Problem, question_first: bool) -> list[int]:
-    """Return the token ids of a problem's prompt, as it is now or as 0.1.0 asked it."""
+    """Return the token ids of a problem's prompt, in today's order or in that of 0.1.0."""
     prompt = f"{problem.question}\n{BEHIND['arithmetic']}" if question_first else Arithmetic().prompt(problem)
     return prompt_tokens(load_tokenizer(student), [{"role": "user", "content": prompt}], StudentConfig(system=""))
 

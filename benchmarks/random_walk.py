@@ -3,8 +3,8 @@
     python -m benchmarks.random_walk [--runs 100]
 
 A walk begins in the middle of 19 states and ends left of them with reward −1 or right of them with reward +1. The error
-is the root mean square over the states, averaged over the first 10 episodes and all runs: figures 12.6 and 12.8 of
-Sutton and Barto 2018. Prints the smallest error for each λ, and writes docs/random-walk.png.
+is the root mean square over the states, averaged over the first 10 episodes and all runs, as in figures 12.6 and 12.8
+of Sutton and Barto 2018. Prints the smallest error for each λ, and writes docs/random-walk.png.
 """
 
 import argparse
@@ -25,7 +25,7 @@ END = np.zeros(STATES)
 
 
 class LinearTd:
-    """TD(λ) with linear values: accumulating traces (12.2), or true online (12.5, van Seijen et al. 2016)."""
+    """TD(λ) with linear values, with accumulating or true-online traces (Sutton and Barto, sections 12.2 and 12.5)."""
 
     def __init__(self, alpha: float, lam: float, *, true_online: bool) -> None:
         self.alpha, self.lam, self.true_online = alpha, lam, true_online
@@ -33,11 +33,11 @@ class LinearTd:
         self.begin()
 
     def begin(self) -> None:
-        """Begin an episode: forget the trace."""
+        """Begin an episode with an empty trace."""
         self.trace, self.before = np.zeros(STATES), 0.0
 
     def learn(self, x: np.ndarray, reward: float, following: np.ndarray) -> None:
-        """Learn from a transition between two states' features (zeros: the end), without discount."""
+        """Learn from a transition, without discount. `x`, `following`: the states' features, or zeros at the end."""
         value, next_value = float(self.weights @ x), float(self.weights @ following)
         error = reward + next_value - value
         if self.true_online:
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> float:
-    """Return the mean error over the first 10 episodes of so many runs; the walks are the same for every setting."""
+    """Return the mean error over the first 10 episodes of `runs` runs. All settings see the same walks."""
     errors: list[float] = []
     for seed in range(runs):
         chance = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> fl
 
 
 def walk(chance: np.random.Generator) -> Iterator[tuple[int, float, int | None]]:
-    """Yield the transitions of one walk: state, reward, and the state that follows, None for the end."""
+    """Yield the transitions of one walk: state, reward, and the next state (None at the end)."""
     state = STATES // 2
     while True:
         following = state + (1 if chance.random() < 0.5 else -1)

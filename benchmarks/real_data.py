@@ -3,11 +3,11 @@
     python -m benchmarks.real_data gsm8k math mbpp [--seeds 1 2 3] [--arm rounds]
 
 Arms: `rounds` is the shipped configuration (conf/gsm8k.yaml, …); `plain` has no hints; `supervision` spends the minutes
-of the rounds on further passes over worked solutions. Afterwards the student before and after the rounds answers the
-whole test split of the target greedily, and 200 problems of the practised levels 8 times each at temperature 1
-(*mean@8*), which shows smaller changes. Each finished night is a line in docs/real-data.jsonl and is not run again;
-interrupted nights resume. Writes docs/real-data.png, and the tables between the markers in docs/real-data.md; `--seeds`
-without a number only writes these.
+of the rounds on further passes over worked solutions. Two students, from before and from after the rounds, then answer
+the target's whole test split greedily. To show smaller changes, they also answer 200 problems of the practised levels 8
+times each at temperature 1 (*mean@8*). Each finished night is a line in docs/real-data.jsonl and is not run again;
+interrupted nights resume. Writes docs/real-data.png, and the tables between the markers in docs/real-data.md. If
+`--seeds` names no seed, no night is run and just these files are written.
 """
 
 import argparse
@@ -40,14 +40,14 @@ ARMS = {
     "plain": ("grpo.hints=[]",),
     "supervision": ("stages=[distill]", "budget_minutes=null", "distill.steps=640", "distill.max_epochs=8"),
 }
-TRACES = "traces/math_reasoning_traces.jsonl"  # a larger model's solutions of MATH, where the data folder has them
+TRACES = "traces/math_reasoning_traces.jsonl"  # a larger model's solutions of MATH, if the data folder has them
 PROBLEMS, SAMPLES = 200, 8
 ALPHA = 0.05
 Run = dict[str, Any]
 
 
 def main() -> None:
-    """Run the missing nights, then write the picture and print the tables."""
+    """Run the missing nights, then write the picture and the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+", choices=CONFIGS)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
@@ -66,12 +66,12 @@ def main() -> None:
 
 
 def recorded() -> list[Run]:
-    """Return the finished nights, in order."""
+    """Return the finished nights in the order in which they were recorded."""
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def night(data: str, arm: str, seed: int, further: Sequence[str] = ()) -> Run:
-    """Run a night and its exams. Returns its line: solved of n, flips, the differences of mean@8, rounds, minutes."""
+    """Run a night and its exams. Returns its record: problems solved, flips, mean@8, rewards by round, minutes."""
     config = load_night(CONFIGS[data])
     settings = [*ARMS[arm], *further, f"seed={seed}", "exam.after_lessons=true"]
     traces = Path(os.environ.get(DATA_VARIABLE, ""), TRACES)
@@ -96,14 +96,14 @@ def night(data: str, arm: str, seed: int, further: Sequence[str] = ()) -> Run:
         "gained": growth["gained"],
         "lost": growth["lost"],
         "mean_at_8": [before.mean(), after.mean()],
-        "differences": Counter(f"{8 * difference:.0f}" for difference in after - before),  # in eighths, by problem
+        "differences": Counter(f"{8 * difference:.0f}" for difference in after - before),  # problems by eighths gained
         "reward": [round(figures["reward"], 4) for figures in rounds],
         "signal": [round(figures["useful_groups"] / figures["groups"], 3) for figures in rounds],
     }
 
 
 def sampled(home: Path, digests: Mapping[str, str], config: Path, exam: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of right answers to each problem, before and after the rounds, in the same order."""
+    """Return each problem's share of right answers before and after the rounds, with problems in the same order."""
     with tempfile.NamedTemporaryFile(suffix=".parquet") as rows:
         models = [digests["candidate"], "--against", digests["distilled"]]
         arguments = [*models, "--config", str(config), "--set", exam, "--rows", rows.name, "--json"]
@@ -115,7 +115,7 @@ def sampled(home: Path, digests: Mapping[str, str], config: Path, exam: str) -> 
 
 
 def tables(runs: Sequence[Run]) -> str:
-    """Return the nights, and for each kind of them what the rounds added in all seeds together."""
+    """Return two Markdown tables: the nights, and what the rounds added to each kind of night over all its seeds."""
     return "\n\n".join(
         [
             markdown(
@@ -142,10 +142,10 @@ def _row(run: Run) -> list[Any]:
 
 
 def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
-    """Yield a row for each kind of nights: one-sided exact tests on the pairs of all its seeds together.
+    """Yield a row for each kind of night, with one-sided exact tests on the pairs of answers from all its seeds.
 
-    The pairs stay those of one seed, so the tests are stratified by it. Of mean@8, also the smallest true difference
-    that such nights would have shown four times in five.
+    Both answers of a pair come from the same seed, so the tests are stratified by seed. For mean@8, the row also has
+    the smallest true difference that such nights would have detected four times in five.
     """
     kinds: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:

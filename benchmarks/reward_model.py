@@ -31,7 +31,7 @@ DATE = "2026-11-20"
 
 
 def main() -> None:
-    """Fit and evaluate once, as the command line says."""
+    """Fit and evaluate one reward model, and print its figures."""
     defaults = RewardModelConfig()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--taste", choices=get_args(Taste), default="short")
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str, Any]:
-    """Fit to picks of a taste; return the accuracy on held-out picks and on fresh ones of the same taste and noise."""
+    """Fit a reward model to picks. Return its accuracy on held-out and on fresh picks of the same taste and noise."""
     tokenizer, trainer = load_tokenizer(options.backbone), TrainerConfig(seed=options.seed)
     drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
     day = day_picks(drawn, DATE, tokenizer, STUDENT)
@@ -73,7 +73,7 @@ def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str,
 
 
 def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]]) -> list[Pick]:
-    """Return picks of prompts that were not in the day."""
+    """Return up to `options.fresh` new picks whose prompts are not in `seen`."""
     drawn = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
     day = day_picks(drawn, DATE, load_tokenizer(options.backbone), STUDENT)
     return [pick for pick in (*day.fitted, *day.held_out) if pick.prompt not in seen][: options.fresh]

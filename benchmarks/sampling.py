@@ -2,10 +2,10 @@
 
     python -m benchmarks.sampling [--shards 24 12 6] [--nodes 0 1 2] [--prompts 24] [--samples 16] [--json]
 
-The starter student answers arithmetic: first on this machine alone, with shards of several sizes
-(`engine.shard_prompts`); then, with the last size, with more and more Ray nodes. These are started here and share this
-machine's cores, so they show the overhead, not the gain. A digest shows whether all give the same completions. Ways are
-measured in turn, after a first run of each. Prints sampled tokens a second, medians over the repeats.
+The starter student answers arithmetic problems: first on this machine alone, with shards of several sizes
+(`engine.shard_prompts`); then with shards of the last size and a growing number of Ray nodes. The nodes share this
+machine's cores, so they show the overhead, not the gain. A digest shows whether all ways give the same completions.
+Each way's first run is not counted. Prints sampled tokens per second, as medians over the repeats.
 """
 
 import argparse
@@ -36,7 +36,7 @@ MAX_TOKENS = 48
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure each way of dividing a round's sampling, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, nargs="+", default=[24, 12, 6])
     parser.add_argument("--nodes", type=int, nargs="*", default=[])
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def asked(student: Path, count: int) -> list[list[int]]:
-    """Return prompts, as token ids."""
+    """Return `count` arithmetic prompts as token ids."""
     benchmark, tokenizer, settings = Arithmetic(("1", "2")), load_tokenizer(student), StudentConfig(system="")
     turns = [{"role": "user", "content": benchmark.prompt(problem)} for problem in benchmark.draw("sampling", count)]
     return [prompt_tokens(tokenizer, [turn], settings) for turn in turns]
@@ -71,7 +71,7 @@ def asked(student: Path, count: int) -> list[list[int]]:
 def measured(
     ways: dict[str, tuple[Worker, int]], checkpoint: Path, prompts: Sequence[list[int]], samples: int, repeats: int
 ) -> list[dict[str, Any]]:
-    """Return each way's tokens a second, and a digest of what it sampled."""
+    """Return, for each way, its tokens per second in each repeat and a digest of its completions."""
     seen: dict[str, list[float]] = {name: [] for name in ways}
     digests: dict[str, str] = {}
     for repeat in range(repeats + 1):
@@ -92,7 +92,7 @@ def measured(
 
 @contextmanager
 def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
-    """Start a Ray cluster with `nodes` nodes that offer an engine on this machine; yield an engine that uses them."""
+    """Start a Ray cluster of `nodes` local nodes, each of which offers an engine. Yields an engine that uses them."""
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
@@ -113,7 +113,7 @@ def cluster(nodes: int, folder: Path) -> Iterator[Worker]:
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """Return the ways as Markdown, each compared with the first."""
+    """Return a Markdown table of the ways, each compared with the first."""
     medians = [statistics.median(way["tokens_a_second"]) for way in found]
     rows = [
         [way["way"], f"{median:.0f}", f"{median / medians[0]:.2f}", way["digest"]]

@@ -2,11 +2,11 @@
 
     python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
 
-Every night starts with the student after the starter night's lessons, and takes 6 rounds of 16 problems of Arithmetic.
-They are drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them, or
-also to write them. The exam has 400 problems of all five levels. Finished nights are not run again. Prints the gain of
-each seed, the mean gain per million sampled tokens (those of written problems included), the difference from
-`solve_rate` over pairs of nights (same seed) with Student's 95 % interval, and what became of the texts.
+Every night starts with the student after the starter night's lessons and has 6 rounds of 16 Arithmetic problems. They
+are drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them and, in
+the variant `learns both`, to write them. The exam has 400 problems of all five levels. Finished nights are not run
+again. Prints each seed's gain, the mean gain per million sampled tokens (including written problems), the difference
+from `solve_rate` over pairs of nights with the same seed (Student's 95 % interval), and the fates of the written texts.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def texts(found: Mapping[str, Sequence[Run]]) -> str:
-    """Return a table of what became of the texts that were meant to be problems, as shares."""
+    """Return a table of the texts that the student wrote as problems, with the shares that met each fate."""
     rows = []
     for variant, runs in found.items():
         files = [file for run in runs for file in run.folder.glob("round-*/select_prompts/proposals.parquet")]

@@ -1,11 +1,11 @@
-"""Memory over a long night: many short rounds on the starter model, with each process's resident memory by round.
+"""Memory over a long night: the resident memory of each process in each of many short rounds of the starter model.
 
     python -m benchmarks.soak --rounds 100 [--plot docs/soak.png] [--json]
 
 Engine, trainer, Prefect server and MLflow are real; only the rounds are small. Resident memory is the kernel's PSS
 (/proc/<pid>/smaps_rollup: shared pages are split among their processes), read twice a second; a round's figure is the
-median of its readings. The slope, in MB a round, is fitted by least squares to the second half of the rounds: the first
-half includes the warm-up, which is no leak.
+median of its readings. The slope, in MB per round, is fitted by least squares to the second half of the rounds, because
+the first half includes the warm-up, which is not a leak.
 """
 
 import argparse
@@ -54,14 +54,14 @@ def main() -> None:
 
 
 def soak(student: Path, rounds: int) -> Readings:
-    """Run a night of `rounds` rounds, reading the memory of its processes.
+    """Run a night of `rounds` rounds, and return readings of its processes' memory.
 
     Raises RuntimeError if the night ends after fewer rounds.
     """
     found: Readings = defaultdict(lambda: defaultdict(list))
 
     def read(folder: Path) -> bool:
-        """Read once if a round is under way; return False, which lets the night continue."""
+        """Read the memory once if a round is under way. Return False, so that the night continues."""
         done = _rounds_done(folder)
         if (folder / "round-01" / "sample").exists() and done < rounds:
             for name, megabytes in _megabytes().items():
@@ -77,7 +77,7 @@ def soak(student: Path, rounds: int) -> Readings:
 
 
 def summarise(readings: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str, dict[str, Any]]:
-    """Return for each process its rounds, MB in each, the highest reading, and the slope in MB a round."""
+    """Return, for each process, its rounds, the MB in each, the highest reading, and the slope in MB per round."""
     found: dict[str, dict[str, Any]] = {}
     for name, by_round in sorted(readings.items()):
         rounds = sorted(by_round)
@@ -88,7 +88,7 @@ def summarise(readings: Mapping[str, Mapping[int, Sequence[float]]]) -> dict[str
 
 
 def slope(rounds: Sequence[int], megabytes: Sequence[float]) -> float | None:
-    """Return the slope over the second half in MB a round, by least squares; None with fewer than two rounds."""
+    """Return the second half's least-squares slope in MB per round, or None if it has fewer than two rounds."""
     half = len(rounds) // 2
     if len(rounds) - half < 2:
         return None
@@ -121,7 +121,7 @@ def _rounds_done(folder: Path) -> int:
 
 
 def _megabytes() -> dict[str, float]:
-    """Return the resident memory of the night's processes, added up by role."""
+    """Return the resident memory (PSS, MB) of the night's processes, summed by role."""
     sums: dict[str, float] = defaultdict(float)
     for role, process in processes():
         with suppress(psutil.Error):  # it has ended

@@ -1,12 +1,12 @@
-"""Starter nights with several seeds, from the untouched student: a table, and the learning curves as a picture.
+"""Starter nights of the untouched student with several seeds: tables, and a picture of the learning curves.
 
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
 The variant `supervision` spends the minutes of the rounds on more worked solutions; `forgetful` learns its lesson
-without rehearsal; `instructions` also practises following instructions (`pip install .[environments]`). Each night has
-its own home under `school/starter-night/`; finished nights are not run again, so an interrupted call resumes. Prints
-the tables of docs/performance.md and, for shipped nights, writes docs/starter-night.png. All problems of the exam are
-asked after the lessons and after the rounds; the minutes leave these two exams out.
+without rehearsal; `instructions` also practises following instructions (needs `pip install .[environments]`). Each
+night has its own home under `school/starter-night/`. Finished nights are not run again, so an interrupted call resumes.
+Prints the tables of docs/performance.md and, for nights without a variant, writes docs/starter-night.png. Two extra
+exams ask all problems, after the lessons and after the rounds; the minutes do not include these.
 """
 
 import argparse
@@ -32,7 +32,7 @@ ARITHMETIC = {"name": "arithmetic", "levels": ["1", "2"]}
 INSTRUCTIONS = {"name": "rewards.data.if_verifiable:IfVerifiable", "weight": 0.2}
 VARIANTS = {
     SHIPPED: (),
-    # as many steps as take the minutes of the lesson and of 24 rounds on two cores
+    # as many steps as fit into the minutes of the lesson and 24 rounds on two cores
     "supervision": ("stages=[distill]", "distill.steps=150", "day.generated_traces=2400", "budget_minutes=null"),
     "forgetful": ("distill.rehearsal=0", "distill.batch_size=16"),
     "instructions": (f"benchmarks={json.dumps([ARITHMETIC, INSTRUCTIONS])}",),
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Run the missing nights, then print the tables and write the picture."""
+    """Run the missing nights, then write the picture and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variant", choices=VARIANTS, default=SHIPPED)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def night(seed: int, variant: str) -> dict[str, Any]:
-    """Return the summary of a seed's night; its minutes leave out the exams on all problems."""
+    """Run a seed's night unless it is finished. Returns its summary; `minutes` excludes the exams on all problems."""
     home = HOMES / f"{'' if variant == SHIPPED else f'{variant}-'}seed-{seed}"
     found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *VARIANTS[variant])
     exams = [json.loads((found["folder"] / "evaluate" / exam / MANIFEST).read_text())["seconds"] for exam in WHOLE]
@@ -67,7 +67,7 @@ def night(seed: int, variant: str) -> dict[str, Any]:
 
 
 def tables(nights: dict[int, dict[str, Any]]) -> str:
-    """Return where the nights ran, and the tables of the exam and of the guards."""
+    """Return the machine's number of cores, and Markdown tables of the exam and of the guards."""
     first = next(iter(nights.values()))
     examined = max((found["benchmarks"] for found in nights.values()), key=len)
     parts = [name for name in examined if name != first["target"]]
@@ -84,7 +84,7 @@ def tables(nights: dict[int, dict[str, Any]]) -> str:
 
 
 def draw(nights: dict[int, dict[str, Any]]) -> None:
-    """Plot the mean reward of every round, the quizzes and the three exams, for each seed."""
+    """Plot each seed's mean reward by round, its quizzes, and its three exams."""
     with picture(PICTURE, 9, 4.2, columns=2) as (practice, exam):
         for seed, found in nights.items():
             rewards = [metrics["reward"] for metrics in read_round_metrics(found["folder"])]
@@ -116,12 +116,12 @@ def _row(seed: int, found: dict[str, Any]) -> list[Any]:
 
 
 def _accuracies(found: dict[str, Any]) -> list[dict[str, float]]:
-    """Return the accuracies of the three students; the untouched one answered only the problems of the exam."""
+    """Return three accuracies: before the night (in its exam), after lessons, after rounds (on all problems)."""
     return [found["accuracy"]["champion"], found["growth"]["before"], found["growth"]["after"]]
 
 
 def _guards(seed: int, found: dict[str, Any], parts: list[str]) -> list[Any]:
-    """Return a night's guards as a row; only a better candidate has been examined on them."""
+    """Return a night's guards as a row, with dashes where the candidate was not good enough to be examined."""
     roles, exams = ("champion", "candidate"), found["folder"] / "evaluate"
     cells = [
         " → ".join(f"{found['benchmarks'][part][role]['accuracy']:.2f}" for role in roles)

@@ -1,13 +1,13 @@
-"""A simulated teacher in the real classroom: does the model learn its taste, how fast, and at what cost?
+"""A simulated teacher in the real classroom: does the model learn the teacher's taste, how fast, and at what cost?
 
     python -m benchmarks.teach [--json] [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
 
-Starts `nightschool teach` on a home whose champion is the starter student, and teaches through its endpoints, as the
-page does. The teacher picks by a taste among five answers to everyday questions; with `--noise`, that share of its
-picks is random. Before, in the middle and after, the taste rates the answers to questions that are never taught, as
-they are shown: four in five by the day copy. In the arm *night only* nothing is learned by day; a night of lessons
-alone follows, and its model writes the last answers. Every run is a line in school/benchmarks/teach.jsonl and is not
-repeated. Prints a table, the gates, latencies and memory; --json prints one object.
+Starts `nightschool teach` on a home whose champion is the starter student, and teaches through the endpoints that the
+page uses. The teacher picks by a taste among five answers to everyday questions; with `--noise`, that share of its
+picks is random. Before, during and after the day, the taste rates answers to questions that are never taught. The day
+copy writes four in five of these, as for any question. In the arm *night only*, nothing is learned by day; a night with
+no rounds follows, and its model writes the last answers. Every run is a line in school/benchmarks/teach.jsonl and is
+not repeated. Prints a table, the gates, latencies and memory; --json prints one object.
 """
 
 import argparse
@@ -46,7 +46,7 @@ TOPICS = (
     "the stars|football|a garden|bridges|clouds|horses|a birthday|old houses|rivers|tea|the city|cats|snow|books|"
     "a long walk|paintings|birds|the desert|cheese|ships|spring|a teacher|the night|trees|a market"
 )
-# for answers that end: one that is cut off has no length to judge
+# These ask for answers short enough to end: one that is cut off has no length to judge.
 FORMS = (
     "Write one sentence about {}.",
     "Say something nice about {} in one short sentence.",
@@ -57,7 +57,7 @@ QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")
 
 
 def sentences(text: str) -> int:
-    """Return how many sentences an answer has; one that is cut off counts as two."""
+    """Return the number of sentences in an answer. A sentence that is cut off counts as two."""
     whole = re.findall(r"[.!?](?=\s|$)", text.strip())
     return len(whole) + 2 * (not re.search(r"[.!?]$", text.strip()))
 
@@ -66,11 +66,11 @@ NIGHT_ONLY = "night only"
 ARMS: Mapping[str, tuple[str, ...]] = {
     "picks": (),
     "literal": ("teach.method=literal",),
-    "praise": (),  # the best is praised and the worst is blamed, each as a whole
+    "praise": (),  # the best answer is praised and the worst is blamed, each as a whole
     "praise with traces": ("teach.traces=true",),
     NIGHT_ONLY: (),
 }
-# a night that learns the picks alone, directly and by a reward model
+# A night that learns nothing but picks, both directly and through a reward model.
 NIGHT = (
     *("stages=[lessons]", "preference_learning=both", "day.generated_traces=0", "budget_minutes=null"),
     *("exam.target.problems=200", "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]"),
@@ -82,7 +82,7 @@ TASTES: Mapping[str, Callable[[str], float]] = {  # the higher, the better
     "one sentence": lambda text: -float(sentences(text)),
     "none": lambda text: 0.0,
 }
-GOOD: Mapping[str, Callable[[str], bool]] = {  # what the taste rate counts
+GOOD: Mapping[str, Callable[[str], bool]] = {  # the answers that the taste rate counts
     "short": lambda text: len(text) <= 70,
     "asks back": lambda text: text.rstrip().endswith("?"),
     "no digits": lambda text: not any(map(str.isdigit, text)),
@@ -95,11 +95,11 @@ COLUMNS = "taste | arm | seed | taste rate, at picks | guessed | blind wins (cha
 
 
 class Classroom:
-    """A running classroom, and what was measured in it."""
+    """A running `nightschool teach`, and the seconds that its requests took."""
 
     def __init__(self, home: Path, settings: Sequence[str]) -> None:
         command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
-        # everything is taught: the questions of a look are held out by the benchmark itself
+        # hold out nothing that is taught: the benchmark itself keeps the questions of a look apart
         plain = ("learned_reward.owner_share=0", f"teach.max_answer_tokens={TOKENS}", *settings)
         parent = os.getpid()
         self.process = subprocess.Popen(
@@ -116,7 +116,7 @@ class Classroom:
         self.seconds: dict[str, list[float]] = {name: [] for name in GOALS}
 
     def ask(self, question: str, *, timed: bool = False) -> list[dict[str, Any]]:
-        """Return the answers."""
+        """Ask a question, and return the answers that are not blank. If `timed`, record the seconds."""
         began, first = time.perf_counter(), 0.0
         answers: list[dict[str, Any]] = []
         with self.client.stream("POST", "/api/ask", json={"text": question}) as response:
@@ -130,7 +130,7 @@ class Classroom:
         return [answer for answer in answers if answer["text"].strip()]
 
     def teach(self, kind: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Teach one lesson."""
+        """Teach one lesson about an answer, and return the classroom's report of it."""
         lesson = self.client.post("/api/lesson", json={"kind": kind, "answer": answer["id"]}).raise_for_status().json()
         self.seconds["saved"].append(lesson["saved_seconds"])
         if lesson["seconds"] is not None:
@@ -138,12 +138,12 @@ class Classroom:
         return lesson
 
     def undo(self, lesson: str) -> None:
-        """Undo a lesson."""
+        """Undo a lesson, and record the seconds that this took."""
         undone = self.client.request("DELETE", f"/api/lesson/{lesson}", json={}).raise_for_status().json()
         self.seconds["undone"].append(undone["seconds"])
 
     def memory(self) -> float:
-        """Return the memory of all its processes, GB; what they share counts once (proportional set size)."""
+        """Return the memory of the classroom's processes in GB (proportional set size: shared pages count once)."""
         import psutil
 
         command = psutil.Process(self.process.pid)
@@ -152,7 +152,7 @@ class Classroom:
 
 @contextmanager
 def classroom(home: Path, settings: Sequence[str]) -> Iterator[Classroom]:
-    """Open a classroom for the duration of the `with`."""
+    """Run a classroom on a home while the block runs."""
     running = Classroom(home, settings)
     try:
         yield running
@@ -162,7 +162,7 @@ def classroom(home: Path, settings: Sequence[str]) -> Iterator[Classroom]:
 
 
 def main() -> None:
-    """Run what is missing, and print what is known."""
+    """Do the missing runs, and print the results of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=[*ARMS], metavar="ARM")
     parser.add_argument("--tastes", nargs="+", default=["short", "none"], choices=[*TASTES], metavar="TASTE")
@@ -183,14 +183,14 @@ def main() -> None:
 
 
 def known(what: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the recorded run, None if there is none."""
+    """Return the latest recorded run of this kind, or None if there is none."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     found = [run for run in map(json.loads, lines) if what.items() <= run.items()]
     return found[-1] if found else None
 
 
 def day(what: Mapping[str, Any]) -> dict[str, Any]:
-    """Teach for a day; record and return the run."""
+    """Teach for a day, then record and return the run."""
     taste, seed = what["taste"], what["seed"]
     random_ = random.Random(f"{taste} {seed}")
     questions = random_.sample(QUESTIONS, len(QUESTIONS))
@@ -245,7 +245,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
-    """Run the night after a day, and let its candidate serve; return its decision and reasons."""
+    """Run the night after a day, and promote its candidate in any case. Return decision, reasons and digests."""
     from flows.web.health import open_registry
 
     options = [f"--set={setting}" for setting in (*NIGHT, *settings)]
@@ -258,7 +258,7 @@ def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
 
 
 def pick(room: Classroom, question: str, what: Mapping[str, Any], random_: random.Random) -> None:
-    """Ask, read, and say what is best by the taste."""
+    """Ask a question, then teach by the taste: pick the best answer, or praise the best and blame the worst."""
     time.sleep(what["thinking"])
     answers = room.ask(question, timed=True)
     if len(answers) < 2:
@@ -282,12 +282,12 @@ def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
 
 
 def gates(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the gates that were fixed before the first run, each with what was seen; None where nothing was run."""
+    """Return the gates, which were fixed before the first run, each with what the runs measured (None: no such run)."""
     timed = [run for run in every if run["arm"] != "literal"]
     kept = [run for run in timed if run["rates"]]
 
     def gains(taste: str, arm: str) -> dict[int, float]:
-        """Return what the taste rate gained, by seed."""
+        """Return the gain in taste rate from the first look to the last, by seed."""
         runs = [run for run in every if run["rates"] and (run["taste"], run["arm"]) == (taste, arm)]
         return {run["seed"]: run["rates"][-1] - run["rates"][0] for run in runs}
 

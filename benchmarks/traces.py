@@ -1,4 +1,4 @@
-"""The filter of worked solutions on real traces, and how well it finds exam problems in texts.
+"""What the filter of worked solutions does with real traces, and how well it finds exam problems in texts.
 
     NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.traces
 
@@ -36,7 +36,7 @@ EXERCISES = 3000
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the fates of the traces, and the table of exam problems found."""
     data = os.environ.get("NIGHTSCHOOL_DATA")
     if data is None:
         raise SystemExit("benchmarks.traces: set NIGHTSCHOOL_DATA to the folder with the test data")
@@ -55,7 +55,7 @@ def read(file: Path) -> list[Trace]:
 
 
 def fates(traces: Sequence[Trace]) -> Iterator[str]:
-    """Yield the number of traces by form, and by what the filter made of them without an exam or a length limit."""
+    """Yield two lines: the forms of the traces, and what the filter makes of them without an exam or a length limit."""
     questions = {trace.messages[-1]["content"] for trace in traces}
     boxed = sum("\\boxed" in trace.response for trace in traces)
     tagged = sum("<answer>" in trace.response for trace in traces)

@@ -3,8 +3,8 @@
     python -m benchmarks.turns [--turns 8 16 32] [--episodes 32] [--json]
 
 The starter student plays ants. Then vLLM alone generates as many tokens from the same prompts in the same calls, with
-the same use of its prefix cache; the ratio shows what episodes cost besides the engine. If the seconds per turn don't
-grow with the turns, an episode costs O(T).
+the same use of its prefix cache. The ratio shows what episodes cost besides the engine. If the seconds per turn don't
+grow with the number of turns T, an episode costs O(T).
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tasks.workers.worker import Worker
 
 STUDENT = StudentConfig(system="")
 MAX_TOKENS, GROUP = 12, 4
-TIER = "2"  # a grid in which an episode may last
+TIER = "2"  # a grid large enough for long episodes
 
 Call = tuple[list[list[int]], list[int]]  # prompts, and how many tokens followed each
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def once(checkpoint: Path, worker: Worker, turns: int, count: int) -> dict[str, Any]:
-    """Play the episodes, then generate as much without them; return the seconds of both."""
+    """Play the episodes, then have vLLM alone generate as many tokens. Return the seconds of both."""
     config = EngineConfig(max_model_len=160 + 60 * turns, max_num_seqs=count, kv_cache_gb=2)
     ants = Ants((TIER,), turns)
     episodes = begun(ants, checkpoint, STUDENT, count // GROUP, GROUP)
@@ -76,7 +76,7 @@ def begun(ants: Ants, checkpoint: Path, student: StudentConfig, groups: int, siz
 
 
 def calls_of(rollouts: Sequence[Rollout]) -> list[Call]:
-    """Return the engine's calls that made these episodes: all prompts of a turn, and the lengths of the answers."""
+    """Return the engine's calls in these episodes, one per turn: its prompts, and the lengths of the answers."""
     by_turn: list[Call] = []
     for rollout in rollouts:
         for turn, (first, length) in enumerate(spans(rollout)):
@@ -88,7 +88,7 @@ def calls_of(rollouts: Sequence[Rollout]) -> list[Call]:
 
 
 def generate(calls: Sequence[Call]) -> float:
-    """Return the seconds in which vLLM alone writes as many tokens from the same prompts. Runs in its process."""
+    """Return the seconds in which vLLM alone writes as many tokens in the same calls. Runs in the engine's process."""
     from vllm import SamplingParams
 
     assert engine_process._sampler is not None

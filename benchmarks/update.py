@@ -2,13 +2,13 @@
 
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
-Each measurement runs in its own process, ours and TRL's in the same environment; peak memory is the process's, on a GPU
-the device's. TRL computes in our precision (models/hf/hardware.py) on fp32 weights, its default and ours, with and
-without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with weights and moments in
-bf16, which rounds most of such small steps away, is reported separately (`bf16_weights`). The floor is the time of the
-update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the device. The
-workload `lessons` is a supervised step on 24 worked solutions, beside the step of 0.1.0 (`benchmarks.prompts`). Ends
-with the figures of `benchmarks.night`, unless --no-night.
+Each measurement runs in its own process, ours and TRL's in the same environment. Peak memory is that of the process, or
+on a GPU that of the device. TRL computes in our precision (models/hf/hardware.py) on fp32 weights (its default and
+ours), with and without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with bf16
+weights and moments, which round most of such small steps away, is reported separately (`bf16_weights`). The floor is
+the time of the update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the
+device. The workload `lessons` compares a supervised step on 24 worked solutions with the step of 0.1.0
+(`benchmarks.prompts`). The figures of `benchmarks.night` come last, unless --no-night is given.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from models.rollout import Rollout
 
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 LESSONS = "lessons"
-GROWTH = (1, 2, 4, 8)  # groups of 8 completions, times 4
+GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
 COLUMNS = "workload | seconds | TRL | ratio | ÷ floor | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure a workload: ours before and after TRL's settings, so that a change in the machine's speed shows."""
+    """Measure a workload: our update before and after TRL's, so that a change in the machine's speed shows."""
     settings = trl_settings(workload(name))
     first = in_child({"method": "ours", "workload": name}, options)
     tried = [in_child({"method": "trl", "workload": name} | setting, options) for setting in settings]
@@ -109,7 +109,7 @@ def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
 
 
 def growth(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the exponents of time and memory in the number of completions, by least squares on logarithms."""
+    """Return the growth exponents of time and memory in the number of completions (least squares on logarithms)."""
     measured = [in_child({"method": "ours", "groups": groups}, options) for groups in GROWTH]
     exponents = {"growth_exponent": "seconds", "memory_growth_exponent": "peak_gb"}
     sizes = [math.log(groups) for groups in GROWTH]
@@ -120,8 +120,8 @@ def growth(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def in_child(what: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Measure in a child process."""
-    # TRL is slow: one update of each setting after the one that is not counted
+    """Run `measure` in a child process."""
+    # TRL is slow: each of its settings gets one update after the one that is not counted
     steps = "2" if what["method"] == "trl" else str(options.steps)
     arguments = ["--measure", json.dumps(what), "--student", str(options.student), "--steps", steps]
     return json_of("benchmarks.update", *arguments, environment=trainer_environment())
@@ -149,7 +149,7 @@ def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
 
 
 def ours(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
-    """Return the seconds of each update, including the optimizer step."""
+    """Return the seconds of each of our updates, including the optimizer step."""
     from conf.schema import TrainerConfig
     from models.trainer import Trainer
 

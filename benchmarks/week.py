@@ -2,10 +2,10 @@
 
     python -m benchmarks.week [--nights 5] [--seed 1]
 
-The nights of conf/starter.yaml share a home under `school/week/`, on successive dates: each begins from the newest
-candidate that was ahead, and the target moves on by its own rule. After each night the serving model is also examined
-on 700 problems of all five levels, always the same. Finished nights and exams are not run again. Prints a table and
-writes docs/week.png.
+The nights of conf/starter.yaml share a home under `school/week/` and have successive dates. Each begins with the newest
+candidate that was ahead, and the target gets its next level by the usual rule (`exam.next_level_at`). After each night,
+the serving model is also examined on the same 700 problems of all five levels. Finished nights and exams are not run
+again. Prints a table and writes docs/week.png.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def exam(home: Path, checkpoint: str) -> dict[str, Any]:
-    """Return a checkpoint's figures on all levels."""
+    """Return a checkpoint's figures in the exam on all levels, which are kept in a file after its only exam."""
     kept = home / f"exam-{checkpoint}.json"
     if not kept.exists():
         environment = {"NIGHTSCHOOL_HOME": str(home.resolve())}

@@ -1,10 +1,10 @@
-"""Which part of a night improves the quiz after it: full days with one part left out.
+"""Which parts of a night improve the quiz after it? Full days, each with one part left out.
 
     python -m benchmarks.what_helps [--seeds 1 2 3] [--variants all "without words" …]
 
 Each finished night is a line in docs/what-helps.jsonl and is not run again on this machine at this commit; interrupted
-nights resume. The teacher, queried and on-policy, is a further trained starter (benchmarks/local_teacher.py). Writes
-docs/what-helps.png, and the table between the markers in docs/performance.md; `--variants none` only writes these.
+nights resume. The queried and the on-policy teacher are a starter trained further (benchmarks/local_teacher.py). Writes
+docs/what-helps.png, and the table between the markers in docs/performance.md; `--variants none` runs no night.
 """
 
 import argparse
@@ -48,9 +48,9 @@ NOT_ALONE = (
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a part: the candidate's accuracy with it minus without it, for pairs of nights.
+    """The effect of a part, for pairs of nights: the candidate's accuracy with the part, minus that without it.
 
-    The nights of a pair share seed, machine, commit and packages.
+    The nights of a pair share seed, machine, commit and packages. `without`: the mean accuracy without the part.
     """
 
     part: str
@@ -59,17 +59,17 @@ class Effect:
 
     @property
     def mean(self) -> float:
-        """The mean over the pairs."""
+        """The mean difference over the pairs."""
         return statistics.mean(self.differences)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval by Student's t over the pairs; None for one pair."""
+        """Student's 95 % interval of the mean difference, or None if there is only one pair."""
         return students_interval(self.differences) if len(self.differences) > 1 else None
 
 
 def main() -> None:
-    """Run the missing nights, then write page and picture."""
+    """Run the missing nights, then write the picture and the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=[*VARIANTS, NONE], metavar="VARIANT")
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def study(wanted: Sequence[tuple[str, int]]) -> None:
-    """Run these nights one after the other; record each as soon as it is finished."""
+    """Run these nights (variant, seed) one after the other, and record each as soon as it is finished."""
     if not wanted:
         return
     make(HOMES)
@@ -102,20 +102,20 @@ def study(wanted: Sequence[tuple[str, int]]) -> None:
 
 
 def missing(wanted: Sequence[tuple[str, int]], runs: Sequence[Run], here: Where) -> list[tuple[str, int]]:
-    """Return the wanted nights without a run of this code and configuration on this machine."""
+    """Return the wanted nights that have no run with the current configuration on this machine at this commit."""
     known = {(one.variant, one.seed) for one in current(runs) if one.where == here}
     return [one for one in wanted if one not in known]
 
 
 def current(runs: Sequence[Run]) -> list[Run]:
-    """Return the newest run of each current variant, seed and machine with the variant's current configuration."""
+    """Return the newest run of each variant, seed and machine, if it had the variant's current configuration."""
     settings = {variant: settings_of(variant) for variant in VARIANTS}
     own = [one for one in runs if settings.get(one.variant) == one.settings]
     return list({(one.variant, one.seed, one.machine): one for one in own}.values())
 
 
 def effects(runs: Sequence[Run]) -> list[Effect]:
-    """Return the effects of all parts that have pairs, the most helpful first."""
+    """Return the effects of the parts for which there are pairs of nights, the most helpful part first."""
     with_all = {(one.seed, one.where): one.candidate for one in runs if one.variant == ALL}
     found = []
     for part in PARTS:
@@ -127,7 +127,7 @@ def effects(runs: Sequence[Run]) -> list[Effect]:
 
 
 def table(runs: Sequence[Run], found: Sequence[Effect]) -> str:
-    """Return in Markdown the effects, the nights with all parts and those with rounds alone, and the machines."""
+    """Return Markdown: the effects, the nights with all parts and those with rounds alone, and the machines."""
     if not runs:
         return "Not measured yet."
     rows = (

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from conf.redact import redact
 from conf.storage.home import InputError
 
-# Options of earlier versions, and their replacements. These options have only moved:
+# Options of earlier versions that were moved, and their present names.
 MOVED = {
     "microbatch_tokens": "hardware.microbatch_tokens",
     "devices.engine": "hardware.engine_gpu",
@@ -21,7 +21,7 @@ MOVED = {
     for section in ("distill.teacher", "judge")
     for name in ("base_url", "model", "max_tokens", "budget_tokens", "budget_minutes")
 }
-# What to do instead of each removed option, by section and option names. N stands for an index in a list.
+# What to do instead of the removed options, by section. A key names one option or several. N is an index in a list.
 INSTEAD = {
     "": {
         "alarms": "a Prefect automation can notify you of a night; morning.webhook_variable posts its report",
@@ -110,7 +110,7 @@ def fault(text: str) -> InputError:
 
 def shown(value: Any) -> str:
     """Return the value as one line of JSON (also valid YAML), with passwords redacted, cut to 60 characters."""
-    text = redact(json.dumps(value, ensure_ascii=False, default=str))  # before the cut: half a URL is not recognised
+    text = redact(json.dumps(value, ensure_ascii=False, default=str))  # first, because half a URL is not recognised
     return text if len(text) <= 60 else text[:59] + "…"
 
 
@@ -129,7 +129,7 @@ def all_faults(schema: type[BaseModel], data: Any, errors: Sequence[ErrorDetails
 
 
 def _key(data: Any, error: ErrorDetails) -> Key:
-    """Return the error's key in `data`: pydantic's location without the parts that name a branch of a union."""
+    """Return the error's key in `data`: pydantic's location, less the parts that only name a branch of a union."""
     key: list[str] = []
     for part in error["loc"]:
         inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
@@ -142,7 +142,7 @@ def _key(data: Any, error: ErrorDetails) -> Key:
 
 
 def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> str:
-    """Describe what is wrong with one value. If there are several errors, each comes from one branch of a union."""
+    """Describe what is wrong with one value. If `group` has several errors, each is from another branch of a union."""
     first = group[0]
     if first["type"] == "missing":
         return "is missing; it has no default"

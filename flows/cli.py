@@ -56,7 +56,7 @@ def report(
     date: Date = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="print the short report itself")] = False,
 ) -> None:
-    """Print the path of a night's morning report."""
+    """Print the path of a night's morning report, or the short report itself with --markdown."""
     from flows.run.history import last_report
 
     if date := day or date:
@@ -67,7 +67,7 @@ def report(
 
 @app.command()
 def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """List the registered checkpoints, their accuracies, and which of them serves by day."""
+    """List the registered checkpoints with their accuracies, and show which one serves by day."""
     from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS
     from tasks.report.text import percent
 
@@ -89,7 +89,7 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 
 @app.command()
 def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
-    """Make a registered version the one that serves by day."""
+    """Choose the registered version that serves by day."""
     from flows.commands.promote import promote_version
 
     back = promote_version(Home.here(), _registry(config, overrides), version)
@@ -99,7 +99,7 @@ def promote(version: str, config: Config = STARTER, overrides: Overrides = None)
 
 @app.command()
 def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
-    """Go back to the version that served before; a second rollback undoes it."""
+    """Return to the version that served before. A second rollback undoes the first."""
     from flows.commands.promote import roll_back
 
     serving, finished = roll_back(Home.here(), _registry(config, overrides))
@@ -117,7 +117,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would go, and why the rest stays")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove checkpoints and tables that no promotion chose and no night needs, as every night does at its end."""
+    """Remove unpromoted checkpoints that no night needs, and old tables. Every night ends with this cleanup."""
     from flows.commands.prune import lines_of, prune_home
 
     home, settings = Home.here(), load_night(config, overrides or [])
@@ -127,7 +127,7 @@ def prune(
 
 @app.command()
 def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Check this machine and the configuration, and say what to do about each finding."""
+    """Check this machine and the configuration, and say how to fix each problem."""
     from flows.commands.doctor import examine, print_findings
 
     findings = examine(Home.here(), load_night(config, overrides or []))

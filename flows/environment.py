@@ -1,8 +1,8 @@
-"""Environment variables for third-party libraries, which must be set before those libraries are imported."""
+"""Environment variables that configure third-party libraries. Set them before importing those libraries."""
 
 import os
 
-# No library phones home. Prefect's messages go to its server, so they don't interrupt the progress bars.
+# These values stop libraries from reporting usage, and keep Prefect's messages from interrupting progress bars.
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -10,7 +10,7 @@ DEFAULTS = {
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server fails in 14 s, not in four minutes
-    "PREFECT_CLIENT_MAX_RETRIES": "3",  # for the same reason
+    "PREFECT_CLIENT_MAX_RETRIES": "3",  # likewise for Prefect's server
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

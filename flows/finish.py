@@ -38,9 +38,9 @@ def finish(
     exams: Mapping[str, Artifact],
     rounds: Rounds,
 ) -> dict[str, Any]:
-    """Carry out the promotion decision, delete temporary files, and write the report, which completes the night.
+    """Finish the night: carry out the promotion decision, delete temporary files and write the report.
 
-    Returns the summary. If MLflow does not answer, writes a report on how to finish the night and raises NightError.
+    Returns the summary. If MLflow does not answer, writes a report that says what to do, and raises NightError.
     """
     config, monitor, links = night.config, rounds.monitor, _links(tracking)
     number = len(rounds.retention.policies)
@@ -51,7 +51,7 @@ def finish(
         log_rankings(tracking, night.folder, models)
         rounds.retention.remove(keep=set(models.values()))
         shutil.rmtree(night.folder / "state", ignore_errors=True)
-        night.close()  # before the night counts as finished, because ending the child processes takes seconds
+        night.close()  # before the night counts as finished, because shutting down workers takes seconds
         arguments = (night.folder, outcome, number, monitor.finish(), links, tracking)
         summary = night.call(report, "report", *arguments, after=night.edges.last)
     except MlflowException as error:
@@ -67,7 +67,7 @@ def finish(
 
 
 def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
-    """Write the model cards and carry out the promotion decision. Returns the decision as it was carried out."""
+    """Write the model cards and carry out the promotion decision. Returns the decision as `promote` carried it out."""
     config = night.config
     write_cards(night.folder, decision.read_json("decision.json"), models, config)
     return night.call(promote, "promote", decision, models, night.home, tracking, config.name)
@@ -76,9 +76,9 @@ def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], track
 def _unfinished(
     night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
 ) -> NightError:
-    """Write the report, and return the error that ends the night when MLflow stops answering.
+    """Write the report after MLflow has stopped answering, and return the error that ends the night.
 
-    The error message names a command that does only the remaining work.
+    The error message names the command that finishes the night without repeating committed work.
     """
     outcome = night.folder / OUTCOME
     if outcome.exists():
@@ -98,11 +98,11 @@ def _unfinished(
 
 
 def prefect_page() -> str:
-    """Return the URL of the flow run's page, without the password that a worker's API URL may carry."""
+    """Return the URL of the flow run's page in Prefect, without the password that the API URL may contain."""
     return redact(flow_run.get_flow_run_ui_url() or "")
 
 
 def _links(tracking: Tracking) -> dict[str, str]:
-    """Return the run's MLflow and Prefect URLs. Local servers answer only while `nightschool ui` or `services` runs."""
+    """Return the night's URLs in MLflow and Prefect. Local URLs work only while `nightschool ui` or `services` runs."""
     server = tracking.uri.rstrip("/") if tracking.uri.startswith("http") else HERE.url(MLFLOW_PORT)
     return {"mlflow": f"{server}/{tracking.run_path}", "prefect": prefect_page()}

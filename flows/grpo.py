@@ -1,6 +1,6 @@
-"""Blocks of rounds: GRPO, self-play or on-policy distillation.
+"""Runs blocks of rounds of GRPO, self-play or on-policy distillation.
 
-One round: select_prompts → sample → score → credit (repeated for each refill) → update → checkpoint.
+One round: select_prompts → sample → score → credit (these four again for each refill) → update → checkpoint.
 """
 
 import json
@@ -36,11 +36,11 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
 class Rounds:
-    """All rounds of a night, numbered across its blocks, and the state they share.
+    """Runs a night's rounds, numbered across all its blocks, and holds the state that they share.
 
-    `exam`: the exam's problems, which no round draws. `registered`: digests of registered checkpoints. `division`: how
-    the night's hours are divided. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned
-    reward, if one is in use. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no
+    `exam`: the exam's problems, which no round may use. `registered`: digests of registered checkpoints. `division`:
+    how the night divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned
+    reward, or None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no
     further block or lesson may begin, because time ran out, a child process died or a severe alarm was raised.
     """
 
@@ -106,7 +106,7 @@ class Rounds:
         return night.merge(block.path, self.policy) if night.config.merges and self.policy != base else self.policy
 
     def _round(self, number: int) -> Path:
-        """Sample groups of answers, turn their scores into advantages, then update and return the policy."""
+        """Sample groups of answers, turn their scores into advantages, and update the policy. Return the new policy."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
         kept = is_committed(folder) and all(committed(one / "sample") for one in passes_of(folder))
@@ -151,7 +151,7 @@ class Rounds:
         return self.policy
 
     def _rate_factor(self, number: int) -> float:
-        """Return a round's learning-rate factor. The first call computes it from the time left and records it."""
+        """Return a round's learning-rate factor, which the first call computes from the time left and records."""
         file = self.night.folder / PACE_FOLDER / f"{round_path(number)}.json"
         if (known := read_json(file)) is None:
             known = {"rate_factor": self.allowance.rate_factor(number)}
@@ -160,7 +160,7 @@ class Rounds:
         return known["rate_factor"]
 
     def _update(self, number: int, inputs: Mapping[str, Any]) -> tuple[Updated, UpdateResources]:
-        """Take the round's optimizer steps. Returns the update and the resources that it used."""
+        """Take the round's optimizer steps. Returns the update's result and the resources that it used."""
         night, path, state = self.night, f"{round_path(number)}/update", self._state_before(number)
         if state is not None and not state.is_dir():
             raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
@@ -184,7 +184,7 @@ class Rounds:
         self.verified.add(policy)
 
     def _seconds_since_last_round(self) -> float:
-        """Return the seconds since the last round ended. Time between two rounds counts towards the later one."""
+        """Return the seconds since the last round ended. The time between two rounds counts towards the later round."""
         now = time.perf_counter()
         seconds, self.round_began = now - self.round_began, now
         return seconds
@@ -210,7 +210,7 @@ class Rounds:
         self.monitor.add_ranking(self.block.rounds.start, number, ranking)
         if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:
             self.tracking.log({"learned_reward/ranking_accuracy": accuracy}, number)
-        if number in self.block.rounds and self.allowance.quizzes:  # a ranking accompanies each quiz
+        if number in self.block.rounds and self.allowance.quizzes:  # each quiz comes with a ranking
             self.allowance.quizzes[-1] += ranking.seconds
         self.round_began += time.perf_counter() - started
 
@@ -226,7 +226,7 @@ class Rounds:
         self.end(self.block.number, error)
 
     def end(self, steps: int, error: Exception) -> None:
-        """End the night's learning for good. The rounds so far and the recipe's first `steps` steps are kept."""
+        """End the night's learning permanently, keeping the rounds so far and the recipe's first `steps` steps."""
         self.over = True
         done = len(self.retention.policies)
         why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
@@ -234,7 +234,7 @@ class Rounds:
 
     @property
     def _learned(self) -> LearnedReward | None:
-        """The learned reward in use. None outside GRPO blocks, or if the reward has failed or been hacked."""
+        """The learned reward. None outside GRPO blocks, or once the reward has failed or the policy has hacked it."""
         if self.learned is None or self.learned.failed or self.block.kind != "grpo" or self.monitor.hacked:
             return None
         return self.learned
@@ -255,7 +255,7 @@ class Rounds:
         return trainer.model_copy(update=changes)
 
     def _superseded(self) -> list[Path]:
-        """Return the checkpoints that later rounds will replace on disk, newest last."""
+        """Return the checkpoints that later rounds will replace on disk, from the oldest to the newest."""
         policies = self.retention.policies
         return [*(policy for policy in policies[:-1] if policy != self.base), policies[-1]]
 

@@ -46,7 +46,7 @@ REFUSED = "Refused"
 
 
 def _scheduled(config: NightConfig) -> datetime.datetime:
-    """Return this run's scheduled start in the night's time zone, or the current time if it was started by hand."""
+    """Return the run's scheduled start in the night's time zone, or the current time if the run was started by hand."""
     moment = flow_run.get_scheduled_start_time()
     return clocks_in(config.deadline_time_zone, moment.timestamp() if moment else None)
 
@@ -62,13 +62,13 @@ def _run_name() -> str:
 def nightly(
     config: NightConfig | None = None, date: str | None = None, dry_run: bool = False
 ) -> dict[str, Any] | State[Any]:
-    """Run or resume the night of a date (default: the date of the scheduled start). Returns the night's summary.
+    """Run or resume the night of a date (default: the night of the scheduled start). Returns the night's summary.
 
-    With `dry_run`, the night decides but does not promote, even if it is resumed later without `dry_run`.
+    With `dry_run`, the night makes its decision but promotes nothing, even if it is resumed later without `dry_run`.
 
-    If the start is too late or another night is running, the flow ends in the state `Refused`, with the reason as its
-    message. This does not count as a failed night. Raises InputError, before any learning, if the date, deadline or
-    configuration cannot be used, or if `nightschool serve` does not end its engine in time.
+    If the start is too late or another night is running, the flow completes in a state named `Refused`, and the state's
+    message gives the reason. Prefect does not count this as a failure. Raises InputError, before any training, if the
+    date, deadline or configuration is invalid, or if `nightschool serve` does not shut down its engine in time.
     """
     home, config = Home.here(), config or load_night(STARTER)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
@@ -76,7 +76,7 @@ def nightly(
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
     config = with_next_level(config, home, date)
-    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI holds the home and has done the checks
+    resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI holds the lock and has run the checks
     if not resumed:
         check_deadline(config, date, now)
     logging.getLogger("nightschool").setLevel(logging.INFO)
@@ -110,8 +110,8 @@ def run_night(night: Night) -> dict[str, Any]:
         summary = _run_stages(night, tracking)
     except BaseException as error:
         interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect (cancelled, or worker ended)
-        night.close(grace=0 if interrupted else SAVING_LIMIT)  # wait for a trainer state that is being written
-        with suppress(Exception):  # on a full disk, this call fails too; the original error matters more
+        night.close(grace=0 if interrupted else SAVING_LIMIT)  # let the trainer finish writing its state
+        with suppress(Exception):  # a full disk makes this call fail too; the original error matters more
             tracking.close_run("KILLED" if interrupted else "FAILED")
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise disk_full_error(night.home.root) from error
@@ -172,7 +172,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
 
 def final_state(summary: dict[str, Any]) -> Any:
-    """Return the flow's final state, with alarms and outcome in its message and the summary as its result."""
+    """Return the flow's final state. Its message lists the alarms and the outcome, and its result is the summary."""
     alarms = summary["alarms"]
     raised = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {' '.join(alarms)}" if alarms else "No alarms."
     outcome = "The candidate was promoted." if summary["decision"] == "promoted" else "The champion stays."

@@ -1,1 +1,1 @@
-"""Policy, sampler, trainer, losses, checkpoints."""
+"""The models and how they learn: sampler, trainer, losses, lessons, checkpoints."""

@@ -1,4 +1,4 @@
-"""Group-relative advantages, the choice of completions to train on, and the treatment of overlong completions."""
+"""Compute group-relative advantages, choose the completions to train on, and adjust the rewards of overlong ones."""
 
 from typing import Literal
 
@@ -8,26 +8,26 @@ from torch import Tensor
 
 from conf.schema import GrpoConfig
 
-OVERLONG_SHARE, OVERLONG_PENALTY = 0.2, 1.0  # for `overlong: shape`
+OVERLONG_SHARE, OVERLONG_PENALTY = 0.2, 1.0  # for `overlong: shape`: L_cache / L_max, and the largest penalty
 
 
 def group_advantages(
     rewards: Float[Tensor, "groups size"], scale: Literal["none", "std"] = "none", epsilon: float = 1e-4
 ) -> Float[Tensor, "groups size"]:
-    """Return A = reward − group mean, optionally divided by the group's standard deviation (n − 1) + epsilon.
+    """Return each reward minus its group's mean reward, optionally divided by the group's standard deviation.
 
-    A completion with a NaN reward was not graded: it is left out of its group's mean, and its advantage is NaN, which
-    the loss and the trainer skip. If a group has only one graded completion, or its rewards are all equal, the
-    advantages of its graded completions are exactly 0, regardless of rounding in the mean.
+    A completion with a NaN reward was not graded. It does not count in its group's mean, and its advantage is NaN; the
+    loss and the trainer skip it. If a group has only one graded completion, or all its rewards are equal, its graded
+    completions get an advantage of exactly 0, even if the mean is inexact. `scale="std"` divides by the sample standard
+    deviation (n − 1) plus `epsilon`.
 
-    Sources: DeepSeekMath (arXiv 2402.03300), section 4.1.2, with the standard deviation; Dr. GRPO (arXiv 2503.20783),
-    section 3.2, without it.
+    Sources: DeepSeekMath, arXiv 2402.03300, section 4.1.2 (`std`); Dr. GRPO, arXiv 2503.20783, section 3.2 (`none`).
     """
     graded = ~rewards.isnan()
     count = graded.sum(dim=1, keepdim=True)
     known = rewards.nan_to_num(0.0)
     lowest = rewards.nan_to_num(float("inf")).amin(dim=1, keepdim=True)
-    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # `graded`: a NaN's 0 can be above the lowest
+    differ = ((known > lowest) & graded).any(dim=1, keepdim=True)  # `graded` excludes NaNs, whose 0 may exceed it
     centred = (known - known.sum(dim=1, keepdim=True) / count.clamp(min=1)).where(graded & differ, 0.0)
     if scale == "std":
         deviation = (centred.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
@@ -36,12 +36,12 @@ def group_advantages(
 
 
 def most_varied(rewards: Float[Tensor, "groups size"], keep: int) -> Bool[Tensor, "groups size"]:
-    """Return a mask of the `keep` completions per group to train on: those whose rewards have the largest variance.
+    """Return a mask that selects from each group the `keep` completions whose rewards have the largest variance.
 
-    They have the group's highest and lowest rewards (the max-variance rule of PODS, arXiv 2504.13818). If answers are
-    only right or wrong, half of those kept are right, provided that there are enough of each. If variances tie, the
-    subset with more of the highest rewards is kept; if rewards tie, the completion with the lower index is. Ungraded
-    completions (NaN) fill any places left. Raises ValueError unless `keep` is between 1 and the group size.
+    They are the completions with the highest and the lowest rewards (the max-variance rule of PODS, arXiv 2504.13818).
+    If rewards are 0 or 1, half of the selected completions are right, as long as a group has enough of each kind. If
+    several subsets tie, the one with more of the highest rewards is selected; if rewards tie, lower indices go first.
+    Ungraded completions (NaN) fill any places left. Raises ValueError unless `keep` is between 1 and the group size.
     """
     if not 1 <= keep <= rewards.shape[1]:
         raise ValueError(f"of {rewards.shape[1]} completions {keep} cannot be kept")
@@ -74,13 +74,13 @@ def overlong_rewards(
     cut: Bool[Tensor, "groups size"],
     config: GrpoConfig,
 ) -> Float[Tensor, "groups size"]:
-    """Return the rewards after applying `config.overlong`. `lengths`: in tokens. `cut`: whether cut off at the limit.
+    """Return the rewards, adjusted for length as `config.overlong` says. `cut`: whether the limit cut a completion off.
 
-    `train`: no change. `mask`: NaN for completions that were cut off, which removes them from the baseline, the loss
-    and its denominator (TRL's mask_truncated_completions keeps them in the baseline). `shape`: completions longer than
-    L_max − L_cache tokens lose the penalty times min(1, (|y| − (L_max − L_cache)) / L_cache) (DAPO, arXiv 2503.14476,
-    equation 13, with penalty 1), where |y| is the length, L_max is `max_completion_tokens`, and L_cache is a fifth of
-    L_max. A completion that was cut off counts as longer than L_max. NaN stays NaN.
+    `train`: no change. `mask`: a completion that was cut off gets NaN, which removes it from its group's mean, the loss
+    and the loss's denominator (TRL's mask_truncated_completions keeps it in the mean). `shape`: a completion of |y|
+    tokens (its entry in `lengths`) loses OVERLONG_PENALTY · min(1, (|y| − (L_max − L_cache)) / L_cache) if it is longer
+    than L_max − L_cache, and the whole penalty if it was cut off. L_max is `max_completion_tokens`, and L_cache is a
+    fifth of it (DAPO, arXiv 2503.14476, equation 13). NaN stays NaN.
     """
     if config.overlong == "mask":
         return rewards.masked_fill(cut, float("nan"))

@@ -1,6 +1,6 @@
-"""Credit assignment in multi-turn episodes: how much each turn earned beyond what was expected at that point.
+"""Credit assignment in multi-turn episodes: how much more each turn earned than was expected at that point.
 
-A group is G episodes from the same start. If two of them reach the same state, each serves as the other's baseline.
+A group is G episodes with the same start. Episodes that reach the same state serve as each other's baselines.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from models.td import gae
 
 
 class Visit(NamedTuple):
-    """One turn of an episode: a key that identifies what the policy saw before the turn, and the turn's reward."""
+    """One turn of an episode. `key` identifies what the policy saw before the turn; `reward` is the turn's reward."""
 
     key: str
     reward: float
@@ -33,9 +33,9 @@ def returns_to_go(episode: Sequence[Visit], gamma: float) -> list[float]:
 
 
 def state_values(group: Group, gamma: float = GAMMA) -> Values:
-    """Return a value V for each visit: the mean return-to-go of all the group's visits to the same state.
+    """Return a value V for each visit: the mean return-to-go over all of the group's visits to the same state.
 
-    For a state that was visited only once, V is the mean return-to-go of all episodes at that turn.
+    If the group visits the state only once, V is the mean return-to-go of all its episodes at that turn number.
     """
     returns = [returns_to_go(episode, gamma) for episode in group]
     by_key: dict[str, list[float]] = defaultdict(list)
@@ -54,10 +54,10 @@ def state_values(group: Group, gamma: float = GAMMA) -> Values:
 
 
 def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[float], gamma: float) -> Values:
-    """Return each turn's advantage: the episode's advantage plus the turn's return-to-go minus its state's value.
+    """Return each turn's advantage: the episode's advantage, plus the turn's return-to-go, minus the state's value.
 
-    `values`: from `state_values`. A turn whose state was visited only once gets just the episode's advantage.
-    GiGPO (arXiv 2505.10978), equations 3 to 8, with ω = 1 and without dividing by standard deviations.
+    `values`: from `state_values`. If the group visits a state only once, that turn gets the episode's advantage alone.
+    This is GiGPO (arXiv 2505.10978), equations 3 to 8, with ω = 1 and without the division by standard deviations.
     """
     seen: dict[str, int] = defaultdict(int)
     for episode in group:
@@ -72,7 +72,7 @@ def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[
 
 
 def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Values:
-    """Return each turn's Σ_k (γλ)^k δ_{t+k}, with δ_t = r_t + γ·V_{t+1} − V_t. V: `state_values`, and 0 at the end."""
+    """Return Σ_k (γλ)^k δ_{t+k} for each turn t, with δ_t = r_t + γ·V_{t+1} − V_t. V is `values`, and 0 at the end."""
     return [
         gae([visit.reward for visit in episode], [*expected, 0.0], gamma, lam).tolist()
         for episode, expected in zip(group, values, strict=True)
@@ -80,10 +80,7 @@ def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Val
 
 
 def turn_advantages(group: Group, values: Values, episode_advantages: Float[Tensor, "G"], grpo: GrpoConfig) -> Values:
-    """Return an advantage for each turn of a group's episodes, by the method that `grpo.credit` names.
-
-    `values`: from `state_values`.
-    """
+    """Return an advantage for each turn of a group's episodes, as `grpo.credit` says. `values`: from `state_values`."""
     if grpo.credit == "gigpo":
         return gigpo_advantages(group, values, episode_advantages.tolist(), GAMMA)
     if grpo.credit == "td":

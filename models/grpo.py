@@ -1,4 +1,4 @@
-"""The GRPO loss: clipped policy gradient with group-relative advantages, corrected for sampler mismatch."""
+"""The GRPO loss: a clipped policy gradient with group-relative advantages, corrected for sampler–policy mismatch."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from torch import Tensor
 from conf.schema import GrpoConfig
 
 IMPOSSIBLE = -1e4  # nats: replaces a log-probability of −inf, so that differences stay finite
-RATIO_CAP = 2.0  # on a token's sampler-correction weight
+RATIO_CAP = 2.0  # the largest sampler-correction weight of a token
 LOG_RATIO_LIMIT = 20.0  # nats: ratios are clamped to exp(±20), with no gradient beyond
 
 
 def loss_denominator(completion_lengths: Sequence[int], config: GrpoConfig) -> float:
-    """Return the divisor for the summed loss of a whole optimizer step, which may consist of several microbatches.
+    """Return the number that divides an optimizer step's summed loss. The step may consist of several microbatches.
 
-    `token`: the number of completion tokens (DAPO, arXiv 2503.14476, equation 8). `sequence`: the number of completions
-    (DeepSeekMath, arXiv 2402.03300, equation 3). `constant`: the number of completions times the maximum completion
-    length (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: each completion's number of tokens to
-    train on; empty completions are not counted. Returns 0 if there is nothing to train on.
+    With `aggregation: token`, it is the number of completion tokens (DAPO, arXiv 2503.14476, equation 8); with
+    `sequence`, the number of completions (DeepSeekMath, arXiv 2402.03300, equation 3); with `constant`, the number of
+    completions times `max_completion_tokens` (Dr. GRPO, arXiv 2503.20783, section 3.2). `completion_lengths`: how many
+    tokens of each completion are trained on. Empty completions do not count. Returns 0 if there is nothing to train on.
     """
     if config.aggregation == "token":
         return float(sum(completion_lengths))
@@ -43,19 +43,19 @@ def grpo_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the loss of a microbatch, and its metrics.
 
-    The loss per token is −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A), where ρ is the ratio to the old policy, per
-    token or per completion (see `importance_ratio`; DeepSeekMath, arXiv 2402.03300, equation 3; separate clip bounds:
-    DAPO, arXiv 2503.14476, equation 8). It is multiplied by the sampler-correction weight (see `sampler_weights`), and
-    kl_coefficient times KL(π‖ref) is added (see `kl_estimate`). `sequence` aggregation averages over each completion's
-    tokens; the other modes sum. The policy term is divided by `denominator`, which covers the whole optimizer step
-    (see `loss_denominator`), and the KL term by `kl_denominator` (default: the same), which also counts groups without
-    signal.
+    A token's policy loss is −min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)A) (DeepSeekMath, arXiv 2402.03300, equation
+    3; separate clip bounds: DAPO, arXiv 2503.14476, equation 8), times the token's weight from `sampler_weights`. A is
+    the advantage; ρ is the ratio to the old policy, per token or per completion (see `importance_ratio`). The KL term
+    is kl_coefficient times KL(π‖ref) (see `kl_estimate`). Both are averaged over each completion's tokens with
+    `sequence` aggregation, and summed otherwise. The policy loss is divided by `denominator`, computed over the whole
+    optimizer step (see `loss_denominator`); the KL term is divided by `kl_denominator` (default: `denominator`), which
+    also covers groups without signal.
 
-    Masked positions have no effect, whatever their values. A completion with a NaN advantage was not graded and is left
-    out, so the denominator must not count it. A completion whose sampler ratio is outside the band is masked but still
-    counts in the denominator. Equal log-probabilities, even −inf, have ratio 1. Ratios are clamped to exp(±20); beyond
-    that, and for tokens of probability 0 (−inf), there is no gradient. A NaN from the policy makes the loss NaN.
-    Metrics are sums over the microbatch, to be divided by `tokens` or `sequences`; those ending in `_max` are maxima.
+    Values at masked positions have no effect. A completion with a NaN advantage was not graded: it is left out, and the
+    denominator must not count it. A completion whose mean sampler ratio is outside the band is masked, but the
+    denominator counts it. Two equal log-probabilities have ratio 1, even if both are −inf. Ratios are clamped to
+    exp(±20); clamped ratios and tokens of probability 0 have no gradient. A NaN from the policy makes the loss NaN.
+    Metrics named `…_max` are maxima; the others are sums, to be divided by `tokens` or `sequences`.
     """
     mask = completion_mask.bool()
     advantages = (advantages if advantages.dim() == 2 else advantages[:, None]).expand_as(policy_logprobs)
@@ -75,7 +75,7 @@ def grpo_loss(
         mask = mask & kept[:, None]
         counts |= mismatch
     lengths = lengths if config.aggregation == "sequence" else 1
-    loss = (-objective.where(mask, 0.0) / lengths).sum() / (denominator or 1.0)  # nothing to train on: 0/0 is 0
+    loss = (-objective.where(mask, 0.0) / lengths).sum() / (denominator or 1.0)  # 0/0 counts as 0
     if ref_logprobs is not None and config.kl_coefficient > 0:
         kl = kl_estimate(policy.where(mask, 0.0), _possible(ref_logprobs, mask))
         divisor = denominator if kl_denominator is None else kl_denominator
@@ -87,12 +87,13 @@ def grpo_loss(
 def importance_ratio(
     policy: Float[Tensor, "B T"], old: Float[Tensor, "B T"], lengths: Int[Tensor, "B 1"], config: GrpoConfig
 ) -> Float[Tensor, "B T"]:
-    """Return the ratio ρ of the policy to the old policy, per token. Log-probabilities must be 0 where masked.
+    """Return ρ, the ratio of the policy to the old policy, for each token. Masked log-probabilities must be 0.
 
-    `token`: exp(log π − log π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). `sequence`: the geometric mean of
-    these ratios over the completion (GSPO, arXiv 2507.18071, equation 7), written as GSPO-token's sg[s] · π / sg[π]
-    (equation 14). The two forms have the same value, and the same gradient if all tokens share an advantage and weight.
-    If not, each token's gradient uses its own advantage and weight instead of the mean, like REINFORCE at π = π_old.
+    With `importance: token`, ρ is exp(log π − log π_old) (DeepSeekMath, arXiv 2402.03300, equation 3). With `sequence`,
+    ρ is the geometric mean s of these ratios over the completion (GSPO, arXiv 2507.18071, equation 7), written as in
+    GSPO-token: sg[s] · π / sg[π], where sg stops the gradient (equation 14). Its value is s. Its gradient is that of s,
+    too, if all tokens of a completion share one advantage and weight; if not, each token's gradient uses its own
+    advantage and weight.
     """
     log_ratio = policy - old
     if config.importance == "sequence":
@@ -102,11 +103,11 @@ def importance_ratio(
 
 
 def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Return an estimate of KL(π‖ref), in nats, at each token sampled from π; its expected gradient is the KL's.
+    """Estimate KL(π‖ref), in nats, at each token sampled from π. The expected gradient is that of KL(π‖ref), too.
 
-    The value is k3: exp(d) − d − 1 with d = log ref − log π (Schulman 2020, "Approximating KL divergence";
-    DeepSeekMath, arXiv 2402.03300, equation 4). The gradient is −d ∇log π, that of k2 = ½d², because k3's gradient is
-    that of KL(ref‖π) (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555). d is clamped to ±20.
+    The value is k3 = exp(d) − d − 1 with d = log ref − log π, clamped to ±20 (Schulman 2020, "Approximating KL
+    divergence"; DeepSeekMath, arXiv 2402.03300, equation 4). The gradient is −d ∇log π, that of k2 = ½d²; the gradient
+    of k3 would estimate that of KL(ref‖π) (Liu et al. 2025, "Rethinking KL regularization in RLHF", arXiv 2510.01555).
     """
     difference = _bounded(ref - policy).detach()
     k2_gradient = -difference * policy
@@ -116,18 +117,19 @@ def kl_estimate(policy: Float[Tensor, "B T"], ref: Float[Tensor, "B T"]) -> Floa
 def sampler_weights(
     old: Float[Tensor, "B T"], sampler: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], config: GrpoConfig
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B"], dict[str, Tensor]]:
-    """Return a correction for sampler–policy mismatch, and metrics. Log-probabilities must be 0 where masked.
+    """Return weights and a mask that correct for the mismatch between sampler and policy, and metrics of the mismatch.
 
-    Returns (1) token weights min(exp(log π_old − log μ), 2), with μ the sampler (Yao et al. 2025, "Your efficient RL
-    framework secretly brings you off-policy RL training"); (2) a mask of the completions to keep: those whose
-    geometric-mean ratio is in the band (Liu, Li et al. 2025, "When speed kills stability", part 3) and whose sampler
-    values have no NaN; (3) sums and maxima of |log π_old − log μ|, the ratio, its square, its inverse, and k3(μ‖π).
+    Masked log-probabilities must be 0. (1) Each token's weight is min(π_old/μ, 2), where μ is the sampler (Yao et al.
+    2025, "Your efficient RL framework secretly brings you off-policy RL training"). (2) The mask keeps a completion if
+    the geometric mean of π_old/μ is in the band (Liu, Li et al. 2025, "When speed kills stability", part 3) and no
+    sampler value is NaN. (3) The metrics are sums or maxima of |log π_old − log μ|, of π_old/μ, its square and its
+    inverse, and of k3(μ‖π_old), and the number of masked completions.
     """
     unknown = sampler.isnan()
     difference = (old - sampler).where(mask & ~unknown, 0.0)
     mean = (difference.sum(dim=1) / mask.sum(dim=1).clamp(min=1)).exp()
     low, high = config.sampler_ratio_band
-    # not `low <= mean <= high`: a NaN from a broken policy must stay visible
+    # not `low <= mean <= high`, which would also mask, and thereby hide, a NaN from a broken policy
     kept = ~((mean < low) | (mean > high) | unknown.any(dim=1))
     bounded = _bounded(difference)
     ratio = bounded.exp()
@@ -159,5 +161,5 @@ def _largest(values: Float[Tensor, "B T"]) -> Tensor:
 
 
 def _floats(counts: dict[str, Tensor]) -> dict[str, float]:
-    """Return the metrics as plain numbers, fetched from the device in one transfer."""
+    """Return the metrics as plain numbers, copied from the device in one transfer."""
     return dict(zip(counts, torch.stack([count.double() for count in counts.values()]).tolist(), strict=True))

@@ -1,7 +1,7 @@
-"""The daytime lessons: each turns the owner's feedback into a credit for every token of the answers shown.
+"""The daytime lessons. Each turns the owner's feedback into a credit for every token of the answers shown.
 
-A lesson moves the day copy by one step with a chosen effect (see `models/lessons/day_copy.py`). `method: literal` is
-instead the plain rule of the papers behind the project: gradient steps on the adapter at a fixed rate, without limits.
+A lesson moves the day copy by one step with a chosen effect (see `models/lessons/day_copy.py`). With `method: literal`,
+it instead takes a gradient step on the adapter at a fixed rate and without limits, as in the papers behind the project.
 """
 
 import math
@@ -25,15 +25,15 @@ Tokens = Sequence[int]
 
 
 def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> LessonOutcome:
-    """Take one supervised step on all tokens of the text that the owner wrote."""
+    """Take one supervised step on `words`, a text that the owner wrote; all of its tokens count."""
     return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE)
 
 
 def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> LessonOutcome:
-    """Take one step towards preferring the owner's correction to the answer, from the first token that differs.
+    """Take one step towards preferring the owner's correction to the answer, from the first differing token on.
 
-    The share of a full step is min(1, 2σ(−h)), where h is the copy's preference for the correction minus the champion's
-    (nats). It follows the derivative of −log σ(h), so an established preference is not pushed further.
+    The step is min(1, 2σ(−h)) of a full one. h (nats) is the log-probability of the correction minus that of the
+    answer, and minus the same difference for the champion. Like the gradient of −log σ(h), the step shrinks as h grows.
     """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
@@ -44,10 +44,11 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
 def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens], chosen: int) -> LessonOutcome:
     """Take one gradient-bandit step towards preferring the chosen answer to the others shown.
 
-    An answer's preference is H_i = log π/π_champion, and p = softmax(H). The credit is the gradient of log p_chosen,
-    which is 1 − p_chosen for the chosen answer and −p_i for each other answer (Sutton and Barto 2018, equation 2.12),
-    divided by 1 − p_chosen. The share of a full step is 1 − p_chosen divided by its value at equal preferences, at most
-    1. `guessed`: whether the copy already preferred the chosen answer. Raises ValueError for fewer than two answers.
+    The preference for answer i is H_i = log π/π_champion, and p = softmax(H). The gradient of log p_chosen with respect
+    to H is 1 − p_chosen for the chosen answer and −p_i for each other one (Sutton and Barto 2018, equation 2.12). The
+    credit is this gradient divided by 1 − p_chosen; the literal method gives each other answer −1 instead. With n
+    answers, the step is min(1, (1 − p_chosen) / (1 − 1/n)) of a full one. The outcome's `guessed` says whether the copy
+    already preferred the chosen answer. Raises ValueError for fewer than two answers.
     """
     if len(answers) < 2:
         raise ValueError("a pick needs two different answers or more: correct the answer instead")
@@ -71,10 +72,10 @@ def learn_from_selection(day: DayCopy, prompt: Tokens, answers: Sequence[Tokens]
 
 
 def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Sequence[float]) -> LessonOutcome:
-    """Take one step on per-token rewards [T], each credited to its own and all earlier tokens by (γλ)^distance.
+    """Take one step on per-token rewards [T]. A reward also credits every earlier token, decayed by (γλ)^distance.
 
-    The credit is the advantage with state values of 0, because the owner's praise and blame are already advantages
-    (COACH, MacGlashan et al. 2017).
+    The credit is an advantage computed with state values of 0, because the owner's praise and blame are themselves
+    advantages (COACH, MacGlashan et al. 2017).
     """
     weights = gae(rewards, [0.0] * (len(rewards) + 1), GAMMA, LAMBDA)
     return _learn(day, prompt, [answer], [weights.float()], RATE)
@@ -83,9 +84,9 @@ def learn_with_traces(day: DayCopy, prompt: Tokens, answer: Tokens, rewards: Seq
 def learn_from_conversation(
     day: DayCopy, tokens: Tokens, turns: Sequence[tuple[int, int]], values: Sequence[float]
 ) -> LessonOutcome:
-    """Take one step on ratings of the assistant's turns in a conversation, from −1 (bad) to 1 (good).
+    """Take one step on ratings (`values`, from −1 for bad to 1 for good) of the assistant's turns in a conversation.
 
-    `tokens`: the conversation. `turns`: the token span (start, end) of each rated turn; other tokens get no credit.
+    `tokens`: the whole conversation. `turns`: each rated turn's token span (start, end); other tokens get no credit.
     """
     first = turns[0][0]
     weights = torch.zeros(len(tokens) - first)
@@ -95,21 +96,21 @@ def learn_from_conversation(
 
 
 def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Take one training step that treats the answer as good. `size` scales the step; 1 is a full step."""
+    """Take one step that makes the answer more likely. `size`: the step's size as a share of a full step."""
     return _learn(day, prompt, [answer], [_fading(day, len(answer))], RATE, size=size)
 
 
 def blame(day: DayCopy, prompt: Tokens, *answers: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Take one training step of this `size` that treats the answers as bad, with an equal share for each of them."""
+    """Take one step that makes the answers less likely, with equal credit for each of them. `size`: as in `praise`."""
     weights = [-_fading(day, len(answer)) / len(answers) for answer in answers]
     return _learn(day, prompt, answers, weights, RATE, size=size)
 
 
 def wrong_from(day: DayCopy, prompt: Tokens, answer: Tokens, token: int) -> LessonOutcome:
-    """Take one training step that treats the answer as bad from this token on; earlier tokens get no credit.
+    """Take one step that makes the answer less likely from the index `token` on; earlier tokens get no credit.
 
-    With traces, the token gets a reward of −1 instead, which fades backwards over the earlier tokens. Raises ValueError
-    if `token` is not an index into the answer.
+    With `traces`, the token at that index instead gets a reward of −1, which fades backwards over the earlier tokens.
+    Raises ValueError if `token` is not an index into the answer.
     """
     if not 0 <= token < len(answer):
         raise ValueError(f"the answer has {len(answer)} tokens, and none is number {token}")
@@ -128,7 +129,7 @@ def _learn(
     literal: Sequence[Tensor] | None = None,
     size: float = 1.0,
 ) -> LessonOutcome:
-    """Take a step of this `size` on fixed token weights, or a smaller one if the copy has already moved that way."""
+    """Take a step of this `size` with fixed token weights, or a smaller one if the copy has already moved that way."""
     if day.config.method == "literal":
         return day.literal_step(prompt, answers, lambda now, champion: (literal or weights, 1.0), rate * size)
 
@@ -140,7 +141,7 @@ def _learn(
 
 
 def _fading(day: DayCopy, length: int) -> Tensor:
-    """Return the token weights for praise: all 1 or, with traces, the accumulating trace after the last token."""
+    """Return the token weights for praise: all 1 or, with `traces`, those of a trace after the last token."""
     if not day.config.traces:
         return torch.ones(length)
     return trace_weights(length, GAMMA, LAMBDA).float()

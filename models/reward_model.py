@@ -29,10 +29,10 @@ def choice_loss(
 ) -> Tensor:
     """Return the mean over picks of weight × (−log softmax(r)[chosen] + centering × (mean of r)²).
 
-    The first term is the negative log-likelihood of the first choice under Plackett–Luce (Plackett 1975; for two
-    answers Bradley and Terry 1952). The second keeps rewards around 0, because choices alone do not fix the
-    rewards' level (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). −inf marks an answer that was not shown, which
-    counts in neither term. Raises ValueError if such an answer was chosen.
+    The first term is the negative log-likelihood of the choice under Plackett–Luce (Plackett 1975; for two answers,
+    Bradley and Terry 1952). The second term keeps rewards near 0, because choices determine only the differences
+    between rewards (for pairs: Eisenstein et al. 2023, arXiv 2312.09244). A reward of −inf marks an answer that was not
+    shown; it counts in neither term. Raises ValueError if such an answer was chosen.
     """
     shown = rewards != float("-inf")
     if not bool(shown.gather(1, chosen[:, None]).all()):
@@ -56,10 +56,10 @@ class Head(torch.nn.Module):
 
 
 class RewardModel:
-    """Scores answers to prompts. With packing, each prompt is computed only once for all its answers."""
+    """Scores answers to prompts. With packing, a prompt goes through the model once for all of its answers."""
 
     def __init__(self, checkpoint: Path, config: TrainerConfig) -> None:
-        """Start from a checkpoint's backbone and an all-zero head."""
+        """Take the backbone from a checkpoint, and start with an all-zero head."""
         self.checkpoint, self.config = checkpoint, config
         self.device = resolve_device(config.device)
         self.model = load_model(checkpoint, compute_dtype(self.device), self.device, config.trust_remote_code)
@@ -69,21 +69,21 @@ class RewardModel:
 
     @classmethod
     def load(cls, checkpoint: Path, config: TrainerConfig) -> "RewardModel":
-        """Load a model that `save` wrote. Raises OSError if the folder does not contain one."""
+        """Load a reward model from a folder that `save` wrote. Raises OSError if the folder has no head."""
         loaded = cls(checkpoint, config)
         loaded.head.load_state_dict(load_file(checkpoint / HEAD, device=str(loaded.device)))
         return loaded
 
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face folder with the backbone (any adapters merged into it) and the head."""
+        """Write the backbone, with any adapters merged into it, and the head as a Hugging Face folder."""
         copy_companions(self.checkpoint, folder)
-        (folder / PROBE_FILE).unlink(missing_ok=True)  # it belongs to the original language model
+        (folder / PROBE_FILE).unlink(missing_ok=True)  # it describes the original language model
         chance = torch.Generator(self.device).manual_seed(self.config.seed)
         self.model.save_pretrained(folder, state_dict=lora.merged_weights(self.model, chance))
         save_file(self.head.state_dict(), folder / HEAD)
 
     def rewards(self, packed: Pack) -> Float[Tensor, "answers"]:
-        """Return differentiable rewards for the answers in a pack of groups (see `answer_group`), in pack order."""
+        """Return a differentiable reward for each answer, in pack order. `packed`: groups from `answer_group`."""
         if self.packs:
             ends = torch.tensor(packed.lengths, device=self.device).cumsum(0) - 1
             return self.head(hidden_states(self.model, packed).index_select(0, ends))
@@ -92,7 +92,7 @@ class RewardModel:
 
     @torch.no_grad()
     def judge(self, groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[list[float]]:
-        """Return the rewards of each prompt's answers, given as token ids (including the end token if there is one)."""
+        """Return a reward for each answer. `groups`: prompts with their answers, as token ids (with any end tokens)."""
         rows = iter(range(sum(len(answers) for _, answers in groups)))
         asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
         rewards: dict[int, float] = {}
@@ -108,5 +108,5 @@ class RewardModel:
 
 
 def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
-    """Return a prompt and its answers as a group, padding each answer by one token because packing drops the last."""
+    """Return a prompt and its answers as a group, with a padding token after each answer for packing to drop."""
     return Group(prompt, [[*answer, PADDING] for answer in answers], rows)

@@ -8,11 +8,11 @@ from typing import Literal
 class Rollout:
     """A row of the rollouts table: a prompt, the sampled tokens and the sampler's log-probabilities.
 
-    `token_ids` includes the sampled end token, unless the completion reached its length limit (`length`). `loss_mask`
-    is true for each token that the policy wrote. `sampler_logprobs`: in nats, one per token. A multi-turn episode is
-    one row: the environment's tokens stand between the answers, with `sampler_logprobs` of 0, and `text` is a JSON list
-    of the answers. A completion in which the policy wrote no token is graded and counts in its group's baseline, but is
-    not trained on. A benchmark's reference solution (`given`) was not sampled, so its `sampler_logprobs` are 0.
+    `token_ids` includes the sampled end token, unless the completion reached its limit (`finish_reason` is `length`).
+    `loss_mask` marks the tokens that the policy wrote. `sampler_logprobs`: in nats, one per token. A multi-turn episode
+    is one row: the environment's tokens stand between the answers, with `sampler_logprobs` of 0, and `text` is a JSON
+    list of the answers. A completion in which the policy wrote no token is graded and counts in its group's baseline,
+    but is not trained on. A benchmark's own solution (`given`) was not sampled: its `sampler_logprobs` are 0.
     """
 
     problem_id: str

@@ -23,12 +23,12 @@ from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
 
-ATTEMPTS = 3  # for completions that end for a reason other than `stop` or `length`
+ATTEMPTS = 3  # at a completion that keeps ending for a reason other than `stop` or `length`
 
 
 @dataclass(frozen=True)
 class Piece:
-    """The text that an engine step adds to one answer. `finish`: `stop` or `length` at the answer's end, else None."""
+    """The text that an engine step adds to answer number `answer`. `finish`: `stop` or `length` at its end, or None."""
 
     answer: int
     text: str
@@ -36,7 +36,7 @@ class Piece:
 
 
 class Sampler:
-    """Holds one engine for the whole night; new weights and adapters are loaded in place."""
+    """Runs one vLLM engine for the whole night, and loads new weights and adapters into it in place."""
 
     def __init__(self, checkpoint: Path, config: EngineConfig, *, trust_remote_code: bool = False) -> None:
         self.config = config
@@ -66,15 +66,15 @@ class Sampler:
         self._base: Path | None = base  # the full checkpoint in the engine; None if unverified
         self._loaded: Path | None = None  # the checkpoint or adapter verified to be in the engine
         self._adapter: LoRARequest | None = None
-        self._adapters = 0  # number served so far: each needs a unique id
-        self._probed: list[float] = []  # the engine's probe log-probabilities at the last sync; empty if none
+        self._adapters = 0  # adapters served so far; vLLM needs a unique id for each
+        self._probed: list[float] = []  # the engine's log-probabilities of the loaded probe; empty without one
         self._asleep = False
         self.probe_difference = 0.0  # nats per token between trainer and engine, at the last sync with a probe
         self.load_weights(checkpoint)
 
     @property
     def digest(self) -> str:
-        """The digest of the checkpoint verified to be in the engine; empty if there is none."""
+        """The digest of the checkpoint that the engine is verified to hold; empty if there is none."""
         return self._loaded.name if self._loaded else ""
 
     def sample(
@@ -90,11 +90,11 @@ class Sampler:
         """Return `size` sampled completions for each prompt, with their tokens, log-probabilities and text.
 
         `prompts`: token ids. `max_tokens`: one limit for all prompts, or one per prompt. Temperature 0 is greedy. The
-        same seed, prompts and weights give the same completions, even in a restarted engine: caches and random state
-        are reset first (on a GPU, vLLM has separate random state, so each request gets a seed). Unless `fresh`, the
-        prefix cache is kept, so a later turn of a conversation computes only its new tokens. A completion that ends for
-        any reason other than its end token or its length limit is sampled again. Raises NightError before sampling if a
-        prompt is empty or leaves no room for a token.
+        same seed, prompts and weights give the same completions, even in a restarted engine: torch's random state is
+        seeded and the prefix cache emptied first (on a GPU, where vLLM draws from its own random state, each request
+        gets a seed). Without `fresh`, the prefix cache is kept, so a later turn of a conversation computes only its new
+        tokens. A completion that ends for another reason than its end token or its limit is sampled again, up to twice.
+        Raises NightError before sampling if a prompt is empty or leaves no room for a token.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
@@ -135,9 +135,9 @@ class Sampler:
         return cache.num_gpu_blocks * cache.block_size
 
     def write(self, prompt: list[int], adapted: Sequence[bool], max_tokens: int) -> Generator[list[Piece]]:
-        """Yield the pieces of answers to a prompt (token ids) as the engine writes them, one list per engine step.
+        """Yield the answers to a prompt (token ids) as the engine writes them: one list of pieces per engine step.
 
-        `adapted`: for each answer, whether it uses the adapter or the bare base. The temperature is 1. Closing the
+        `adapted`: for each answer, whether to use the adapter or the base alone. The temperature is 1. Closing the
         iterator aborts unfinished answers. Raises NightError if the prompt is empty or leaves no room for an answer.
         """
         _check_room([prompt], self.config.max_model_len)
@@ -159,9 +159,9 @@ class Sampler:
                 engine.abort_request(list(answers))
 
     def logprobs(self, texts: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return the log-probability, in nats, of each token after the first in each text (token ids).
+        """Return the log-probability of each token after the first in each text (token ids), in nats, at temperature 1.
 
-        They are computed at temperature 1. Texts are truncated to fit the context.
+        Texts that exceed the context are truncated.
         """
         fitting = [list(text[: self.config.max_model_len - 1]) for text in texts]
         params = SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0)
@@ -173,10 +173,10 @@ class Sampler:
         ]
 
     def use(self, checkpoint: Path) -> None:
-        """Wake the engine if it is asleep, and load a checkpoint unless the engine was awake and already held it.
+        """Load a checkpoint, waking the engine if it is asleep. Do nothing if it is awake and holds the checkpoint.
 
         After sleep, weights are always reloaded, because vLLM can corrupt adapters during sleep (vLLM issue 53888). The
-        key/value cache wakes up only after the weights are loaded, because memory might not hold both during loading.
+        key/value cache wakes up only after the weights are loaded, because memory may be too small for both until then.
         """
         if self._asleep:
             self.llm.wake_up(tags=["weights"])
@@ -186,10 +186,11 @@ class Sampler:
     def load_weights(self, checkpoint: Path) -> None:
         """Load a checkpoint in place (an adapter goes on top of its base's weights), and verify the result.
 
-        There are three checks: vLLM's loader filled every parameter; what can be read back from the engine's memory
-        equals the files; the probe's log-probabilities match the trainer's and, if `_must_differ`, have changed. A
-        checkpoint without a probe (from another program) gets only the first two. Raises SyncError if a check fails;
-        `digest` is then empty, and the next call loads everything again.
+        Three checks follow. (1) vLLM's loader filled every parameter. (2) The values that can be read back from the
+        engine's memory equal those in the files. (3) The probe's log-probabilities match the trainer's and, if they
+        must change (see `_must_differ`), have changed. A checkpoint from another program has no probe and skips check
+        3. With a probe, the files' precision is checked first. Raises SyncError if a check fails; `digest` is then
+        empty, and the next call loads everything again.
         """
         base, probe = base_of(checkpoint), read_probe(checkpoint)
         previous, previous_base = self._loaded, self._base
@@ -220,7 +221,7 @@ class Sampler:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
     def use_adapter(self, adapter: Path | None) -> None:
-        """Serve an adapter, or none, on top of the base's weights. Raises SyncError if it was not loaded correctly.
+        """Serve an adapter on top of the base's weights (None: the base alone). Raises SyncError if loading failed.
 
         Adapters with different content must have different folder names.
         """
@@ -271,8 +272,8 @@ def _check_room(prompts: Sequence[list[int]], context: int) -> None:
 def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
     """Return whether the engine's log-probabilities of the probe must differ between two checkpoints.
 
-    They need not differ after an update so small that the trainer computes the same values, or between a base and an
-    adapter near 0.
+    They need not differ if an update was too small to change the trainer's own log-probabilities, or if one checkpoint
+    is an adapter and the other is not, because the adapter may be near 0.
     """
     if (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint) or not previous.is_dir():
         return False

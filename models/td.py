@@ -1,7 +1,7 @@
 """Temporal differences: returns and advantages with eligibility traces.
 
-Equation and section numbers refer to Sutton and Barto 2018, "Reinforcement Learning", second edition. This module knows
-nothing about language models: rewards and values are passed in.
+Equation and section numbers refer to Sutton and Barto 2018, "Reinforcement Learning", second edition. This module does
+not depend on language models: callers pass in rewards and values.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Numbers = Sequence[float] | np.ndarray | Tensor
 def td_errors(rewards: Numbers, values: Numbers, gamma: float) -> Float[Tensor, "T"]:
     """Return δ_t = r_t + γ·v_{t+1} − v_t (equation 6.5) for `rewards` [T] and `values` [T + 1].
 
-    The last value is that of the state after the last reward: 0 if the episode has ended. Raises ValueError unless
+    The last value belongs to the state after the last reward: 0 if the episode has ended. Raises ValueError unless
     there is exactly one more value than there are rewards.
     """
     r, v = _tensor(rewards), _tensor(values)
@@ -42,10 +42,10 @@ def lambda_returns(rewards: Numbers, values: Numbers, gamma: float, lam: float) 
 
 
 def trace_weights(length: int, gamma: float, lam: float) -> Float[Tensor, "T"]:
-    """Return (γλ)^(T−1−t) for each t: the weight of step t's gradient in an accumulating trace after T steps.
+    """Return (γλ)^(T−1−t) for each step t: the weight of its gradient in an accumulating trace after T steps.
 
-    As long as the model does not change, the trace e ← γλ·e + ∇log π_t is the gradient of Σ_t w_t·log π_t, with w_t
-    the weights returned here.
+    While the model does not change, the trace e ← γλ·e + ∇log π_t is the gradient of Σ_t w_t·log π_t, where w_t are the
+    returned weights.
     """
     return (gamma * lam) ** torch.arange(length - 1, -1, -1, dtype=torch.float64)
 

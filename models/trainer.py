@@ -45,7 +45,7 @@ class Trainer:
     def __init__(self, checkpoint: Path, config: TrainerConfig, reference: Path | None = None) -> None:
         self.config = config
         self.device = resolve_device(config.device)
-        self.dtype = compute_dtype(self.device)  # the model's; the master weights are fp32
+        self.dtype = compute_dtype(self.device)  # the model's precision; the master weights are fp32
         self.tokens_per_pass = tokens_per_pass(config.microbatch_tokens, self.device)
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
@@ -58,7 +58,7 @@ class Trainer:
                 lora.attach(self.model, config.lora)
             if goes_on:
                 lora.load_adapter(self.model, checkpoint)
-        self.model.eval()  # no dropout, so that the trained policy is the sampled one; but see `lora.dropout`
+        self.model.eval()  # no dropout, so that the policy trained is the policy sampled; but see `lora.dropout`
         self.dropout = config.lora is not None and config.lora.dropout > 0
         self.reference = None
         self.reference_is_base = config.lora is not None and reference in (None, checkpoint) and not goes_on
@@ -80,10 +80,11 @@ class Trainer:
     ) -> "Trainer":
         """Create a trainer for a checkpoint: a fresh one or, given a `state`, one exactly as it was when saved.
 
-        `reference`: the checkpoint that the KL term pulls towards (default: `checkpoint`). It is loaded only if the KL
-        coefficient is not 0; if it is the adapters' base, the model with its adapters disabled is used instead. With
-        adapters and a state, `checkpoint` is the one that the block of rounds began with, and the state holds the
-        adapters. Raises StateError if the state is damaged, of other weights, or not of checkpoint `checkpoint_digest`.
+        `reference`: the checkpoint towards which the KL term pulls (default: `checkpoint`). It is loaded only if the KL
+        coefficient is not 0. If it is the adapters' base, the model with its adapters disabled takes its place. With
+        adapters, the state contains them, and `checkpoint` is the one with which the block of rounds began.
+        `checkpoint_digest`: the checkpoint that the state must belong to (default: any). Raises StateError if the state
+        is damaged, or belongs to another checkpoint or to other weights.
         """
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
@@ -107,12 +108,12 @@ class Trainer:
     ) -> dict[str, float]:
         """Train one round of GRPO: up to `steps_per_round` optimizer steps, each on an equal share of the groups.
 
-        `advantages`: one per rollout, or one per token; a rollout with a NaN was not graded and is left out. A group is
-        useful if any of its advantages is not 0. The policy term's denominator does not count other groups, and they
-        are trained on only if there is a KL term. `with_signal` limits the number of groups that count as useful, so
-        that groups in which only a tie-breaker tells answers apart are trained on but do not count. If there are fewer
-        useful groups than `min_useful_groups`, no step is taken (`skipped` is 1). `rate_factor` scales the round's
-        learning rate. Steps with a non-finite loss or gradient are not taken; three in a row raise NonFiniteError.
+        `advantages`: one per rollout, or one per token. A rollout with a NaN was not graded and is left out. A group is
+        useful if any of its advantages is not 0. Other groups are trained on only for the KL term, if there is one, and
+        the policy term's denominator does not count them. `with_signal` limits how many groups count as useful: those
+        in which only a tie-breaker tells answers apart are trained on, but should not count. With fewer than
+        `min_useful_groups` useful groups, no step is taken (`skipped` is then 1). `rate_factor` scales the round's
+        learning rate. A step with a non-finite loss or gradient is not taken; three in a row raise NonFiniteError.
         """
         started = time.perf_counter()
         graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
@@ -136,13 +137,13 @@ class Trainer:
         return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.tokens_per_pass)
 
     def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
-        """Return log π of each completion's tokens [T], keyed by row, in nats, without gradients."""
+        """Return log π of each completion's tokens [T] in nats, without gradients, as a dict from row to tensor."""
         return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass)
 
     def imitate(self, examples: Sequence[Example | EpisodeExample]) -> dict[str, float]:
-        """Take one supervised step on (prompt, answer) token ids, with cross-entropy over the answers' tokens only.
+        """Take one supervised step on (prompt, answer) token ids. The loss is the answer tokens' mean cross-entropy.
 
-        If an example has a mask (a multi-turn episode), only the tokens that it marks count.
+        In an example with a mask (a multi-turn episode), only the marked tokens count.
         """
         groups = [Group(prompt, [answer], [row], mask or None) for row, (prompt, answer, *mask) in enumerate(examples)]
         tokens = sum(len(answer) if not mask else sum(mask[0]) for _, answer, *mask in examples)
@@ -159,9 +160,9 @@ class Trainer:
     ) -> None:
         """Take one step on the sum of `loss` over the groups' microbatches, and add the metrics to `sums`.
 
-        A group may be split across microbatches, but a completion never is. Without `dropout`, the adapters' dropout is
-        off, whatever the configuration says. If the loss or the gradient is not finite, the step is not taken; three
-        such steps in a row raise NonFiniteError.
+        A group may be split across microbatches, but a completion never is. `dropout=False` turns off the adapters'
+        dropout, whatever the configuration says. If the loss or the gradient is not finite, the step is not taken;
+        three such steps in a row raise NonFiniteError.
         """
         self.weights.discard()  # drop gradients left by a step that raised an error
         finite = True
@@ -180,14 +181,14 @@ class Trainer:
         sums["non_finite_steps"] += float(self.non_finite > 0)
 
     def round_stochastically(self) -> None:
-        """Round the master weights to bf16 stochastically after a lesson's step, so that small steps count.
+        """Round the master weights to bf16 stochastically after a lesson's step, so that small changes are not lost.
 
-        GRPO rounds do not do this, because their rollouts are sampled from the weights rounded to nearest.
+        GRPO rounds do not do this, because their rollouts are sampled from weights that were rounded to nearest.
         """
         self.weights.round_stochastically(self._generator(f"{self.step}"))
 
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep only a share of a lesson's change, by interpolating between the weights `before` and after the lesson.
+        """Keep a `share` of a lesson's change to the weights, by interpolating between the weights `before` it and now.
 
         The model then forgets less of what it could do before (Wortsman et al. 2022, arXiv:2109.01903).
         """
@@ -205,14 +206,14 @@ class Trainer:
         self.save_state(state, digest_folder(checkpoint))
 
     def save_state(self, state: Path, checkpoint: str) -> None:
-        """Write the state to continue training from. `checkpoint`: the digest of the checkpoint with these weights."""
+        """Write the state needed to resume training. `checkpoint`: the digest of the checkpoint with these weights."""
         weights, generators = self.weights.tensors(), self.random.tensors()
         write_state(state, TrainerState(weights, generators, self.step, self.non_finite, checkpoint))
 
     def save_checkpoint(self, checkpoint: Path) -> None:
-        """Write the weights and the sync probe as a Hugging Face folder, merging adapters with stochastic rounding.
+        """Write the weights and the sync probe as a Hugging Face folder, with adapters merged by stochastic rounding.
 
-        Tokenizer and template are copied from the loaded checkpoint. Raises MergeError if the merged weights are wrong.
+        Copies tokenizer and chat template from the loaded checkpoint. Raises MergeError if the merge is wrong.
         """
         copy_companions(self.checkpoint, checkpoint)
         if self.config.lora is None:

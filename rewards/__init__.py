@@ -1,1 +1,1 @@
-"""Benchmarks, and graders for their answers."""
+"""Benchmarks: their problems, their prompts and the grading of answers."""

@@ -10,7 +10,7 @@ from conf.sections.benchmark import LEVELS
 from rewards.data.arithmetic_exercises import Exercise, exercises, written_exercise
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
-EXAM_PROBLEMS = {"1": 278, "2": 590, "3": 400, "4": 400, "5": 400}  # levels 1 and 2: all that exist
+EXAM_PROBLEMS = {"1": 278, "2": 590, "3": 400, "4": 400, "5": 400}  # by level; levels 1 and 2 have no others
 NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
@@ -19,7 +19,7 @@ class Arithmetic(Benchmark):
 
     Level 1: one step, numbers up to 20. Level 2: two steps. Level 3: three steps, numbers up to 50. Level 4: four
     steps, numbers up to 100. Level 5: four steps with larger numbers and a division or a percentage. Training never
-    draws an expression from the exam (see `arithmetic_exercises`).
+    draws an expression that belongs to the exam (see `arithmetic_exercises`).
     """
 
     name = "arithmetic"
@@ -37,11 +37,11 @@ class Arithmetic(Benchmark):
         return [problem for level in self.levels for problem in _exam(level)]
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return `count` training problems, always the same for a given seed. Short exercises can recur."""
+        """Return `count` training problems, always the same for a given seed. Short exercises can occur twice."""
         return [as_problem(exercise) for exercise in itertools.islice(exercises(seed, self.levels, "train"), count)]
 
     def kind(self, problem: Problem) -> str:
-        """Return the problem's level and kind of exercise, as in `arithmetic/2/gain-lose`."""
+        """Return the names of the benchmark, the level and the kind of exercise, as in `arithmetic/2/gain-lose`."""
         return "/".join(problem.problem_id.split("/", 3)[:3])
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
@@ -54,7 +54,7 @@ class Arithmetic(Benchmark):
         return f"{sums}\nWrite one new sum like these, other numbers, nothing else."
 
     def proposed(self, text: str) -> Problem | None:
-        """Return the text's first line as a training problem; None if it isn't a sum or belongs to the exam.
+        """Return the sum in the text's first line as a training problem; None if it is not a sum or is in the exam.
 
         A student that knows the answer format also writes the result after the sum; this result is ignored.
         """
@@ -78,7 +78,7 @@ def as_problem(exercise: Exercise) -> Problem:
 
 @cache
 def _exam(level: str) -> tuple[Problem, ...]:
-    """Return a level's exam problems: the first distinct ones in an endless stream."""
+    """Return a level's exam problems: the first distinct ones in an endless stream of exercises."""
     problems: dict[str, Problem] = {}
     for exercise in exercises("exam", (level,), "test"):
         problem = as_problem(exercise)

@@ -33,7 +33,7 @@ SUBJECTS = (
 FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
 FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
 LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
-# Published with an empty box: number_theory/7115 and number_theory/7117 of the training split.
+# Training problems that were published with an empty box, as number_theory/7115 and number_theory/7117.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
 VERDICTS: dict[Outcome, Verdict] = {
     "equal": "correct",
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class CompetitionMath(Benchmark):
     """12,498 problems that have an answer, 7,498 of them for training. `subset="500"` selects MATH-500, for exams only.
 
-    `levels` are "1" to "5"; `revision` pins the version of the hub's dataset.
+    `levels` chooses among "1" to "5" (None: all problems). `revision` pins a version of the hub's dataset.
     """
 
     name = "math"
@@ -79,13 +79,13 @@ class CompetitionMath(Benchmark):
         )
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return the training problems with their solutions."""
+        """Return the training problems, each with its solution."""
         return [(problem, problem.truth) for problem in self.problems("train")]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Give a reward of 1 if the last complete box has the true answer, else 0; None if the truth is unreadable.
+        """Give a reward of 1 if the last complete box is right, else 0; None if the truth or math-verify is unusable.
 
-        Text and numbers are compared first. math-verify compares undecided pairs in processes that end with this call.
+        Pairs that text and numbers leave undecided go to math-verify, in child processes that end with this call.
         """
         judged = [_judged(attempt) for attempt in attempts]
         open_pairs = [for_parser(*entry) for entry in judged if isinstance(entry, tuple)]
@@ -115,7 +115,7 @@ class CompetitionMath(Benchmark):
 
 @lru_cache(maxsize=1024)  # a group's attempts share one truth
 def true_answer(truth: str) -> MathAnswer | None:
-    """Return the answer in a dataset's solution (or a bare answer) in comparable form; None if there is no answer."""
+    """Return the answer in `truth`, a solution or a bare answer, in comparable form; None if there is no answer."""
     answer = last_boxed(truth)
     if answer is None and not has_box(truth) and len(truth) <= LONGEST_TRUTH:
         answer = truth
@@ -123,7 +123,7 @@ def true_answer(truth: str) -> MathAnswer | None:
 
 
 def _as_problem(row: dict[str, Any], split: Split) -> Problem:
-    """Return the row as a problem, with an id built from subject and text, because the hub's rows have no ids."""
+    """Return the row as a problem. Its id is built from its subject and text, because the hub's rows have no ids."""
     subject = row["type"].lower().replace("&", "and").replace(" ", "_")
     digest = hashlib.sha256(row["problem"].encode(errors="replace")).hexdigest()[:10]
     level = row["level"].removeprefix("Level ")
@@ -138,7 +138,7 @@ def _checked(problem: Problem) -> Problem | Excluded:
 
 
 def _math_500(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
-    """Return the rows of MATH-500 in its published order."""
+    """Return the rows whose ids are listed in the file `ids` (those of MATH-500), in the order of that file."""
     if not ids.is_file():
         raise InputError(f"{ids}: no such file; put the ids of MATH-500 there, one a line")
     by_id = {row.get("id"): row for row in rows}
@@ -152,7 +152,7 @@ def _math_500(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
 
 
 def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
-    """Return the score if comparing text and numbers decides it, else the answer and the truth for math-verify."""
+    """Return the score if comparing text and numbers decides it, else (answer, truth) for math-verify to compare."""
     truth = true_answer(attempt.problem.truth)
     if truth is None:
         return Score.of("grader_failed", "the truth holds no answer")

@@ -1,4 +1,4 @@
-"""The interface that a night expects from an environment, in which a model acts for several turns."""
+"""The interface of an environment, in which a model acts for several turns instead of answering once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Step = tuple[State, str, float, bool, bool, Mapping[str, Any]]
 class Problem:
     """One problem of a benchmark. `truth` has the format that the benchmark's own `score` reads.
 
-    `subject` is used only in the exam's metrics; problems that differ only in their subject count as equal.
+    `subject` serves only the exam's metrics. Problems that differ only in their subject compare equal.
     """
 
     problem_id: str
@@ -28,44 +28,45 @@ class Environment(Protocol):
     """Multi-turn episodes with a Gymnasium-like interface. Actions and observations are text; the state is JSON.
 
     The state contains everything that an episode depends on, so an episode can be continued or replayed from any state.
-    A class needs `name` and the methods up to `step`; the methods after it have defaults.
+    A class must define `name`, `problems`, `kind`, `reset` and `step`. The other methods have defaults.
     """
 
     name: str
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split's problems, each the starting point of an episode, in a fixed order."""
+        """Return a split's problems in a fixed order. Each problem is the starting point of one episode."""
         ...
 
     def kind(self, problem: Problem) -> str:
-        """Return the kind of episode that starts from this problem; a night tracks returns by kind."""
+        """Return the kind of episode that starts from this problem. A night tracks one solve rate per kind."""
         ...
 
     def reset(self, problem: Problem) -> tuple[State, str]:
-        """Start an episode: return its initial state and its first observation, which includes the rules."""
+        """Start an episode, and return its initial state and its first observation, which includes the rules."""
         ...
 
     def step(self, state: State, text: str) -> Step:
         """Take the action given in `text`; return the new state, observation, reward, terminated, truncated and info.
 
-        `terminated`: the episode has ended; `truncated`: it has used up its turns. The given state is not modified.
-        All keys of `info` are optional: `valid`, whether the text was a valid action (default true); `parts`, the
-        reward's components by name; `action`, the action as understood; `agent`, which agent acted; `value`, the
-        episode's value so far, which the exam counts (default: the sum of rewards; 1 is the value of a good player).
+        `terminated`: the episode has come to its end. `truncated`: it has used up its turns. `state` is not modified.
+        All keys of `info` are optional: `valid`, whether the text was a valid action (default true); `parts`, a dict of
+        the reward's named components; `action`, the action as the environment understood it; `agent`, the number of the
+        acting agent; and `value`, the episode's value so far, which the exam counts (default: the sum of rewards; a
+        good player reaches 1).
         """
         ...
 
     def drawing(self, state: State) -> str:
-        """Return a drawing of a state as SVG, for the morning report; empty by default."""
+        """Return an SVG drawing of a state for the morning report. By default, this is an empty string."""
         return ""
 
     def characters(self, state: State) -> str:
-        """Return a drawing of a state as lines of characters, for the terminal; empty by default."""
+        """Return a drawing of a state in characters for the terminal. By default, this is an empty string."""
         return ""
 
     def solutions(self) -> Sequence[tuple[Problem, Sequence[str | Mapping[str, Any]]]]:
-        """Return training problems, each with the texts that a teacher wrote, one per turn; empty by default.
+        """Return training problems, each with a teacher's texts, one per turn of the episode. By default, return [].
 
-        A turn that is played but not trained on is `{"content": text, "weight": 0}`, as in OpenAI's fine-tuning files.
+        A turn `{"content": text, "weight": 0}` is played but not trained on, as in OpenAI's fine-tuning files.
         """
         return []

@@ -16,14 +16,14 @@ HUB = ("openai/gsm8k", "main")
 FIELDS = {"question": str, "answer": str}
 MARKER = "####"
 CALCULATOR = re.compile(r"<<[^<>]*>>")
-ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's own marker, repeated
+ECHO = re.compile(r"####[ \t]*<number>")  # the instruction's placeholder, copied into an answer
 
 
 class Gsm8k(Benchmark):
     """7,473 training and 1,319 exam problems, from a folder of JSONL files or from the hub.
 
-    A problem's level is the number of calculations in its solution, from "1" to "5" (5 or more). `lenient` also accepts
-    a text without any marker and grades its last number, for models that do not know the format.
+    A problem's level is the number of calculations in its solution, from "1" to "5" (5 or more). With `lenient`, the
+    last number of a text without a marker is graded as its answer; this is for models that do not know the format.
     """
 
     name = "gsm8k"
@@ -53,7 +53,7 @@ class Gsm8k(Benchmark):
         return [each for each in problems if self.levels is None or each.level in self.levels]
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return the training problems with their solutions, without calculator annotations (`<<48/2=24>>`)."""
+        """Return the training problems, each with its solution stripped of calculator annotations (`<<48/2=24>>`)."""
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
@@ -97,7 +97,7 @@ def _level(solution: str) -> str:
 def _without_echo(completion: str, question: str) -> str:
     """Remove markers copied from the prompt, because repeating them is not an answer.
 
-    Lines of the question that contain a marker are removed, but no more often than the question contains them.
+    A line of the question that contains a marker is removed at most as often as the question contains the line.
     """
     if MARKER in question and question in completion:
         completion = completion.replace(question, " ")

@@ -1,4 +1,4 @@
-"""Hints: the beginning of a reference solution, given as the start of the student's own answer.
+"""Hints: beginnings of reference solutions, given to the student as the start of its own answer.
 
 BREAD (arXiv 2506.17211) and QuestA (arXiv 2507.13266) use such hints to teach problems that a student never solves.
 """
@@ -14,9 +14,9 @@ BLOCK = re.compile(r"```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 def hint(solution: str, share: float, program: bool = False) -> str:
     """Return the beginning of a solution: about `share` of its length, but never the answer.
 
-    Text is cut at the end of a word before `####` or the box. Text with neither is cut before its last line or, if it
-    has only one line, before its last word. A program, bare or in a ``` block, is cut at the end of a statement other
-    than the last. The hint is empty if `share` is 0, or if an empty hint is nearest to the target length.
+    Text is cut at the end of a word before its `####` or box. If it has neither, it is cut before its last line, or
+    before its last word if it is a single line. With `program`, the solution is Python, bare or in a ``` block, and is
+    cut at the end of a statement other than the last. The hint is empty if no cut is nearer to the target length.
     """
     ends = _ends_of_statements(solution) if program else _ends_of_words(solution)
     target = share * len(solution)
@@ -32,7 +32,7 @@ def _ends_of_words(text: str) -> list[int]:
 
 
 def _ends_of_statements(solution: str) -> list[int]:
-    """Return the end offsets of lines on which a simple statement ends, except the last; empty for invalid programs."""
+    """Return the end offset of each line that ends a simple statement, except the last; empty for invalid programs."""
     block = BLOCK.search(solution)
     source, offset = (block[1], block.start(1)) if block else (solution, 0)
     try:

@@ -20,8 +20,8 @@ PROMPT = (
     "Please provide a self-contained Python script that solves the following problem in a markdown code block:\n"
     "```python\n{prompt}\n```"
 )
-# A continued body ends at the stop sequences of HumanEval (Chen et al. 2021, section 2.1) and EvalPlus (Liu et al.
-# 2023, arXiv:2305.01210). A model that is not stopped there goes on to write another function, or chats.
+# The body of a function ends at the stop sequences of HumanEval (Chen et al. 2021, section 2.1) and EvalPlus (Liu et
+# al. 2023, arXiv:2305.01210). A model that is not stopped there writes another function or starts to chat.
 STOP = re.compile(r"\n(?:class|def|if|print|import|from|assert)\b|\n(?:#|@|```|~~~)")
 FENCES = ("```", "~~~")
 FUTURE = re.compile(r"^from[ \t]+__future__\b", re.MULTILINE)
@@ -53,7 +53,7 @@ class HumanEval(Benchmark):
         return [problem for problem, _ in self.references()]
 
     def references(self) -> list[tuple[Problem, str]]:
-        """Return the problems with the dataset's own solutions, which are function bodies that continue the prompt."""
+        """Return each problem with the dataset's own solution, which is a function body that continues the prompt."""
         file = data_file(self.name, self.source, *FILES)
         rows = read_rows(file, FIELDS) if file else hub_rows(HUB, None, "test", FIELDS, self.revision)
         return drop_excluded(self, "test", map(_with_reference, rows))
@@ -75,8 +75,8 @@ def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
     """Turn a completion of `prompt` into a whole program; None if the completion is blank. Takes linear time.
 
     A fenced block that defines `entry_point` is a whole program. Without such a block, a text or block that starts with
-    an indent is the body of the prompt's function, up to the usual stop sequences. Anything else is a whole program.
-    The prompt's imports and helpers are prepended to a whole program; a body has them anyway.
+    an indent is the body of the prompt's function, up to the first of the usual stop sequences; it is appended to the
+    prompt. Anything else is a whole program. The prompt's imports and helpers are prepended to a whole program.
     """
     completion = completion.replace("\r\n", "\n")
     fenced = last_block(completion)
@@ -86,19 +86,19 @@ def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
         if fenced is not None and _indented(fenced):
             return _continued(prompt, fenced)
     program = program_text(completion)
-    if program is None or FUTURE.search(program):  # future imports come first and make missing type names harmless
+    if program is None or FUTURE.search(program):  # nothing may precede a future import
         return program
     return f"{preamble(prompt, entry_point) or ''}\n{program}"
 
 
 def preamble(prompt: str, entry_point: str) -> str | None:
-    """Return the imports and helpers before the prompt's definition of `entry_point`; None if it is not defined."""
+    """Return the imports and helpers before the prompt's definition of `entry_point`; None if the prompt lacks it."""
     head = definition(entry_point).search(prompt)
     return None if head is None else prompt[: head.start()]
 
 
 def definition(name: str) -> re.Pattern[str]:
-    """Return a pattern that matches a top-level definition of the function `name`."""
+    """Return a pattern that matches a top-level definition of the function `name`, by `def` or by assignment."""
     name = re.escape(name)
     return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|{name}[ \t]*=(?!=))", re.MULTILINE)
 
@@ -127,8 +127,8 @@ def _with_reference(row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
 def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
     """Return the row's tests, or the reason why they are unusable.
 
-    `check` compares the program's values with those of the prompt's helpers (`poly` in problem 32, `encode_cyclic` in
-    38, `encode_shift` in 50). The setup gives the judge its own copies, so no program can redefine them. Three of the
+    Some problems' `check` calls helpers from the prompt (`poly` in problem 32, `encode_cyclic` in 38, `encode_shift` in
+    50). The setup gives the judge its own copies of these helpers, so that no program can replace them. Three of the
     seven asserts of problem 33 compare the function with itself; they stay as published, to keep scores comparable.
     """
     setup = preamble(row["prompt"], row["entry_point"])

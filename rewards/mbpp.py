@@ -24,7 +24,7 @@ FIELDS = {
     },
     "sanitized": {"task_id": int, "prompt": str, "code": str, "test_imports": list, "test_list": list},
 }
-# The paper's splits by task_id. Its few-shot prompts (1–10) and its validation split (511–600) are not used.
+# The paper's splits by task_id. Its few-shot examples (1–10) and its validation split (511–600) are not used.
 TASKS = {"train": range(601, 975), "test": range(11, 511)}
 PROMPT = (
     "You are an expert Python programmer. Answer with the whole program in one ```python block. Here is your task:\n"
@@ -33,9 +33,9 @@ PROMPT = (
 
 
 class Mbpp(Benchmark):
-    """374 training and 500 exam problems; 120 and 257 in the `sanitized` subset, which its authors checked by hand.
+    """374 training and 500 exam problems, or 120 and 257 in the `sanitized` subset, hand-checked by its authors.
 
-    The prompt shows only the first assert; a program must pass all of them.
+    The prompt shows only the first of a problem's asserts; a program must pass all of them.
     """
 
     name = "mbpp"
@@ -53,14 +53,11 @@ class Mbpp(Benchmark):
         self.source, self.revision, self.sandbox = source, revision, sandbox
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split's problems in the file's order, without those whose tests are unusable.
-
-        Raises InputError if the data is missing or broken.
-        """
+        """Return a split's problems with usable tests, in order. Raises InputError if the data is missing or broken."""
         return [problem for problem, _ in self.references(split)]
 
     def references(self, split: Split) -> list[tuple[Problem, str]]:
-        """Return a split's problems with the dataset's own solutions."""
+        """Return a split's problems, each with the dataset's own solution."""
         file, fields = data_file(self.name, self.source, *FILES[self.subset]), FIELDS[self.subset]
         rows = read_rows(file, fields) if file else hub_rows(HUB, self.subset, split, fields, self.revision)
         return drop_excluded(self, split, (self._with_reference(row) for row in rows if row["task_id"] in TASKS[split]))
@@ -70,7 +67,7 @@ class Mbpp(Benchmark):
         return [(problem, f"```python\n{code.strip()}\n```") for problem, code in self.references("train")]
 
     def prompt(self, problem: Problem) -> str:
-        """Return the answer format, task and first assert, worded as in the paper (section 3, which shows three)."""
+        """Return the answer format, the task and the first assert (the prompt in the paper's section 3 shows three)."""
         tests = ProgramTests.read(problem.truth)
         shown = "" if tests is None else f"{tests.setup}\n{tests.tests[0]}".strip()
         return PROMPT.format(task=problem.question, test=shown)
@@ -90,10 +87,10 @@ class Mbpp(Benchmark):
 
 
 def entry_point(code: str, tests: Sequence[str]) -> str | None:
-    """Return the name of the function in reference `code` that the tests call first (the outermost of nested calls).
+    """Return the name of the function in the reference `code` that the tests call first, or None if they call none.
 
-    A name that `code` defines counts even if it is also a builtin (`sum`); a class or variable counts only if no
-    function is called. None if the tests call nothing in `code`. Raises SyntaxError or ValueError for invalid Python.
+    Of nested calls, the outermost comes first. A function that `code` defines may have the name of a builtin (`sum`). A
+    class or variable counts only if no function is called. Raises SyntaxError or ValueError for invalid Python.
     """
     functions, others = set(), set()
     for node in ast.parse(code).body:
@@ -122,7 +119,7 @@ def _tests(row: Mapping[str, Any]) -> ProgramTests | str:
     setup = row.get("test_setup_code", "\n".join(imports))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about invalid escapes in the references' regexes
+            warnings.simplefilter("ignore")  # invalid escapes in the references' regexes
             ast.parse(setup)
             name = entry_point(row["code"], asserts)
     except (SyntaxError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Run many untrusted programs, each against tests that it never sees. Threat model: docs/security.md."""
+"""Runs many untrusted programs, each against tests that it never sees. See docs/security.md for the threat model."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from rewards.programs.worker import Program, SandboxWorker, scored
 from rewards.verifier import Score
 
 MAX_SOURCE_BYTES = 1 << 20
-MAX_STUCK = 8  # once this many workers have missed their deadline, no more programs run; each miss costs minutes
+MAX_STUCK = 8  # once this many workers have missed their deadline, no more programs run: each miss costs minutes
 __all__ = ["Layer", "Program", "Sandbox", "SandboxUnavailable"]
 
 
@@ -23,7 +23,7 @@ def _canary(body: str) -> Program:
 
 
 RIGHT = _canary("x + 1")
-# Each program, the verdicts it may get, and the sandbox layer that these verdicts depend on.
+# For each canary: the program, the verdicts that pass, and the sandbox layer that must be on for them (None: any).
 CANARIES: tuple[tuple[Program, tuple[str, ...], Layer | None], ...] = (
     (RIGHT, ("correct",), None),
     (_canary("x"), ("wrong",), None),
@@ -33,10 +33,11 @@ CANARIES: tuple[tuple[Program, tuple[str, ...], Layer | None], ...] = (
 
 
 class Sandbox:
-    """A pool of workers. Each is a warden inside bubblewrap that forks a judge and a candidate for every program.
+    """A pool of workers. Each worker is a warden inside bubblewrap, which forks a judge and a candidate per program.
 
-    `workers`: one per core by default. `without`: sandbox layers to switch off, if the kernel lacks them or a test
-    examines the others. Entering starts the workers and runs the canaries; raises SandboxUnavailable if either fails.
+    `workers` is the number of workers (None: one per core). `without` names the sandbox layers to leave out, because
+    the kernel lacks them or a test examines the other layers. Entering the pool's context starts the workers and runs
+    the canaries; it raises SandboxUnavailable if the workers or the canaries fail.
     """
 
     def __init__(self, workers: int | None = None, without: Collection[Layer] = ()) -> None:
@@ -65,7 +66,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """End all workers and everything that runs in them."""
+        """Stop all workers and every process that runs in them."""
         for worker in self.workers:
             worker.close()
         self.workers = []
@@ -76,8 +77,8 @@ class Sandbox:
     def run(self, programs: Sequence[Program]) -> list[Score]:
         """Return a score for each program, in the same order.
 
-        If the sandbox itself fails, it runs the program again in a new worker. If it fails again but passes a canary,
-        the program is to blame and its verdict is `crashed`. Once MAX_STUCK workers are stuck, no more programs run.
+        If the sandbox fails on a program, it tries again in a new worker. If it fails again but then passes a canary,
+        the program is to blame: its verdict is `crashed`. Once MAX_STUCK workers are stuck, no more programs run.
         """
         scores = self._run(programs)
         for index, (program, score) in enumerate(zip(programs, scores, strict=True)):
@@ -133,7 +134,7 @@ class Sandbox:
 
 
 def refusal(program: Program) -> Score | None:
-    """Return the score of a program that cannot be run (e.g. empty, not text, huge); None for any other program."""
+    """Return the score of a program that cannot be run (it is empty, huge or not text, or has no tests), else None."""
     if not program.tests:
         return scored("grader_failed", "there is no test", 0.0)
     if not program.source.strip():

@@ -1,4 +1,4 @@
-"""TriviaQA (Joshi et al. 2017, arXiv:1705.03551) without documents: questions, each with all accepted answers."""
+"""TriviaQA (Joshi et al. 2017, arXiv:1705.03551), without its documents: questions and their accepted answers."""
 
 import json
 import re
@@ -15,13 +15,13 @@ HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
 HUB_SPLITS: dict[Split, str] = {"train": "train", "test": "validation"}  # the published test split has no answers
 FIELDS = {"question": str, "question_id": str, "answer": dict}
 MARKER = re.compile(r"answer(?:\*\*)?:", re.IGNORECASE | re.ASCII)
-ECHO = re.compile(r"answer:[ \t]*<answer>", re.IGNORECASE | re.ASCII)  # the instruction's own marker, repeated
+ECHO = re.compile(r"answer:[ \t]*<answer>", re.IGNORECASE | re.ASCII)  # the instruction's placeholder, copied
 PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 class TriviaQa(Benchmark):
-    """138,384 training and 17,944 exam problems, from a folder of JSONL files with the hub's fields or from the hub."""
+    """138,384 training and 17,944 exam problems, from the hub or from a folder of JSONL files with the hub's fields."""
 
     name = "triviaqa"
     instruction = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
@@ -32,16 +32,16 @@ class TriviaQa(Benchmark):
         self.source, self.revision = source, revision
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return a split's problems in the data's order, without those that have no answer.
-
-        Raises InputError if the data is missing or broken.
-        """
+        """Return a split's problems that have answers, in order. Raises InputError if the data is missing or broken."""
         file = data_file(self.name, self.source, f"{split}.jsonl")
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
         return drop_excluded(self, split, (_as_problem(row, split) for row in rows))
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Give a reward of 1 for a true name after the last `Answer:` or alone, else 0; None if there are no names."""
+        """Give a reward of 1 if an accepted name follows the last `Answer:`, else 0; None if the truth has no names.
+
+        A completion without `Answer:` is graded as a whole.
+        """
         return [_score(attempt) for attempt in attempts]
 
 
@@ -49,7 +49,7 @@ def normalised(answer: str) -> str:
     """Return an answer's official normal form: lower case, without articles, punctuation, underscores or extra spaces.
 
     Follows `normalize_answer` in the authors' triviaqa_evaluation.py. A name that would become empty (`The The`,
-    `!!!`) is only lowercased.
+    `!!!`) keeps its articles and punctuation.
     """
     lowered = answer.replace("_", " ").lower()
     stripped = " ".join(ARTICLES.sub(" ", lowered.translate(PUNCTUATION)).split())
@@ -58,7 +58,7 @@ def normalised(answer: str) -> str:
 
 @lru_cache(maxsize=1024)  # a group's attempts share one truth
 def true_names(truth: str) -> frozenset[str]:
-    """Return the normal forms of a JSON list of names; empty if the truth is not such a list."""
+    """Return the normal forms of the names in `truth`, a JSON list. Return an empty set if it is not such a list."""
     try:
         names = json.loads(truth)
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ def _as_problem(row: Mapping[str, Any], split: Split) -> Problem | Excluded:
 
 
 def _names(answer: dict[str, Any], where: str) -> list[str]:
-    """Return all distinct names of the answer, in the data's order."""
+    """Return the answer's value and aliases without duplicates, in the data's order."""
     aliases = checked(answer, {"aliases": list}, f"{where}, answer")["aliases"]
     candidates = [answer.get("value"), *aliases]
     return list(dict.fromkeys(name for name in candidates if isinstance(name, str) and normalised(name)))
@@ -95,7 +95,7 @@ def _score(attempt: Attempt) -> Score:
 
 
 def _answer(attempt: Attempt) -> str:
-    """Return the text after the last marker, or all text if there is none; ignore markers copied from the prompt."""
+    """Return the text after the last marker that was not copied from the prompt, or all text if there is none."""
     text, question = attempt.completion, attempt.problem.question
     if MARKER.search(question):
         text = text.replace(question, " ")

@@ -1,4 +1,4 @@
-"""The interface of a benchmark, and the attempts and scores that it exchanges with a night."""
+"""The `Benchmark` interface, and the attempts and scores that a night and a benchmark exchange."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ Verdict = Literal[
     "crashed",
     "forbidden",
     "grader_failed",
-    "judged",  # by the learned reward, because no truth is known
+    "judged",  # scored by the learned reward, because the problem has no truth
     "given",  # the benchmark's own solution, added to the student's answers
 ]
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One completion of a problem's prompt; `tokens` is its length, including the end token."""
+    """One completion of a problem's prompt. `tokens` is the completion's length, including the end token."""
 
     problem: Problem
     completion: str
@@ -34,9 +34,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of an episode: what the model saw and wrote, and the result.
+    """One turn of an episode: what the model saw, what it wrote, and what resulted.
 
-    `state`: the state before the turn, as JSON. `value`: the episode's value after the turn, as the exam counts it.
+    `state` is the JSON state before the turn. `value` is the episode's value after it; the exam counts the last turn's.
     """
 
     state: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Turn:
 class Score:
     """The verdict on an attempt. `reward` is None, never 0, if the grader itself failed.
 
-    `turns`: the turns of an episode, if the benchmark has an environment.
+    `turns` lists the turns of an episode. It is empty if the benchmark has no environment.
     """
 
     reward: float | None
@@ -66,7 +66,7 @@ class Score:
 
     @classmethod
     def of(cls, verdict: Verdict, detail: str = "", seconds: float = 0.0) -> "Score":
-        """Return the score for a verdict, with a reward of 1 for `correct`, None for `grader_failed`, else 0."""
+        """Return the score for a verdict. Its reward is 1 for `correct`, None for `grader_failed` and 0 otherwise."""
         if verdict == "grader_failed":
             return cls(None, verdict, detail, seconds=seconds)
         correct = float(verdict == "correct")
@@ -74,58 +74,58 @@ class Score:
 
     @property
     def solved(self) -> float:
-        """The solved fraction of the problem, from 0 to 1; for an episode, its value, clipped to this range."""
+        """How much of the problem was solved, from 0 to 1. For an episode, this is its value, clipped to that range."""
         return min(max(self.parts.get("value", float(self.verdict == "correct")), 0.0), 1.0)
 
 
 class Benchmark(Protocol):
     """Problems with a known truth, the prompts that ask them, and the grading of answers.
 
-    A class needs `name`, `problems` and `score`. The other members have defaults; a class that does not inherit from
-    this one gets them from `rewards.data.benchmarks.configured`.
+    A class must define `name`, `problems` and `score`; all other members have defaults. If the class does not inherit
+    from `Benchmark`, `rewards.data.benchmarks.configured` adds the defaults to it.
     """
 
     name: str
     splits: Sequence[Split] = ("train", "test")
-    """The splits that have problems."""
+    """The splits for which the benchmark has problems."""
     excluded: Mapping[Split, Sequence[str]] = MappingProxyType({})
-    """For each split that `problems` has read, the ids of problems left out because their truth is unusable."""
+    """For each split that `problems` has read, the ids of the problems omitted because their truth is unusable."""
     instruction: str = ""
-    """The text at the start of every prompt, which says what format the answer must have."""
+    """The text that starts every prompt and says what format the answer must have."""
     answer_line: str | None = None
-    """The last line of a worked solution, with `{}` for the answer; None if solutions are never rewritten."""
+    """A template for a worked solution's last line, with `{}` for the answer. None: solutions are never rewritten."""
     truth_marker: str = ""
-    """The marker that precedes the answer in a truth."""
+    """The marker in front of the answer in a truth (`####` for GSM8K), or an empty string if there is none."""
     bounded: bool = False
-    """Whether `score` limits its own time. If not, it runs in a child process that is stopped after an hour."""
+    """Whether `score` limits its own time. If not, it is called in a child process that is killed after an hour."""
     runs_programs: bool = False
-    """Whether `score` runs programs and is therefore faster with additional machines."""
+    """Whether `score` runs programs. If so, a night on several machines divides the answers among them."""
     environment: Environment | None = None
-    """The environment; None if a model answers only once. With one, a completion is a JSON list of its turns' texts."""
+    """The environment for multi-turn problems, else None. Completions are then JSON lists of the turns' texts."""
 
     def problems(self, split: Split) -> list[Problem]:
         """Return all problems of a split, in a fixed order."""
         ...
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return training problems with the dataset's own solutions, as a model would write them; empty by default.
+        """Return training problems, each with the dataset's own solution as a model would write it; empty by default.
 
-        These solutions are graded like any others before the student is trained on them.
+        A night grades these solutions like a model's answers before it trains the student on them.
         """
         return []
 
     def draw(self, seed: str, count: int) -> list[Problem]:
-        """Return the training problems to choose from: all, or `count` drawn with the seed if the supply is endless."""
+        """Return training problems to choose from: all or, if the supply is endless, `count` drawn with `seed`."""
         return self.problems("train")
 
     def kind(self, problem: Problem) -> str:
-        """Return the name under which the problem's solve rate is tracked; by default, its id."""
+        """Return the name under which a night tracks the problem's solve rate. By default, this is the problem's id."""
         return problem.problem_id
 
     def prompt(self, problem: Problem) -> str:
         """Return the user's turn: the instruction, then the question.
 
-        The engine and the trainer compute this common start of prompts once (on a CPU, in whole blocks of 32 tokens).
+        Prompts share the instruction, so engine and trainer process it once (on a CPU, in whole blocks of 32 tokens).
         """
         return f"{self.instruction}\n{problem.question}" if self.instruction else problem.question
 
@@ -134,11 +134,11 @@ class Benchmark(Protocol):
         ...
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
-        """Return a prompt that asks a student for a new problem like `examples`; empty if students cannot pose any."""
+        """Return a prompt that asks the student to write a problem like `examples`; empty if that is not supported."""
         return ""
 
     def proposed(self, text: str) -> Problem | None:
-        """Return the problem that a student wrote, with its truth computed; None if the text is not a usable problem.
+        """Return the problem that a student wrote as `text`, with its computed truth; None if it is not usable.
 
         Never raises, whatever a model wrote.
         """

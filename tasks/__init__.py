@@ -1,1 +1,1 @@
-"""The pipeline's stages. Each reads artifacts, calls a model or a verifier, and writes an artifact."""
+"""The pipeline's stages. Each reads artifacts, may call a model or a verifier, and writes an artifact."""

@@ -1,6 +1,6 @@
 """Self-play: the student writes its own practice problems, then answers those that are new and not in the exam.
 
-A proposal's reward peaks if the student solves the problem half the time. Similar problems in the round lower it.
+A proposal earns most if the student solves its problem half the time, and less if the round has many similar ones.
 """
 
 import json
@@ -46,9 +46,9 @@ def ask_for_problems(
     checkpoint: Path,
     seed: str,
 ) -> None:
-    """Write prompts that each ask for one new problem and show a random choice of examples, so that the proposals vary.
+    """Write prompts that each ask for one new problem. Random examples in each prompt make the proposals vary.
 
-    Raises InputError if no benchmark supports problems written by the student.
+    Raises InputError if no benchmark supports student-written problems.
     """
     entry, benchmark = proposing_benchmark(sources)
     tokenizer, chance = load_tokenizer(checkpoint, student.trust_remote_code), random.Random(seed)
@@ -69,7 +69,7 @@ def ask_for_problems(
 
 
 def proposing_benchmark(sources: Sequence[BenchmarkConfig]) -> tuple[int, Benchmark]:
-    """Return the configuration index and the benchmark of the first source that supports student-written problems."""
+    """Return the first source that supports student-written problems, as index and benchmark, or raise InputError."""
     for entry, source in enumerate(sources):
         benchmark = configured(source)
         if benchmark.question_prompt(()):
@@ -96,9 +96,9 @@ def admit(
 ) -> None:
     """Write prompts for at most `count` of the proposed problems, and a table with the verdict on each proposal.
 
-    The verdicts are admitted, unreadable (also for exam problems), repeated (shown as an example, or admitted earlier
-    tonight) and surplus (beyond `count`, or too long). `before`: tonight's earlier self-play rounds. `excluded`: ids
-    and questions of the exam's problems; near-duplicates are refused too. Group numbers continue from `requests`.
+    Verdicts: `admitted`, `unreadable` (not a usable problem, or too close to an exam problem), `repeated` (shown as an
+    example, or admitted earlier tonight) and `surplus` (over `count`, or too long). `before`: this stage's outputs in
+    tonight's earlier rounds. `excluded`: ids and questions of exam problems. Group numbers continue from `requests`.
     """
     entry, benchmark = proposing_benchmark(sources)
     tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
@@ -138,11 +138,11 @@ def admit(
 
 
 def question_reward(solved: float, share: float) -> float:
-    """Return a question's reward: 4p(1 − p) minus `share`, the share of the round's problems that are of the same kind.
+    """Return a question's reward: 4p(1 − p) − `share`, where p is `solved`, the share of its answers that are correct.
 
-    p is `solved`, the share of correct answers. The first term is 1 if the student is right half the time, and 0 if it
-    is always or never right (as in verifiers; R-Zero, arXiv 2508.05004, uses min(p, 1 − p)). The second term is
-    R-Zero's penalty for similar questions.
+    4p(1 − p) is 1 if half of the answers are correct, and 0 if all or none are. The verifiers library uses this term;
+    R-Zero (arXiv 2508.05004) uses min(p, 1 − p). `share`: the share of the round's problems that have the same kind as
+    this one. Subtracting it follows R-Zero's penalty for similar questions.
     """
     return 4 * solved * (1 - solved) - share
 
@@ -158,14 +158,14 @@ def credit_questions(
     credited: Artifact,
     grpo: GrpoConfig,
 ) -> None:
-    """Write each proposal's advantage over the round's other proposals; null if surplus or without graded answers.
+    """Write each proposal's advantage; null for a surplus one, and for an admitted one without graded answers.
 
     `prompts`: the output of `admit`. `answers`, `scores`, `credited`: rollouts, scores and advantages of the answers to
-    these prompts. The proposals' advantages are scaled so that in training the questions count as much as the answers,
-    although questions have fewer tokens. Questions and answers have separate baselines, as in Absolute Zero (arXiv
-    2505.03335), and in effect separate loss denominators.
+    these prompts. All proposals of the round share a baseline, separate from the answers' baselines, as in Absolute
+    Zero (arXiv 2505.03335). Their advantages are multiplied by the ratio of answer tokens to question tokens, so that
+    the shorter questions count as much in training as the answers.
     """
-    import torch  # takes seconds to import, and the check before a night only needs `proposing_benchmark`
+    import torch  # takes seconds to import, and the check before a night needs only `proposing_benchmark`
 
     from models.advantages import group_advantages
 

@@ -1,9 +1,9 @@
-"""Committed stages: Prefect tasks whose outputs count only once the manifest is in the stage's folder.
+"""Committed stages: Prefect tasks whose outputs count only once their folder contains a manifest.
 
-A stage writes into its folder. Then everything is flushed to disk, and `manifest.json` (the stage's inputs, and digests
-of the files it wrote) is renamed into place. A folder without a manifest counts as absent: the stage runs again. A
-stage whose manifest matches its inputs, and whose files match the manifest, is never run again; Prefect shows the stage
-as *Cached* if Prefect has a record of the result.
+A stage writes files into its folder and flushes them to disk. Last, it renames `manifest.json` into place, with
+digests of the stage's inputs and files. A folder without a manifest counts as absent, so the stage runs again. If the
+manifest matches the stage's inputs and files, the stage does not run again; Prefect shows the stage as *Cached* if
+Prefect has a record of the result.
 """
 
 import hashlib
@@ -36,16 +36,16 @@ class Artifact(BaseModel, frozen=True):
     digest: str
 
     def read_json(self, name: str) -> Any:
-        """Read one of the stage's JSON files."""
+        """Return the content of the stage's JSON file `name`."""
         return json.loads((self.folder / name).read_text())
 
     @property
     def seconds(self) -> float:
-        """The time that the stage took, in seconds."""
+        """How long the stage took, in seconds."""
         return self.read_json(MANIFEST)["seconds"]
 
     def figure(self, name: str) -> float | None:
-        """Return the metric with this name from the result of the stage's function; None if there is none."""
+        """Return the metric `name` that the stage's function returned, or None if it returned no such metric."""
         return self.read_json(MANIFEST).get("figures", {}).get(name)
 
 
@@ -53,8 +53,8 @@ class Stage:
     """A function wrapped as a committed stage, called as `stage(night_folder, path, **arguments) -> Artifact`.
 
     The function receives the folder to write into and the arguments. It may return a dict of metrics (e.g. seconds per
-    phase). Its inputs are artifacts, configuration sections and plain values, and determine its outputs. Arguments
-    named in `resources` (e.g. a worker) are not part of the cache key.
+    phase). Its outputs must depend only on its inputs: artifacts, configuration sections and plain values. Arguments
+    named in `resources` (e.g. a worker) do not count as inputs and are left out of the cache key.
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
@@ -75,10 +75,10 @@ class Stage:
         )
 
     def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
-        """Run the stage, or return the artifact that it committed earlier.
+        """Run the stage, or return the artifact that it committed earlier from the same inputs.
 
-        Prefect's graph has an edge from each artifact among the arguments and from each result in `wait_for`. The
-        folder is the source of truth, because Prefect's own record of the result may be from an earlier run.
+        In Prefect's graph, the stage depends on each artifact in its arguments and on each result in `wait_for`. If
+        Prefect's record of the result differs from the folder, the folder is right: the record may be outdated.
         """
         known = self.committed(night, path, **arguments)
         call = _Call(night / path, self._inputs(arguments), arguments)
@@ -87,7 +87,7 @@ class Stage:
         return result if known in (None, result) else known
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
-        """Return the artifact that was committed from the same inputs if its files are unchanged, else None."""
+        """Return the artifact committed from these inputs, or None if there is none or its files have changed."""
         return committed(night / path, self._inputs(arguments))
 
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -121,7 +121,7 @@ def artifacts_in(value: Any) -> list[Artifact]:
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
-    """Return a decorator that turns a function `(folder, **arguments)` into a stage, retried only if a worker died."""
+    """Return a decorator that turns a function into a stage, which reruns up to `retries` times if a worker dies."""
     return lambda write: Stage(write, retries, resources)
 
 
@@ -145,7 +145,7 @@ def commit(
 
 
 def committed(folder: Path, inputs: dict[str, str] | None = None) -> Artifact | None:
-    """Return a folder's artifact if its manifest matches its files and `inputs` (None: any inputs), else None."""
+    """Return a folder's artifact if the manifest matches the files and `inputs` (None: any inputs), else None."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         intact = all(digest_file(folder / file) == digest for file, digest in manifest["outputs"].items())
@@ -166,12 +166,12 @@ def uncommit(folder: Path) -> None:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Return the package versions that the night runs with, read only once."""
+    """Return the versions of torch, transformers and nightschool, which are read once per process."""
     return {package: version(package) for package in ("torch", "transformers", "nightschool")}
 
 
 def _artifact(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
-    """Return a committed folder's artifact. Its digest covers only outputs; an identical rerun invalidates nothing."""
+    """Return a committed folder's artifact. The digest covers only outputs, so it survives an identical rerun."""
     return Artifact(folder=folder, digest=_digest(manifest["outputs"]))
 
 
@@ -182,7 +182,7 @@ def _digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON data to digest. A path becomes its name; a checkpoint is named by its content's digest."""
+    """Convert a value to JSON data for hashing. A path becomes its name (for a checkpoint, a digest of its content)."""
     if isinstance(value, Artifact):
         return value.digest
     if isinstance(value, Section):
@@ -204,7 +204,7 @@ def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
 
 
 def worker_died(task: Any, run: Any, state: Any) -> bool:
-    """Return whether Prefect should retry a failed task, which is the case only if a worker process died."""
+    """Return whether a task failed because a worker process died: the only failure that Prefect retries."""
     return isinstance(state.data, WorkerDiedError) or isinstance(
         getattr(state.data, "exception", None), WorkerDiedError
     )

@@ -1,7 +1,7 @@
-"""The tables passed between stages: Parquet files with a declared schema, checked on write and on read.
+"""The tables passed between stages: Parquet files with a declared schema that is checked on every write and read.
 
-Each schema has an example row. Together these rows follow one problem, "What is 12 - 8?", from the owner's line in the
-journal to the prompt, one of its sixteen completions, the score, the advantage, and an answer in the exam.
+Each schema has an example row. Most of these rows follow one problem, "What is 12 - 8?", from the owner's line in the
+journal (see `tasks/journal/tables.py`) to the prompt, one of its sixteen completions, the score and the advantage.
 """
 
 import dataclasses
@@ -20,9 +20,9 @@ Row = dict[str, Any]
 
 
 def table(required: Row, nullable: Row | None = None) -> tuple[pa.Schema, Row]:
-    """Return a table's schema and example row, built from example values: `required` columns, then `nullable` ones.
+    """Return a table's schema and its example row, given an example value for each `required` and `nullable` column.
 
-    A column has the type of its value (int32 for an int). For a null example, pass the column's Arrow type instead.
+    A column gets its type from the value (int32 for an int). To make the example null, pass an Arrow type as the value.
     """
     example = required | (nullable or {})
     fields = [pa.field(name, _kind(value), nullable=name not in required) for name, value in example.items()]
@@ -48,10 +48,10 @@ _PROMPT_TOKEN_IDS = [
 # The columns that every table of completions begins with.
 NUMBERED: Row = {"problem_id": "arithmetic/1/minus/12 - 8", "group": 22, "sample": 2}
 
-# `group`: the prompt's number in the round. `kind`: the name under which the problem's solve rate is counted. `entry`:
+# `group`: the prompt's number in the round. `kind`: the name under which the problem's solve rate is tracked. `entry`:
 # the benchmark's index in the configuration; null, like `benchmark`, `truth` and `level`, for the owner's own prompts.
-# `hint`: the beginning of the answer, put at the end of the prompt. `solution`: replaces the last completion. Both are
-# null if there is none.
+# `hint`: the start of a solution, appended to the prompt; null without a hint. `solution`: a whole solution, which
+# replaces the last completion of the prompt; null if no completion is replaced.
 PROMPTS, PROMPTS_EXAMPLE = table(
     {
         "problem_id": "arithmetic/1/minus/12 - 8",
@@ -71,8 +71,8 @@ PROMPTS, PROMPTS_EXAMPLE = table(
         "solution": pa.string(),
     },
 )
-# What the student wrote in self-play: the request's `group` and `sample`, the verdict, the proposed problem, and the
-# group in which the problem was asked (null if it was not).
+# A text that the student wrote when asked for a problem in self-play. `group`: the number of that request.
+# `problem_id`, `kind`: those of the proposed problem. `asked_group`: the group that answers it; else null.
 PROPOSALS, PROPOSALS_EXAMPLE = table(
     {"group": 0, "sample": 2, "text": "12 - 8", "verdict": "admitted"},
     {"problem_id": "arithmetic/1/minus/12 - 8", "kind": "arithmetic/1/minus", "asked_group": 9},
@@ -86,7 +86,7 @@ OWNER_PROMPTS, OWNER_PROMPTS_EXAMPLE = table(
     }
 )
 
-# One completion: the sampled tokens themselves, including the end token. See `models/rollout.py`.
+# One completion, as the sampled token ids, including the end token. See `models/rollout.py`.
 ROLLOUTS, ROLLOUTS_EXAMPLE = table(
     {
         **NUMBERED,
@@ -106,15 +106,15 @@ ROLLOUTS, ROLLOUTS_EXAMPLE = table(
 SCORES, SCORES_EXAMPLE = table(
     {**NUMBERED, "verdict": "correct", "parts": '{"correct": 1.0, "format": 1.0}', "seconds": 4e-06}, {"reward": 1.0}
 )
-# The output of the reward model or the judge; null if it could not rate the completion.
+# `learned`: the rating by the reward model or the judge; null if the completion could not be rated.
 LEARNED, LEARNED_EXAMPLE = table(NUMBERED, {"learned": 0.83})
-# The reward minus the group's mean: 8 of the 16 completions were correct. Null if there is no reward, or if the
-# completion is masked or not trained on. `token_advantages`: one per token, from a teacher; else null.
+# `advantage`: here the reward minus the group's mean (8 of 16 completions are correct); null if the completion has no
+# reward, is masked, or is not trained on. `token_advantages`: from a teacher or from credit by turn; null otherwise.
 ADVANTAGES, ADVANTAGES_EXAMPLE = table(NUMBERED, {"advantage": 0.5, "token_advantages": pa.list_(pa.float64())})
 
-# One turn of an episode; the episode's row in the rollouts table has its tokens. `first`: index of the turn's first
-# token; `tokens`: how many it wrote. `state_key`: digest of what the policy saw. `value`: what the group's other
-# episodes earned from that state onwards. `value` and `advantage` are null until the turns are credited.
+# One turn of an episode; the tokens themselves are in the rollouts table. `first`: the index of the turn's first token
+# in the episode's `token_ids`. `tokens`: the turn's number of tokens. `state_key`: a digest of what the policy saw.
+# `value`: the value of the state (see `models/credit.py`); null, like `advantage`, until the turns are credited.
 TURNS, TURNS_EXAMPLE = table(
     {
         **NUMBERED,
@@ -132,13 +132,13 @@ TURNS, TURNS_EXAMPLE = table(
     {"value": 0.71, "advantage": 0.09},
 )
 
-# `benchmark`: the part of the exam. `correct` is null if the grader failed. Only for episodes: `value` is what the
-# episode achieved, `turns` its number of turns, `valid` the share of valid ones, and `text` a JSON list of the answers.
+# `benchmark`: the name of the exam part. `correct`: null if the grader failed. For an episode, `value` is what it
+# achieved, `turns` the number of its turns, `valid` the share of valid turns, and `text` a JSON list of its answers.
 EVALUATIONS, EVALUATIONS_EXAMPLE = table(
     {
         "policy_digest": "bed2fd41c76f8619f9d0",
         "benchmark": "arithmetic-1-2",
-        "problem_id": "arithmetic/1/minus/15 - 7",  # never one that was practised
+        "problem_id": "arithmetic/1/minus/15 - 7",  # never a practised problem
         "sample": 0,
         "verdict": "wrong",
         "question": "What is 15 - 7?",
@@ -155,7 +155,7 @@ EVALUATIONS, EVALUATIONS_EXAMPLE = table(
         "valid": pa.float64(),
     },
 )
-# Attempts at problems of one kind over all rounds and nights; older attempts count less. `problem_id`: the kind.
+# Attempts at problems of one kind in all rounds and nights; older attempts have less weight. `problem_id`: the kind.
 SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
     {
         "problem_id": "arithmetic/1/minus",
@@ -170,7 +170,7 @@ SOLVE_RATES, SOLVE_RATES_EXAMPLE = table(
 
 
 def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows, which may omit nullable columns; raise ValueError or pa.ArrowException if a row does not fit."""
+    """Write rows, which may omit nullable columns. Raises ValueError or pa.ArrowException if a row does not fit."""
     rows = [dict(row) for row in rows]
     for row in rows:
         if unknown := row.keys() - set(schema.names):
@@ -184,7 +184,7 @@ def write_table(file: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read a table; raise ValueError if its columns and their types are not exactly the schema's."""
+    """Read a table. Raises ValueError if its columns and their types are not exactly those of the schema."""
     frame = _read(file, schema).to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
     for field in schema:
         if field.nullable and field.type == pa.string():  # pandas would turn missing strings into NaN
@@ -208,7 +208,7 @@ def read_rollouts(file: Path) -> list[Rollout]:
 
 
 def write_rollouts(file: Path, rollouts: Iterable[Rollout]) -> None:
-    """Write the sampler's rollouts as a rollouts table."""
+    """Write rollouts as a rollouts table."""
     write_table(file, ROLLOUTS, [dataclasses.asdict(rollout) for rollout in rollouts])
 
 

@@ -1,4 +1,4 @@
-"""A home in which the starter student serves by day, although there was no night."""
+"""A home in which the starter student serves by day, although no night has run."""
 
 import shutil
 from pathlib import Path
@@ -10,8 +10,8 @@ from conf.storage.home import Home
 
 
 def home_with_champion(root: Path) -> Path:
-    """Make the home, replacing what was there; return its root."""
-    from models.hf.checkpoint import keep, write_lineage  # with MLflow and torch, seconds to import
+    """Make the home at `root`, replacing anything there, and return `root`."""
+    from models.hf.checkpoint import keep, write_lineage  # imports MLflow and torch, which takes seconds
     from tasks.monitoring.tracking import Tracking
     from tasks.registry.mlflow_registry import Registry
 

@@ -1,4 +1,4 @@
-"""The starter model as a folder, and a further trained one that serves as a teacher."""
+"""The starter model as a folder, and a starter that was trained further, to serve as a teacher."""
 
 import shutil
 from itertools import islice
@@ -16,7 +16,7 @@ RECIPE = f"{LESSONS!r}, each step rounded by chance"
 
 
 def starter(folder: Path = STARTER) -> Path:
-    """Return the starter model's folder; write it if it is missing."""
+    """Return the folder of the starter model, after writing it if it is missing."""
     if not (folder / "config.json").exists():
         from models.hf.starter import write_starter  # torch
 
@@ -26,9 +26,9 @@ def starter(folder: Path = STARTER) -> Path:
 
 
 def studied() -> Path:
-    """Return the folder of the starter after fine-tuning on 768 worked exercises, none of which is an exam's.
+    """Return the folder of the starter after fine-tuning on 768 worked exercises, none of them an exam problem.
 
-    It is made if it is missing or came from another recipe, which takes a few minutes on two cores.
+    If the folder is missing or was made by another recipe, it is made anew, which takes a few minutes on two cores.
     """
     note = STUDIED.with_suffix(".txt")
     if STUDIED.exists() and note.exists() and note.read_text() == RECIPE:

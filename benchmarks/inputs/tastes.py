@@ -1,4 +1,4 @@
-"""Picks by a known taste, to measure reward models and judges.
+"""Picks that follow a known taste, to measure reward models and judges.
 
 Every pick shows five answers of different lengths to a generated exercise. Neither length nor wording tells whether an
 answer is correct.
@@ -17,7 +17,7 @@ from tasks.reward_model.preferences import Choice
 DAY = "2026-01-01"
 Taste = Literal["short", "correct", "none"]
 ANSWERS = 5
-# Longer answers begin with more of these.
+# Longer answers begin with more of these remarks.
 REMARKS = (
     "Let me think about this.",
     "First I look at the numbers.",
@@ -31,7 +31,7 @@ REMARKS = (
 def picks(taste: Taste, count: int, seed: str, *, noise: float = 0.0) -> list[Choice]:
     """Return `count` picks, always the same for the same arguments.
 
-    `short` picks the shortest answer, `correct` the only correct one, `none` any. A share `noise` of them is random.
+    `short` picks the shortest answer, `correct` the only correct one, `none` any. The share `noise` of picks is random.
     """
     chance = random.Random(f"taste {taste} {seed}")
     drawn = itertools.islice(exercises(f"taste {seed}", Arithmetic(levels=["1", "2"]).levels, "train"), count)
@@ -39,7 +39,7 @@ def picks(taste: Taste, count: int, seed: str, *, noise: float = 0.0) -> list[Ch
 
 
 def attainable(taste: Taste, noise: float) -> float:
-    """Return the accuracy of a judge that knows the taste: one noisy pick in five agrees with it by chance."""
+    """Return the accuracy of a judge that knows the taste. One random pick in five agrees with the taste by chance."""
     return 1 / ANSWERS if taste == "none" else 1 - noise + noise / ANSWERS
 
 
@@ -58,7 +58,7 @@ def _pick(exercise: Exercise, taste: Taste, noise: float, chance: random.Random)
 
 
 def _answer(exercise: Exercise, slip: int, remarks: int) -> str:
-    """Return a worked solution after so many remarks; its last step is off by `slip`."""
+    """Return a worked solution that begins with `remarks` remarks and whose last step is off by `slip`."""
     calculation = exercise.steps[-1].split(" = ")[0]
     result = exercise.answer + slip
     steps = [*exercise.steps[:-1], f"{calculation} = {result}"]

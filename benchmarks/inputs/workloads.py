@@ -1,4 +1,4 @@
-"""What updates are timed on: rollouts of random tokens of given lengths."""
+"""The workloads on which updates are timed: rollouts of random tokens with given lengths."""
 
 import json
 import random
@@ -18,7 +18,7 @@ SEED = 7
 
 
 def workload(name: str) -> list[Rollout]:
-    """Return the rollouts of a named workload; for their advantages see `advantages`."""
+    """Return the rollouts of the workload with this name. `advantages` gives their advantages."""
     chance = random.Random(SEED)
     match name:
         case "short":  # as in a starter night
@@ -37,7 +37,7 @@ def workload(name: str) -> list[Rollout]:
 
 
 def grown(groups: int) -> list[Rollout]:
-    """Return 4 × `groups` groups of 8 completions of 64 tokens, to measure growth."""
+    """Return 4 × `groups` groups of 8 completions of 64 tokens, to measure how costs grow with the number of groups."""
     return _rollouts([(64, [64] * 8)] * 4 * groups)
 
 

@@ -1,4 +1,4 @@
-"""Measurements in child processes, which die with the benchmark."""
+"""Measurements in child processes, which end when the benchmark ends."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tasks.workers.worker import Worker, die_with_parent
 
 
 def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any:
-    """Run a module in a child process; return the JSON that it prints in its last line.
+    """Run a module in a child process, and return the JSON that it prints as its last line.
 
     `environment` adds to this process's own. The child is killed when this process ends, however it ends.
     Raises CalledProcessError if the child fails.
@@ -34,7 +34,7 @@ def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any
 
 @contextmanager
 def engine() -> Iterator[Worker]:
-    """Yield an engine's process, whose output goes into a temporary log."""
+    """Start a process for an engine, with a temporary log for its output, and yield its worker."""
     with (
         tempfile.NamedTemporaryFile() as log,
         closing(Worker("engine", engine_environment(), Path(log.name))) as worker,

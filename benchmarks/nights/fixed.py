@@ -1,6 +1,6 @@
-"""What a starter night costs apart from lessons, answers and updates, measured by a night with next to none of them.
+"""What a starter night costs apart from lessons, answers and updates, measured with a night that has almost none.
 
-Wall-clock seconds by stage, as the night announces them, and processor seconds by process.
+The costs are wall-clock seconds by stage, as the night announces stages, and processor seconds by process.
 """
 
 import time
@@ -16,7 +16,7 @@ from benchmarks.machine.processes import OTHER, processes
 from benchmarks.nights.timed import OF_A_ROUND, Moment, metrics_of, moments, run_night
 from benchmarks.outputs.page import markdown
 
-LEAST = [  # no lesson, thus no quiz of it
+LEAST = [  # without lessons, there are no quizzes of them
     *("budget_minutes=null", "exam.target.problems=8", "exam.guards=[]", "distill.steps=0", "day.generated_traces=0"),
     *("day.generated_preferences=0", "grpo.rounds=1", "grpo.quiz_every_rounds=0", "grpo.prompts_per_round=8"),
     *("grpo.min_useful_groups=1", "grpo.max_completion_tokens=8", "exam.max_completion_tokens=8"),
@@ -26,7 +26,7 @@ FIRST, BETWEEN, LAST = "before the first stage", "between the stages", "after th
 
 @dataclass(frozen=True)
 class Fixed:
-    """Wall-clock seconds by stage, those of the round's answers and update, and processor seconds by process."""
+    """Wall-clock seconds by stage, those of the round's answers and update (`work`), and CPU seconds by process."""
 
     stages: Mapping[str, float]
     work: float
@@ -34,12 +34,12 @@ class Fixed:
 
     @property
     def seconds(self) -> float:
-        """The whole command, without the round's answers and update."""
+        """The seconds of the whole command without the round's answers and update."""
         return sum(self.stages.values()) - self.work
 
 
 def fixed(home: Path) -> Fixed:
-    """Run the least night in an empty home. Returns where its time went."""
+    """Run the smallest possible night in an empty home, and return where its time went."""
     roles: dict[int, str] = {}
     used: dict[int, float] = {}
 
@@ -64,9 +64,9 @@ def fixed(home: Path) -> Fixed:
 
 
 def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, float]:
-    """Return the seconds of each stage in order, of the round together, and of the time outside of stages.
+    """Return the seconds of each stage in order (a round's stages as one), and of the time outside the stages.
 
-    They add up to the time from `began` to `ended` (seconds since the epoch).
+    These add up to the time from `began` to `ended` (seconds since the epoch).
     """
     seconds: dict[str, float] = defaultdict(float)
     at, where = began, FIRST
@@ -80,7 +80,7 @@ def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, f
 
 
 def page(found: Fixed) -> str:
-    """Return both lists as Markdown."""
+    """Return the seconds by stage and by process as two Markdown tables."""
     stages = {**found.stages, "of these, answers and update of the round": -found.work, "**together**": found.seconds}
     used = {**found.processes, "**together**": sum(found.processes.values())}
     tables = {"part | seconds": stages, "process | processor seconds": used}

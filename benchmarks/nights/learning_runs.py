@@ -1,6 +1,6 @@
-"""Runs in which a student learns for a given time; its weights are kept on the way.
+"""Runs in which a student learns for a given time, and its weights are kept along the way.
 
-Each run returns points (seconds of learning, checkpoint); the checkpoints are evaluated afterwards.
+Each run returns points (seconds of learning, checkpoint). The checkpoints are evaluated afterwards.
 """
 
 import json
@@ -27,8 +27,8 @@ from models.hf.checkpoint import copy_companions
 from rewards.arithmetic import Arithmetic
 
 Point = tuple[float, Path]
-ENDLESS = 1000  # rounds: the time ends a run
-NIGHTS = {  # the first is the starter's; each other differs from it in one thing
+ENDLESS = 1000  # rounds: more than fit into a run's time
+NIGHTS = {  # the first is the starter's; the others differ from it as their names say
     "choice": ["grpo.refills=0"],
     "choice and refills": ["grpo.refills=1"],
     "even draw": ["grpo.refills=0", "grpo.exploration=1.0"],
@@ -41,7 +41,7 @@ TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, comple
 
 
 def distilled(student: Path, seed: int, folder: Path) -> Path:
-    """Return the student after the starter night's lessons with this seed; made once."""
+    """Return the student after the starter night's lessons with this seed. The first call trains it."""
     if not (folder / "config.json").exists():
         home = folder.with_name(f"{folder.name}-home")
         shutil.rmtree(home, ignore_errors=True)
@@ -54,7 +54,7 @@ def distilled(student: Path, seed: int, folder: Path) -> Path:
 
 
 def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) -> list[Point]:
-    """Return the points of a run: the student at 0 s, then checkpoints, the last one at or just after `seconds`."""
+    """Return a run's points: the student at 0 s, then checkpoints until one is at or just after `seconds`."""
     kept = work / "kept"
     kept.mkdir(parents=True)
     if variant in NIGHTS:
@@ -95,7 +95,7 @@ def mean_weights(checkpoints: Sequence[Path], folder: Path) -> Path:
     loaded = [load_file(checkpoint / "model.safetensors") for checkpoint in checkpoints]
     mean = {name: torch.stack([each[name].float() for each in loaded]).mean(0) for name in loaded[0]}
     copy_companions(checkpoints[-1], folder)
-    (folder / PROBE_FILE).unlink(missing_ok=True)  # of the last checkpoint
+    (folder / PROBE_FILE).unlink(missing_ok=True)  # copied from the last checkpoint
     save_file({n: m.to(loaded[0][n].dtype) for n, m in mean.items()}, folder / "model.safetensors", {"format": "pt"})
     return folder
 
@@ -103,8 +103,8 @@ def mean_weights(checkpoints: Sequence[Path], folder: Path) -> Path:
 def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:
     """Return the seconds of learning until each round's new weights were written.
 
-    `beside`: the seconds of each round that were neither sampling, grading nor update. Those of the first round include
-    the start of engine and trainer, so they count as much as the second round's.
+    `beside`: the seconds that each round spent on neither sampling, grading nor update. In the first round, these
+    include the start of engine and trainer, so those of the second round are counted in their place.
     """
     start = done[0].begin + beside[0] - beside[1]
     return [one.updated - start for one in done]
@@ -113,9 +113,9 @@ def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[flo
 def _by_night(
     overrides: Sequence[str], student: Path, seed: int, seconds: float, home: Path, kept: Path
 ) -> list[Point]:
-    """Run the real night without lessons and quizzes; end it when its time is over.
+    """Run a real night without lessons and quizzes, and stop it when its time is over.
 
-    Raises RuntimeError if its rounds end before.
+    Raises RuntimeError if the night ends earlier by itself.
     """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
     own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
@@ -134,7 +134,7 @@ def _by_night(
 
 
 def _points(folder: Path, kept: Path) -> list[Point]:
-    """Return the rounds so far, once the second is over: it shows how long the start of the first one took."""
+    """Return the points so far, or none before the second round is over, which shows how long starting up took."""
     done = [one for one in rounds_of(moments(folder)) if metrics_of(folder, one.number) is not None]
     if len(done) < 2:
         return []
@@ -149,7 +149,7 @@ def _beside(folder: Path, done: Round) -> float:
 
 
 def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
-    """Link to the rounds' weights, which the night soon prunes."""
+    """Keep hard links to the weights of the rounds' checkpoints, because the night soon prunes these."""
     for note in folder.glob("round-*/checkpoint/manifest.json"):
         target = kept / note.parent.parent.name
         if not target.exists():
@@ -158,7 +158,7 @@ def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
 
 
 def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, seconds: float, kept: Path) -> list[Point]:
-    """Run TRL in a child process."""
+    """Run `benchmarks.trl.learning` in a child process, and return its points."""
     config = load_night(STARTER)
     what = {"student": str(student), "kept": str(kept), "seed": seed, "seconds": seconds}
     what |= {"prompts": prompts, "size": size, "batch": batch}

@@ -13,8 +13,8 @@ PROMPTS, GROUP, PROMPT_TOKENS, COMPLETION_TOKENS = 4, 8, 106, 128
 END = "<jupyter_script>"  # a token that the starter never writes
 STUDENT = StudentConfig(system="")
 
-# Questions about which the starter rambles for 128 tokens. Every second answer has a number, which earns the format's
-# reward, and some have the one given here. So nearly every group of eight has better and worse answers to learn from.
+# The starter rambles about these questions for 128 tokens. Every second answer has a number, which earns the reward for
+# the format, and some have the one given here. So nearly every group of 8 has better and worse answers to learn from.
 QUESTIONS = (
     ("How many seasons does a year have? Describe each of them in one sentence.", 2),
     ("Write a numbered list of things to do on a rainy day at home. How many things are on your list?", 3),
@@ -34,7 +34,7 @@ FILLING = (
 
 
 def endless_student(student: Path, folder: Path) -> Path:
-    """Return a copy of the starter that never ends a completion: its end token is one that it never samples."""
+    """Return a copy of the starter that never ends a completion, because it never samples its end token."""
     if not (folder / "config.json").exists():
         shutil.copytree(student, folder)
         end = load_tokenizer(student).convert_tokens_to_ids(END)
@@ -45,7 +45,7 @@ def endless_student(student: Path, folder: Path) -> Path:
 
 
 def write_problems(student: Path, folder: Path) -> list[list[dict[str, str]]]:
-    """Write the problems in GSM8K's format; return the conversations, each a prompt of 106 tokens."""
+    """Write the problems in GSM8K's format, and return them as conversations: prompts of 106 tokens."""
     rows = [{"question": _filled(student, question), "answer": f"#### {truth}"} for question, truth in QUESTIONS]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -53,9 +53,9 @@ def write_problems(student: Path, folder: Path) -> list[list[dict[str, str]]]:
 
 
 def overrides(student: Path, problems: Path) -> list[str]:
-    """Return the settings that give the starter night medium rounds.
+    """Return the overrides that give the starter night medium rounds.
 
-    The learning rate is so small that the solve rates stay the same; that does not change the time.
+    The learning rate is so small that the solve rates stay the same. It does not affect the time that a round takes.
     """
     return [
         f"student.source={student}",
@@ -68,13 +68,13 @@ def overrides(student: Path, problems: Path) -> list[str]:
         f"grpo.max_completion_tokens={COMPLETION_TOKENS}",
         "grpo.exploration=1.0",
         "grpo.refills=0",
-        "grpo.steps_per_round=1",  # as TRL's
+        "grpo.steps_per_round=1",  # as in TRL
         "optimizer.learning_rate=1.0e-6",
     ]
 
 
 def _filled(student: Path, question: str) -> str:
-    """Return the question after as many words of filling as make its prompt 106 tokens long."""
+    """Return the question, preceded by as many words of `FILLING` as fit into a prompt of 106 tokens."""
     words = FILLING.split()
     for count in range(len(words), -1, -1):
         filled = " ".join([*words[:count], question])

@@ -1,4 +1,4 @@
-"""Short nights of rounds alone, from the same student, compared in pairs of the same seed."""
+"""Short nights of nothing but rounds, all from the same student, compared in pairs with the same seed."""
 
 import shutil
 import statistics
@@ -34,7 +34,7 @@ SETTINGS = (
 
 
 class Run(NamedTuple):
-    """A night: its folder, the share of the exam that it gained, and the tokens that it sampled."""
+    """A night: its folder, its gain in accuracy in the exam, and the number of tokens that it sampled."""
 
     folder: Path
     gain: float
@@ -42,16 +42,16 @@ class Run(NamedTuple):
 
 
 def short_nights(variants: Mapping[str, Sequence[str]], seeds: Sequence[int]) -> dict[str, list[Run]]:
-    """Run the variants, each of which is some settings, seed by seed; return each one's outcomes in seed order."""
+    """Run each variant (name → settings) with each seed. Return each variant's runs in the order of the seeds."""
     nights = {(name, seed): short_night(name, seed, settings) for seed in seeds for name, settings in variants.items()}
     return {name: [nights[name, seed] for seed in seeds] for name in variants}
 
 
 def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
-    """Return the outcome of a seed's night, which starts with the student after the starter night's lessons.
+    """Run a variant's night with a seed unless it is finished, and return its outcome.
 
-    All nights have the same first student, which answers the exam (400 problems of all five levels of Arithmetic) once.
-    A finished night is not run again, even if another benchmark asks for it.
+    All nights start with one student, the starter night's after its lessons. It answers the exam (400 problems of all
+    five levels of Arithmetic) once. Finished nights are not run again, even if another benchmark asks for them.
     """
     student = distilled(starter(), 1, make(HOMES) / "student")
     home, exams = Home(HOMES.resolve() / f"{variant.replace(' ', '-')}-{seed}"), HOMES / "exams"
@@ -67,7 +67,7 @@ def short_night(variant: str, seed: int, settings: Sequence[str]) -> Run:
 
 
 def table(found: Mapping[str, Sequence[Run]], reference: str) -> str:
-    """Return the gains in Markdown; the variants are compared to `reference`."""
+    """Return a Markdown table of the gains, with each variant compared to the variant `reference`."""
     rows = []
     for variant, runs in found.items():
         gains = [run.gain for run in runs]
@@ -78,7 +78,7 @@ def table(found: Mapping[str, Sequence[Run]], reference: str) -> str:
 
 
 def against(gains: Sequence[float], others: Sequence[float]) -> str:
-    """Return the mean difference of pairs of nights with its interval; empty where there are no two pairs."""
+    """Return the mean difference over pairs of nights, with its interval. Empty if there are fewer than two pairs."""
     if len(others) != len(gains) or len(gains) < 2:
         return ""
     differences = [one - other for one, other in zip(gains, others, strict=True)]
@@ -87,7 +87,7 @@ def against(gains: Sequence[float], others: Sequence[float]) -> str:
 
 
 def students_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Return Student's 95 % interval of the mean of two differences or more."""
+    """Return Student's 95 % interval of the mean of two or more differences."""
     from scipy.stats import ttest_1samp
 
     found: Any = ttest_1samp(differences, 0.0)

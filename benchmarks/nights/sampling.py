@@ -2,9 +2,9 @@
 
     NIGHTSCHOOL_HOME=… python -m benchmarks.nights.sampling [--repeats 3]
 
-samples rounds of the home's night again as the stage does (in the engine's process, with the sync check and the table),
-with nothing else running; in between, plain vLLM does the same in its own process with the same settings. Prints one
-JSON object.
+samples a round of the home's night again as the stage does (in the engine's process, with the sync check and the
+table), while nothing else runs. In between, plain vLLM samples the same round in a process of its own, with the same
+settings. Prints one JSON object: tokens per second.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from conf.storage.home import Home
 from flows import environment
 from models.engine.environment import CPU_BLOCK, kv_cache_bytes
 
-_llm: Any = None  # in the plain process
+_llm: Any = None  # plain vLLM's, in its process
 Sampled = tuple[int, float]  # tokens, seconds
 
 
 def main() -> None:
-    """Measure ours, plain, ours, so that a change of the machine's speed affects both."""
+    """Measure our stage before and after plain vLLM, so that a change in the machine's speed affects both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     repeats = parser.parse_args().repeats
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[tuple[Sampled, Sampled]]:
-    """Return tokens with the seconds of the stage and of the engine's call, without the first run, which starts it."""
+    """Return each run's tokens, with the stage's seconds and with the engine's. Leaves out the run that starts it."""
     from tasks.rollouts.sample import sample  # Prefect reads the environment when it is imported
     from tasks.stage import committed
     from tasks.tables import read_rollouts
@@ -75,7 +75,7 @@ def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> 
 
 
 def plain(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[Sampled]:
-    """Return the same for vLLM alone, used as in its documentation, in the same environment."""
+    """Return each run's tokens and seconds for vLLM alone, used as its documentation shows."""
     from tasks.tables import PROMPTS, read_table
 
     table = read_table(prompts / "prompts.parquet", PROMPTS).prompt_token_ids
@@ -88,7 +88,7 @@ def plain(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) ->
 def offline_generate(
     checkpoint: Path, config: EngineConfig, prompts: Sequence[list[int]], size: int, max_tokens: int, *, seed: int
 ) -> Sampled:
-    """Time `LLM.generate` alone. Runs in the plain process."""
+    """Return the tokens and seconds of `LLM.generate` alone. Runs in plain vLLM's process."""
     global _llm
     import torch
     from vllm import LLM, SamplingParams
@@ -118,7 +118,7 @@ def offline_generate(
 
 
 def rate(sampled: Sequence[Sampled]) -> float:
-    """Return tokens per second."""
+    """Return the tokens per second over all runs."""
     return sum(tokens for tokens, _ in sampled) / sum(seconds for _, seconds in sampled)
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.nights.timed MOMENTS night --config FILE …
 
-is the `nightschool` command with a handler on its log; `run_night` starts it and may end it early.
+is the `nightschool` command with a handler on its log. `run_night` starts this command, and may stop it early.
 """
 
 import json
@@ -33,7 +33,7 @@ FEW_ROUNDS = [
 
 @dataclass(frozen=True)
 class Moment:
-    """When a stage began or was done (seconds since the epoch), as the flow saw it."""
+    """The moment at which the flow announced that a stage began or was done (`at`: seconds since the epoch)."""
 
     at: float
     stage: str
@@ -42,7 +42,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Round:
-    """One round: when it began, wrote its new weights, and was followed by another stage; seconds by stage."""
+    """One round: when it began, wrote its new weights and gave way to the next stage, and its seconds by stage."""
 
     number: int
     begin: float
@@ -52,7 +52,7 @@ class Round:
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time until the next round began."""
+        """The wall-clock seconds until the next round (or another stage) began."""
         return self.end - self.begin
 
 
@@ -64,7 +64,7 @@ class Notes(logging.Handler):
         self.stream = file.open("w")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Record that a stage begins (`seconds` None) or is done."""
+        """Record that a stage begins (the record's `seconds` is None) or is done."""
         stage = getattr(record, "stage", None)
         if stage is not None:
             done = getattr(record, "seconds", None) is not None
@@ -74,7 +74,7 @@ class Notes(logging.Handler):
 def run_night(
     home: Path, overrides: Sequence[str], until: Callable[[Path], bool] | None = None, config: Path = STARTER
 ) -> Path:
-    """Run a night in the home, killing it once `until(night's folder)` is true; return the night's folder.
+    """Run a night in the home, and return its folder. Once `until(folder)` is true, the night is killed.
 
     Raises RuntimeError if the night fails.
     """
@@ -97,7 +97,7 @@ def run_night(
 
 
 def why_over(folder: Path) -> str:
-    """Return why a finished night had no more rounds, and its alarms, in one line."""
+    """Return one line: why a finished night had no further rounds, and its alarms."""
     summary = json.loads((folder / SUMMARY).read_text())
     return " ".join(filter(None, [summary["ended_early"], *summary["alarms"]]))
 
@@ -132,15 +132,15 @@ def rounds_of(found: Sequence[Moment]) -> list[Round]:
 
 
 def metrics_of(folder: Path, number: int) -> dict[str, float] | None:
-    """Return a round's metrics; None until they are committed."""
+    """Return a round's metrics, or None if they are not committed yet."""
     place = folder / f"round-{number:02d}" / "checkpoint"
     return json.loads((place / "metrics.json").read_text()) if (place / "manifest.json").exists() else None
 
 
 def seconds_within(folder: Path, number: int) -> dict[str, float]:
-    """Return the seconds of a round's committed stages, including refills, and the figures that they report.
+    """Return the seconds of a round's committed stages, and the figures that they report, summed over refills.
 
-    These are measured inside the stages: without Prefect and the manifests.
+    The stages measure these seconds themselves, so they do not include Prefect and the manifests.
     """
     seconds: dict[str, float] = defaultdict(float)
     for file in (folder / f"round-{number:02d}").rglob("manifest.json"):
@@ -151,7 +151,7 @@ def seconds_within(folder: Path, number: int) -> dict[str, float]:
 
 
 def parts(done: Round, metrics: Mapping[str, float], within: Mapping[str, float]) -> dict[str, float]:
-    """Return the parts of a round's wall-clock time, in seconds; they add up to it.
+    """Return the parts into which a round's wall-clock time divides, in seconds.
 
     `metrics`: the round's metrics. `within`: the result of `seconds_within`.
     """

@@ -11,9 +11,9 @@ from conf.load import STARTER
 
 
 def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = DATE) -> dict[str, Any]:
-    """Run a night, resume an interrupted one, or read a finished one; return its summary.
+    """Run a night, resume it if it was interrupted, or read it if it is finished. Returns its summary.
 
-    It also has the night's `folder` and the `minutes` of the whole command, None if that was interrupted.
+    The summary also has the night's `folder`, and the `minutes` of the whole command (None if it was interrupted).
     """
     folder, note, started = home / "nights" / date, home / f"minutes-{date}.txt", time.monotonic()
     begun = folder.exists()

@@ -1,4 +1,4 @@
-"""Tables and pictures, as they stand in docs/."""
+"""Tables and pictures for the pages in docs/."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ def joined(values: Iterable[float], form: str = ".3f") -> str:
 
 
 def between(page: str, module: str, content: str) -> str:
-    """Return a page with this content between the markers of a module; raise ValueError where one is missing."""
+    """Return the page with `content` between the module's markers. Raises ValueError if a marker is missing."""
     begin = f"<!-- begin: python -m {module} -->"
     start = page.index(begin) + len(begin)
     return f"{page[:start]}\n\n{content}\n\n{page[page.index('<!-- end -->', start) :]}"
@@ -26,9 +26,9 @@ def between(page: str, module: str, content: str) -> str:
 
 @contextmanager
 def picture(file: Path, width: float, height: float, columns: int = 1, **options: Any) -> Iterator[Any]:
-    """Yield axes to draw on, several for several `columns`; save them with grid and legend at the end.
+    """Yield axes to draw on (an array if `columns` > 1). When the block ends, add grid and legend, and save `file`.
 
-    `width`, `height`: inches. `options`: of `Figure.subplots`.
+    `width`, `height`: in inches. `options`: arguments of `Figure.subplots`.
     """
     from matplotlib.figure import Figure
 

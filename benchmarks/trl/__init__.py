@@ -1,1 +1,1 @@
-"""TRL doing the same work."""
+"""The same work done by TRL, for comparison."""

@@ -1,10 +1,10 @@
-"""TRL's GRPOTrainer learns the starter's arithmetic for a given time; its weights are kept after every step.
+"""Train on the starter's arithmetic with TRL's GRPOTrainer for a given time, keeping the weights after every step.
 
     python -m benchmarks.trl.learning '{"student": …, "kept": …, "seed": 1, "seconds": 150, …}'
 
-prints [[seconds, folder], …]. The time starts with the first step and does not include writing the weights. The
-settings are TRL's own (fp32 weights, advantages divided by the group's deviation), except for precision, learning rate,
-warm-up and AdamW's betas, which are the night's.
+prints [[seconds, folder], …]. The time starts with the first step and does not include writing the weights. Precision,
+learning rate, warm-up and AdamW's betas are the night's. The other settings are TRL's own, such as fp32 weights and
+advantages divided by the group's standard deviation.
 """
 
 import json
@@ -34,7 +34,7 @@ PROBLEMS = 4000  # drawn evenly; more than the time allows
 
 
 class Clock(TrainerCallback):
-    """Keeps the weights and the learning time after every step, and ends the training when its time is over."""
+    """Keeps the weights and the learning time of every step, and stops the training when the time is over."""
 
     def __init__(self, student: Path, kept: Path, limit: float) -> None:
         self.student, self.kept, self.limit = student, kept, limit
@@ -42,11 +42,11 @@ class Clock(TrainerCallback):
         self.points: list[tuple[float, str]] = []
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Start the clock with the first step."""
+        """Start the clock at the first step."""
         self.started = self.started or time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Keep the weights; the time for that does not count."""
+        """Keep the weights, and stop if the time is over. The time for writing does not count."""
         now = time.perf_counter()
         seconds = now - self.started - self.paused
         folder = self.kept / f"step-{state.global_step:03d}"
@@ -57,7 +57,7 @@ class Clock(TrainerCallback):
 
 
 def keep(model: torch.nn.Module, student: Path, folder: Path) -> None:
-    """Write the weights as a night stores them, with all other files from the student's folder."""
+    """Write the weights as a night stores them, and copy all other files from the student's folder."""
     shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE_FILE))
     shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyright: ignore
     tensors = {
@@ -79,7 +79,7 @@ def learn(
     max_tokens: int,
     rate: float,
 ) -> list[tuple[float, str]]:
-    """Train on `prompts` × `size` completions a step until the time is over; return each step's end and weights."""
+    """Train on `prompts` × `size` completions per step for `seconds`. Return each step's time and folder of weights."""
     benchmark = Arithmetic(levels=LEVELS)
     problems = benchmark.draw(f"learning {seed}", PROBLEMS)
     conversations = [[{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems]
@@ -111,7 +111,7 @@ def learn(
 
 
 def correct(completions: Sequence[str], truth: Sequence[str], **_: Any) -> list[float | None]:
-    """Return the night's verifier's rewards; this is TRL's reward function."""
+    """Return the rewards of the verifier that a night uses. TRL calls this as its reward function."""
     attempts = [
         Attempt(Problem("", "arithmetic", "", true), text) for text, true in zip(completions, truth, strict=True)
     ]
@@ -119,7 +119,7 @@ def correct(completions: Sequence[str], truth: Sequence[str], **_: Any) -> list[
 
 
 def main() -> None:
-    """Train with the arguments given as JSON."""
+    """Train with the arguments that the command line gives as JSON."""
     print(json.dumps(learn(**json.loads(sys.argv[1]))))
 
 

@@ -24,7 +24,7 @@ from models.hf.loading import load_tokenizer
 def seconds_per_step(
     student: str, conversations: list[list[dict[str, str]]], size: int, max_tokens: int, batch: int, steps: int
 ) -> list[float]:
-    """Return the seconds of each step on `size` completions of every conversation, with random rewards."""
+    """Return the seconds of each step on `size` completions per conversation, with random rewards."""
     chance = random.Random(1)
     stopwatch = Stopwatch()
     with tempfile.TemporaryDirectory() as output:
@@ -41,14 +41,14 @@ def seconds_per_step(
 
 
 def rendered(student: str, messages: list[dict[str, str]]) -> str:
-    """Return a conversation as text for TRL, with the starter night's empty system turn: the same tokens as ours."""
+    """Return a conversation as text for TRL. The starter night's empty system turn gives it the same tokens as ours."""
     conversation = [{"role": "system", "content": ""}, *messages]
     tokenizer = load_tokenizer(Path(student))
     return str(tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False))
 
 
 def main() -> None:
-    """Measure with the arguments given as JSON."""
+    """Measure with the arguments that the command line gives as JSON."""
     print(json.dumps(seconds_per_step(**json.loads(sys.argv[1]))))
 
 

@@ -22,11 +22,11 @@ class Stopwatch(TrainerCallback):
         self.started = 0.0
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Start before the first microbatch."""
+        """Start the watch before the first microbatch."""
         self.started = now()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """Stop after the optimizer's step."""
+        """Stop the watch after the optimizer's step."""
         self.seconds.append(now() - self.started)
 
 
@@ -40,7 +40,7 @@ class RecordedTrainer(GRPOTrainer):
 
 
 def settings(output: str, prompts: int, size: int, batch: int, max_tokens: int) -> dict[str, Any]:
-    """Return the settings of GRPOConfig that all measurements share: steps on `prompts` × `size` completions."""
+    """Return the settings of GRPOConfig that all measurements share. Each step has `prompts` × `size` completions."""
     return {
         "output_dir": output,
         "per_device_train_batch_size": batch,
@@ -68,7 +68,7 @@ def seconds_per_update(
     steps: int,
     output: Path,
 ) -> list[float]:
-    """Return the seconds of `steps` updates in our precision, each one step in microbatches of `batch` completions."""
+    """Return the seconds of `steps` updates in our precision, each a step with microbatches of `batch` completions."""
     size = sum(rollout.group == 0 for rollout in rollouts)
     longest = max(len(rollout.token_ids) for rollout in rollouts)
     shared = settings(str(output), len(rollouts) // size, size, batch, longest)

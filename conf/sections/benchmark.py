@@ -1,4 +1,4 @@
-"""The choice of problems for training and for the exam: a benchmark, the source of its data, and a part of it."""
+"""Which problems a night trains on and examines: the benchmark, where its data comes from, its subset and levels."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -9,8 +9,8 @@ from conf.sections.section import HubRevision, Positive, Section
 
 BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants"]
 
-PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs, which need the sandbox
-GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks that need no data
+PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs, run in the sandbox
+GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks whose problems come with this package
 SUBSETS = {"math": "500", "mbpp": "sanitized"}
 LEVELS = ("1", "2", "3", "4", "5")
 TIERS = ("0", "1", "2", "3", "4", "5", "6")  # the levels of ants
@@ -26,19 +26,19 @@ def _names_a_class(name: str) -> str:
 OwnBenchmark = Annotated[str, AfterValidator(_names_a_class)]
 
 
-# Fields that choose the problems of a benchmark, shared by training and the exam.
-Source = Annotated[str | None, Field(description="folder of JSONL files; null: NIGHTSCHOOL_DATA, else the hub")]
+# Fields that training and the exam have in common. They choose the problems of a benchmark.
+Source = Annotated[str | None, Field(description="folder of JSONL files; null: NIGHTSCHOOL_DATA if set, else the hub")]
 Revision = Annotated[
-    HubRevision | None, Field(description="branch, tag or commit of the hub's dataset; null: the newest")
+    HubRevision | None, Field(description="branch, tag or commit of the dataset on the hub; null: the newest")
 ]
 Subset = Annotated[
     str | None, Field(description='math: "500" for MATH-500; mbpp: "sanitized"; null: the whole benchmark')
 ]
 Levels = Annotated[
     tuple[str, ...] | None,
-    Field(description="only these levels (gsm8k: calculations in a solution; ants: tiers); null: all (ants: tier 0)"),
+    Field(description="levels to use (gsm8k: calculations in a solution; ants: tiers); null: all (ants: only tier 0)"),
 ]
-Lenient = Annotated[bool, Field(description="gsm8k: if an answer has no marker, its last number counts")]
+Lenient = Annotated[bool, Field(description="gsm8k: grade the last number of an answer that has no marker (####)")]
 
 
 class BenchmarkConfig(Section):
@@ -68,12 +68,12 @@ class BenchmarkConfig(Section):
 
     @property
     def label(self) -> str:
-        """The benchmark's name with its subset and levels, if any, such as `math-1-2`."""
+        """The benchmark's name, followed by its subset and levels if they are set: `math-1-2`."""
         return _label(self.name, self.subset, self.levels)
 
 
 class ExamPart(Section):
-    """A set of exam problems with its own verdict: a target or a guard."""
+    """A part of the exam with its own problems and verdict: the target or a guard."""
 
     benchmark: BenchmarkName | OwnBenchmark = Field(description="a benchmark's name, or `module:Class` for your own")
     source: Source = None
@@ -82,10 +82,10 @@ class ExamPart(Section):
     levels: Levels = None
     lenient: Lenient = False
     problems: Positive | None = Field(
-        default=None, description="number of problems, the first of the test split in a fixed random order; null: all"
+        default=None, description="number of problems: the first in a fixed random order of the test split; null: all"
     )
     margin: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.05, description="largest loss of accuracy allowed for a guard, or for the target when picks decide"
+        default=0.05, description="largest loss of accuracy allowed: for a guard, and for the target when picks decide"
     )
     samples: Annotated[int, Field(ge=0, le=1000)] = Field(
         default=0, description="extra answers that `nightschool evaluate` samples per problem, for pass@k"
@@ -99,7 +99,7 @@ class ExamPart(Section):
 
     @property
     def name(self) -> str:
-        """The benchmark's name with its subset and levels, if any, such as `math-500` or `arithmetic-1-2`."""
+        """The benchmark's name, followed by its subset and levels if they are set: `math-500`, `arithmetic-1-2`."""
         return _label(self.benchmark, self.subset, self.levels)
 
 
@@ -121,5 +121,5 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
 
 
 def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:
-    short = name.rpartition(":")[2].lower()  # only the class of module:Class: labels name folders and metrics
+    short = name.rpartition(":")[2].lower()  # without `module:`, because labels name folders and metrics
     return "-".join([short, *([subset] if subset else []), *(levels or ())])

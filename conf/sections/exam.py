@@ -13,23 +13,23 @@ class ExamConfig(Section):
 
     target: ExamPart
     guards: tuple[ExamPart, ...] = Field(
-        default=(), description="parts that must not get worse; examined only if the candidate is better"
+        default=(), description="parts that must not get worse; examined only if target or picks favour the candidate"
     )
     next_level_at: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None,
-        description="add the next level to target and training once the champion's 95 % lower bound is above this",
+        description="add a level to target and training once the champion's accuracy (95 % lower bound) exceeds this",
     )
     english_margin: Annotated[float, Field(gt=0)] | None = Field(
         default=None,
-        description="another guard: largest increase in the loss on English prose, nats per token; null: none",
+        description="a guard on language: largest increase in the loss on English prose, nats per token; null: none",
     )
     max_completion_tokens: Positive = Field(default=64, description="an answer is cut after this many tokens")
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=0.025, description="probability of promoting a candidate that is no better"
+        default=0.025, description="highest probability of promoting a candidate that is no better"
     )
     after_lessons: bool = Field(
         default=False,
-        description="also examine the student after its lessons, and the candidate, on all problems of the target",
+        description="for benchmarking: ask all problems of the target once after the lessons and once after the rounds",
     )
 
     @model_validator(mode="after")

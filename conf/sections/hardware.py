@@ -10,7 +10,7 @@ Gpu = Annotated[int, Field(ge=0)]
 
 
 class HardwareConfig(Section):
-    """The trainer's memory, and the GPUs of the engine and the trainer.
+    """How large the trainer's forward passes are, and which GPUs the engine and the trainer use.
 
     On separate GPUs, the engine and the trainer need not free memory for each other.
     """
@@ -20,22 +20,22 @@ class HardwareConfig(Section):
         description="packed tokens per forward pass; null: 1,280 on a CPU, 4,096 per 12 GB of GPU memory",
     )
     engine_gpu: NotInIdentity[Gpu | None] = Field(
-        default=None, description="number of the engine's GPU; null: the first"
+        default=None, description="number of the GPU for the engine, from 0; null: the first"
     )
     trainer_gpu: NotInIdentity[Gpu | None] = Field(
-        default=None, description="number of the trainer's GPU; null: the first"
+        default=None, description="number of the GPU for the trainer, from 0; null: the first"
     )
 
 
 class EngineOptions(Section):
-    """Options of vLLM, the sampler."""
+    """Options of the engine: vLLM, which samples completions and answers."""
 
-    max_model_len: Positive = Field(default=512, description="longest prompt plus completion, tokens")
-    max_num_seqs: Positive = Field(default=256, description="completions sampled at the same time")
+    max_model_len: Positive = Field(default=512, description="maximum tokens of a prompt and its completion together")
+    max_num_seqs: Positive = Field(default=256, description="maximum completions sampled at the same time")
     kv_cache_gb: Annotated[float, Field(gt=0)] = Field(default=2.0, description="key/value cache on a CPU, GiB")
     gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
     shard_prompts: Positive | None = Field(
         default=None,
-        description="prompts of a round in each shard. Each shard has a separate seed, so its results do not "
-        "depend on other shards; up to 8 times as many if each is answered once, as in an exam; null: all",
+        description="prompts per shard of a round; in an exam, with one answer per prompt, 8 times as many. Each shard "
+        "has its own seed, so its completions do not depend on the other shards; null: one shard",
     )

@@ -24,12 +24,12 @@ def time_of_day(text: str) -> datetime.time:
 
 
 def time_zone(name: str | None) -> datetime.tzinfo | None:
-    """Return the time zone with this IANA name, or None (the machine's zone) for None. Raises ValueError if unknown."""
+    """Return an IANA time zone, or None (the machine's zone) if `name` is None. Raises ValueError if it is unknown."""
     if name is None:
         return None
     try:
         return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):  # OSError: the name of a folder, or too long
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):  # OSError: `name` is a folder or too long
         near = difflib.get_close_matches(name, zoneinfo.available_timezones(), n=1)
         example = f"did you mean {near[0]}?" if near else "write it as Europe/Berlin"
         raise ValueError(f'"{name}" is not a time zone; {example}') from None

@@ -14,25 +14,25 @@ Rate = Annotated[float, Field(gt=0)]
 
 
 class DayConfig(Section):
-    """Generated lessons in addition to the journal's, for the starter night, which has no owner yet.
+    """Lessons generated in addition to the journal's, for a starter night: nobody has taught its student yet.
 
-    They are only for the original student. After a promotion, the generated picks still serve to judge, but only
-    worked solutions of a new level (`exam.next_level_at`) are learned.
+    Only the untouched student learns all of them. A trained student learns only the worked solutions of a new level
+    (`exam.next_level_at`), but the generated picks still help to judge its reward model.
     """
 
-    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="worked solutions")
-    generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="picks of one answer in five")
-    generated_corrections: Annotated[int, Field(ge=0)] = Field(default=0, description="corrected answers")
-    generated_feedback: Annotated[int, Field(ge=0)] = Field(default=0, description="rated answers")
-    generated_words: Annotated[int, Field(ge=0)] = Field(default=0, description="pieces of text to read")
+    generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="number of worked solutions")
+    generated_preferences: Annotated[int, Field(ge=0)] = Field(default=0, description="number of picks among 5 answers")
+    generated_corrections: Annotated[int, Field(ge=0)] = Field(default=0, description="number of corrected answers")
+    generated_feedback: Annotated[int, Field(ge=0)] = Field(default=0, description="number of rated answers")
+    generated_words: Annotated[int, Field(ge=0)] = Field(default=0, description="number of texts to read")
 
 
 class TraceFile(Section):
-    """Worked solutions in a file or a hub dataset, in a common format; see docs/journal.md."""
+    """Worked solutions in a file or a hub dataset. docs/journal.md lists the formats."""
 
     source: str = Field(description="a JSONL or Parquet file, or a hub id")
     benchmark: BenchmarkName | None = Field(
-        default=None, description="benchmark of the solved problems, if a row names none; null: they cannot be verified"
+        default=None, description="benchmark of rows that name none; null: the solutions in these rows are not verified"
     )
     teacher: str = Field(default="file", description="who wrote the solutions")
 
@@ -43,23 +43,23 @@ class EndpointConfig(Section):
     The API key comes from NIGHTSCHOOL_TEACHER_KEY or NIGHTSCHOOL_JUDGE_KEY and is never written to disk.
     """
 
-    base_url: NotInIdentity[EndpointUrl] = Field(description='for example "http://127.0.0.1:8000/v1"')
+    base_url: NotInIdentity[EndpointUrl] = Field(description='base URL of the API, such as "http://127.0.0.1:8000/v1"')
     model: str = Field(description="the model's name at the endpoint")
     max_tokens: Positive = Field(default=512, description="maximum tokens per answer")
-    budget_tokens: Positive = Field(default=200_000, description="tokens of prompts and answers per night")
-    budget_minutes: Rate = Field(default=20.0, description="minutes after which a lesson sends no more requests")
+    budget_tokens: Positive = Field(default=200_000, description="maximum tokens per night, prompts plus answers")
+    budget_minutes: Rate = Field(default=20.0, description="minutes after which a stage sends no more requests")
 
 
 class TeacherConfig(Section):
-    """A better model, queried for problems that the student failed."""
+    """A better model that is asked to solve the problems that the student failed."""
 
     endpoint: EndpointConfig
-    problems: Positive = Field(default=64, description="maximum problems per night")
+    problems: Positive = Field(default=64, description="maximum problems to ask about per night")
     answers: Positive = Field(default=2, description="answers requested per problem")
 
 
 class JudgeConfig(Section):
-    """A model that ranks the answers of a group, in place of a reward model; see docs/judge.md."""
+    """A model that replaces the reward model and ranks the answers of a group; see docs/judge.md."""
 
     endpoint: EndpointConfig
     picks: Positive = Field(default=100, description="maximum held-out picks to test the judge on")
@@ -76,42 +76,42 @@ class DistillConfig(Section):
         default=1e-5, description="upper limit of the learning rate once an earlier night has produced the champion"
     )
     schedule: Literal["constant", "linear"] = Field(
-        default="constant", description="learning rate after warm-up; linear: it falls to 0 over the lesson"
+        default="constant", description="learning rate after the warm-up: constant, or falling linearly to 0"
     )
     files: tuple[TraceFile, ...] = Field(default=(), description="worked solutions to add to the journal's")
     reference_solutions: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="the benchmarks' own solutions of training problems, this many drawn anew each night"
+        default=0, description="number of the benchmarks' own training solutions to add, drawn anew each night"
     )
     rehearsal: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0,
-        description="share of a lesson that is the student's own answers to everyday prompts, to reduce forgetting",
+        description="share of a lesson made up of the student's own answers to everyday prompts; it reduces forgetting",
     )
     kept_share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
-        description="share of the lesson's change to keep: the weights after it are averaged with those before it, "
-        "to reduce forgetting (WiSE-FT, arXiv 2109.01903)",
+        description="share of the lesson's change to keep: to reduce forgetting, the weights from before and after the "
+        "lesson are averaged (WiSE-FT, arXiv 2109.01903)",
     )
-    traces_per_problem: Positive = Field(default=4, description="maximum solutions to learn per problem")
-    teacher: TeacherConfig | None = Field(default=None, description="queried during the night; null: no teacher")
+    traces_per_problem: Positive = Field(default=4, description="maximum solutions learned per problem")
+    teacher: TeacherConfig | None = Field(default=None, description="asked for solutions at night; null: no teacher")
 
 
 class RewardModelConfig(Section):
     """The reward model, fitted to the owner's picks; see docs/reward-model.md."""
 
-    min_picks: Positive = Field(default=30, description="with fewer picks, no reward model is fitted")
+    min_picks: Positive = Field(default=30, description="with fewer picks than this, no reward model is fitted")
     held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.25, description="share of the owner's conversations held out to judge the fit"
+        default=0.25, description="share of the owner's conversations held out to test the reward model"
     )
     epochs: Positive = Field(default=3, description="passes over the picks")
-    learning_rate: Rate = Field(default=2e-5, description="the backbone's; the scalar head's is 50 times as high")
+    learning_rate: Rate = Field(default=2e-5, description="rate of the backbone; the scalar head's is 50 times as high")
 
 
 class LearnedRewardConfig(Section):
-    """How the learned reward counts in GRPO while it is in use."""
+    """How much the learned reward counts in GRPO, in nights that have one."""
 
-    owner_share: Share = Field(default=0.25, description="share of a round's prompts that are the owner's own")
-    weight: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=1.0, description="weight of the standardised learned reward on the owner's prompts"
+    owner_share: Share = Field(default=0.25, description="share of a round's prompts that come from the owner")
+    weight: Annotated[float, Field(gt=0, le=1)] = Field(  # 0.4: a quarter of the prompts carries a fifth of A²
+        default=0.4, description="weight of the standardised learned reward on the owner's prompts"
     )
     tie_breaker: Annotated[float, Field(ge=0, le=0.1)] = Field(
         default=0.05, description="most that the learned reward can add to or subtract from a verified reward"
@@ -119,7 +119,7 @@ class LearnedRewardConfig(Section):
 
 
 Epochs = Annotated[int, Field(ge=0)]
-EPOCHS = "passes over the lines; 0: it is not learned"
+EPOCHS = "passes over the lines; 0: no such lesson"
 LINES_A_STEP = 8  # the batch size of corrections, words and feedback
 
 
@@ -140,7 +140,7 @@ class WordsConfig(Section):
 
 
 class FeedbackConfig(Section):
-    """KTO (arXiv 2402.01306) on rated answers: the sign of the value counts, not its size."""
+    """KTO (arXiv 2402.01306) on rated answers. Only the sign of a rating counts, not its size."""
 
     batch_size: ClassVar[int] = LINES_A_STEP
     learning_rate: Rate = Field(default=5e-6, description="learning rate")
@@ -162,7 +162,7 @@ LessonConfig = CorrectionsConfig | WordsConfig | FeedbackConfig | PicksConfig
 
 
 class LessonsConfig(Section):
-    """How each kind of the owner's feedback is learned, except worked solutions."""
+    """How a night learns each kind of feedback from the owner, except worked solutions."""
 
     corrections: CorrectionsConfig = CorrectionsConfig()
     words: WordsConfig = WordsConfig()
@@ -170,6 +170,6 @@ class LessonsConfig(Section):
     picks: PicksConfig = PicksConfig()
     quiz_problems: Annotated[int, Field(ge=0)] = Field(
         default=200,
-        description="training problems answered before and after the lessons and the rounds; a lesson that makes the "
-        "student worse is undone; 0: no quiz",
+        description="training problems per quiz, before and after each lesson and block of rounds; a lesson or block "
+        "that makes the student worse is undone; 0: no quiz",
     )

@@ -17,14 +17,14 @@ PUBLISHED: dict[str, tuple[ExamPart, int]] = {
     "humaneval": (ExamPart(benchmark="humaneval"), 512),
     "triviaqa": (ExamPart(benchmark="triviaqa", problems=1000), 64),
 }
-PROMPT_TOKENS = 1024  # room for a question
+PROMPT_TOKENS = 1024  # room for a question, beside the published token limit of its answer
 
 
 def with_exam(config: NightConfig, names: Sequence[str], problems: int | None = None) -> NightConfig:
     """Return the configuration with an exam of the named parts, each with at most `problems` problems (None: no limit).
 
-    A name is that of a part of the configured exam or of a benchmark. A benchmark's name selects all configured parts
-    that use it, or else its published exam, with token limits raised to fit. Raises InputError for unknown names.
+    A name stands for a part of the configured exam, or for a benchmark: every configured part that uses the benchmark
+    or else its published exam, with token limits raised to fit. Raises InputError for unknown names.
     """
     parts = list(dict.fromkeys(part for name in names for part in _parts(config, name)))
     published = [PUBLISHED[part.benchmark][1] for part in parts if part not in config.exam.parts]

@@ -15,15 +15,15 @@ class RewardConfig(Section):
     )
     length_penalty: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
-        description="subtracted at grpo.max_completion_tokens; shorter completions lose proportionally less",
+        description="what a completion of grpo.max_completion_tokens loses; shorter ones lose proportionally less",
     )
 
 
 class SandboxConfig(Section):
     """How model-written programs are run; see docs/security.md."""
 
-    seconds: Annotated[float, Field(gt=0)] = Field(default=5.0, description="CPU time of one program, seconds")
-    memory_mb: Annotated[int, Field(ge=64)] = Field(default=512, description="memory of one program, MB")
+    seconds: Annotated[float, Field(gt=0)] = Field(default=5.0, description="limit on a program's CPU time, seconds")
+    memory_mb: Annotated[int, Field(ge=64)] = Field(default=512, description="limit on a program's memory, MB")
     allow_missing: tuple[Literal["landlock", "seccomp"], ...] = Field(
         default=(), description="layers of the sandbox that may be missing if the kernel lacks them"
     )

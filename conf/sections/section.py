@@ -6,12 +6,12 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(ge=1)]
-# A branch, tag or commit on a hub. No part may be `..`, because the hub's client turns it into folders.
+# A branch, tag or commit on a hub. No part may be `..`, because the hub's client makes folders of the parts.
 HubRevision = Annotated[str, Field(pattern=r"^\w[\w-]*([./][\w-]+)*$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 T = TypeVar("T")
 _NOT_IN_IDENTITY = "not in identity"
-# Marks a field that can change without making it another night: where services are, who is notified, the deadline.
+# Marks a field that can change while the night stays the same night, such as the deadline or a service's address.
 NotInIdentity = Annotated[T, _NOT_IN_IDENTITY]
 
 

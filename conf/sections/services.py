@@ -13,7 +13,7 @@ class TrackingConfig(Section):
     """Where MLflow stores its records."""
 
     tracking_uri: Annotated[str, checked(partial(refuse_password, instead=MLFLOW))] | None = Field(
-        default=None, description="an MLflow server's URL; null: SQLite under the home"
+        default=None, description="URL of an MLflow server; null: a SQLite file in the home"
     )
     experiment: str = Field(default="nightschool", description="name of the MLflow experiment")
 
@@ -22,18 +22,18 @@ class MorningConfig(Section):
     """How the short report reaches the owner; see docs/report.md."""
 
     webhook_variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
-        default=None, description="environment variable with the URL that the report is posted to; null: none"
+        default=None, description="environment variable that holds the URL to post the report to; null: no post"
     )
 
 
 class PrefectConfig(Section):
-    """The Prefect server that the night starts when none is configured."""
+    """The Prefect server that a night starts if the environment configures none."""
 
     port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="port; null: any free port")
 
 
 class ClusterConfig(Section):
-    """More machines, joined by Ray, whose engines sample alongside this machine's; see docs/how-to/a-cluster.md."""
+    """A Ray cluster of machines whose engines sample alongside this machine's engine; see docs/how-to/a-cluster.md."""
 
     address: Annotated[str, Field(pattern=r"^(auto|[^/\s]+:\d+)$")] | None = Field(
         default=None, description="host:port of a Ray cluster, or auto for the one on this machine; null: no cluster"

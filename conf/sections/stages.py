@@ -11,7 +11,7 @@ from conf.sections.section import Positive, Section
 
 Lesson = Literal["distill", "lessons", "self_distill"]
 Rounds = Literal["grpo", "on_policy", "self_play"]
-# An entry of the configuration: `distill`, `grpo`, `{grpo: 10}`, `{on_policy: 4}`
+# An entry of `stages`, such as `distill`, `grpo`, `{grpo: 10}` or `{on_policy: 4}`.
 StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field(min_length=1, max_length=1)]
 
 
@@ -28,11 +28,11 @@ Stages = Annotated[tuple[StageConfig, ...], Field(min_length=1), AfterValidator(
 class OnPolicyConfig(Section):
     """On-policy distillation: a local teacher scores each token of the student's completions."""
 
-    teacher: str = Field(description="'starter', or a folder or hub id of a model with the student's tokenizer")
+    teacher: str = Field(description="'starter', or the folder or hub id of a model with the student's tokenizer")
 
 
 class SelfPlayConfig(Section):
-    """Rounds of problems written by the student itself; see docs/self-play.md."""
+    """Rounds on problems that the student writes itself; see docs/self-play.md."""
 
     proposals: Positive = Field(default=64, description="maximum problems that the student writes per round")
     examples: Positive = Field(default=6, description="example problems in each request to the student")
@@ -45,7 +45,7 @@ class SelfPlayConfig(Section):
 class Step:
     """One training step of the night.
 
-    `number`: position in the night, from 1. `path`: subfolder of the night's folder (for a block, that of its merge).
+    `number`: position in the night, from 1. `path`: subfolder of the night's folder; for a block, that of its merge.
     `rounds`: round numbers, counted over the whole night; for a lesson, an empty range that begins at the next round.
     """
 

@@ -12,7 +12,7 @@ DAY_ADAPTER = LoraConfig(rank=16, alpha=32)  # the adapter that the day copy tra
 
 
 class TeachConfig(Section):
-    """Learning by day, in an adapter. The champion itself stays unchanged until the night."""
+    """How an adapter learns by day. The champion itself stays unchanged until the night."""
 
     method: Literal["bounded", "literal"] = Field(
         default="bounded",
@@ -20,7 +20,7 @@ class TeachConfig(Section):
     )
     step_nats: Nats = Field(
         default=8.0,
-        description="how much a lesson changes an answer's log-probability, or its lead over the others, in nats",
+        description="how far a lesson moves an answer's log-probability, or its lead over the other answers, in nats",
     )
     kl_per_lesson: Nats = Field(
         default=0.02, description="limit on a lesson's effect on the answers shown: KL divergence, nats per token"
@@ -28,10 +28,10 @@ class TeachConfig(Section):
     kl_of_day: Nats = Field(
         default=0.1, description="limit on a day's effect on answers to everyday prompts: KL divergence, nats per token"
     )
-    traces: bool = Field(default=False, description="let credit decay backwards through an answer, by 0.94 per token")
+    traces: bool = Field(default=False, description="let credit decay backwards through an answer: × 0.94 per token")
     implicit_reward: Share = Field(
         default=0.0,
-        description="reward for an answer if the conversation continues after it, from 0 (off) to 1; answers left "
-        "without a response get minus this reward; below 0.25, only the day copy learns from it",
+        description="reward for an answer that the owner follows up, from 0 (off) to 1; answers that the owner leaves "
+        "without a response get minus this; below 0.25, the day copy learns from these rewards, but the night does not",
     )
     max_answer_tokens: Positive = Field(default=96, description="an answer is cut after this many tokens")

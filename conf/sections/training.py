@@ -1,4 +1,4 @@
-"""How the student is trained: GRPO, adapters and the optimizer, and the settings passed to the trainer."""
+"""How the student is trained: GRPO, adapters, the optimizer, and the full settings that engine and trainer receive."""
 
 from typing import Annotated, Literal, Self
 
@@ -16,13 +16,13 @@ class GrpoConfig(Section):
     """Group relative policy optimization: the rounds, the groups and the loss."""
 
     rounds: Annotated[int, Field(ge=0)] = Field(
-        default=10, description="total for the `grpo` entries in `stages` without a number"
+        default=10, description="total number of rounds for the `grpo` entries in `stages` that give no number"
     )
-    prompts_per_round: Positive = Field(default=40, description="problems drawn for a round, each with a group")
+    prompts_per_round: Positive = Field(default=40, description="problems drawn for a round; each gets a group")
     group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions per prompt")
     train_on: Annotated[int, Field(ge=2)] | None = Field(
         default=None,
-        description="completions per group to train on, those whose rewards vary most; null: all. "
+        description="completions per group to train on: the subset whose rewards vary most; null: all. "
         "On-policy distillation always trains on all",
     )
     max_completion_tokens: Positive = Field(default=48, description="a completion is cut after this many tokens")
@@ -30,7 +30,7 @@ class GrpoConfig(Section):
     scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's std")
     aggregation: Literal["token", "sequence", "constant"] = Field(
         default="token",
-        description="average over tokens (DAPO) or completions (GRPO), or divide by a constant length (Dr. GRPO)",
+        description="average the loss over tokens (DAPO) or completions (GRPO), or divide it by a constant (Dr. GRPO)",
     )
     importance: Literal["token", "sequence"] = Field(
         default="token",
@@ -46,28 +46,28 @@ class GrpoConfig(Section):
     clip_high: Annotated[float, Field(ge=0)] = Field(default=0.28, description="upper clip of the ratio: 1 + clip_high")
     kl_coefficient: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
-        description="weight of the KL term (k3) to the checkpoint at the start of the block; at least 0.02 while a "
-        "learned reward is used",
+        description="weight of the KL term (k3) against the checkpoint that the block began with; at least 0.02 while "
+        "a learned reward is used",
     )
     sampler_ratio_band: tuple[Share, Annotated[float, Field(ge=1)]] = Field(
-        default=(0.5, 2.0), description="completions whose geometric-mean ratio is outside this band are masked"
+        default=(0.5, 2.0), description="mask completions whose geometric-mean ratio to the sampler is outside the band"
     )
     overlong: Literal["train", "mask", "shape"] = Field(
-        default="train", description="completions that are cut: train on them as usual, mask them, or penalise length"
+        default="train", description="for cut completions: train on them, mask them, or penalise length near the limit"
     )
-    min_useful_groups: Positive = Field(default=2, description="skip the step if fewer groups have a signal")
+    min_useful_groups: Positive = Field(default=2, description="skip a round's update if fewer groups have a signal")
     refills: Annotated[int, Field(ge=0, le=9)] = Field(
-        default=1, description="how often a round replaces groups that have no signal"
+        default=1, description="maximum number of times that a round replaces groups without a signal"
     )
     choice: Literal["solve_rate", "signal", "even"] = Field(
         default="solve_rate",
-        description="which kinds of problems are drawn most: those solved some of the time, those whose groups had "
-        "advantages, or all equally",
+        description="which kinds of problems are drawn most: those solved some of the time, those whose groups had the "
+        "largest advantages, or all equally",
     )
     hints: tuple[Share, ...] = Field(
         default=(),
-        description="shares of the solution that a hint may reveal if a problem's level is hardly ever solved, such as "
-        "[0.25, 0.5, 0.75]; 1: the whole solution joins the student's answers",
+        description="shares of the solution, such as [0.25, 0.5, 0.75], that a hint may reveal if a problem's level is "
+        "hardly ever solved; 1: the whole solution replaces one of the student's answers",
     )
     exploration: Share = Field(default=0.3, description="share of the prompts drawn evenly over all kinds of problems")
     quiz_every_rounds: Annotated[int, Field(ge=0)] = Field(
@@ -85,16 +85,16 @@ class GrpoConfig(Section):
 
 
 class LoraConfig(Section):
-    """LoRA adapters instead of full fine-tuning. Lessons and the reward model use ten times their learning rates."""
+    """LoRA adapters instead of full fine-tuning. Lessons and the reward model then use ten times the learning rate."""
 
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of an adapter's two matrices")
     alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="share of an adapter's inputs dropped in training, except for feedback and picks"
+        default=0.0, description="share of an adapter's inputs dropped, except by KTO, DPO and the reward model"
     )
     keep: bool = Field(
         default=False,
-        description="never merge: each checkpoint is an adapter of the first student, from night to night",
+        description="never merge: from night to night, every checkpoint remains an adapter of the first student",
     )
     targets: tuple[str, ...] | Literal["all-linear"] = Field(
         default="all-linear", description="layers with an adapter, or all linear layers except the head"
@@ -105,7 +105,7 @@ class OptimizerOptions(Section):
     """AdamW on fp32 master weights."""
 
     learning_rate: Annotated[float, Field(gt=0)] = Field(
-        default=2e-5, description="rate of the rounds after a warm-up of two steps; it falls to 0 over a night's rounds"
+        default=2e-5, description="learning rate of the rounds: two steps of warm-up, then down to 0 over the night"
     )
 
 
@@ -122,7 +122,7 @@ class EngineConfig(EngineOptions):
 
 
 class TrainerConfig(Section):
-    """The trainer's full configuration: GRPO, optimizer, adapters, memory. `seed` is for dropout and new adapters."""
+    """The trainer's full configuration: GRPO, optimizer, adapters, memory. `seed` seeds dropout and new adapters."""
 
     grpo: GrpoConfig = GrpoConfig()
     optimizer: OptimizerConfig = OptimizerConfig()

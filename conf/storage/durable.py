@@ -1,4 +1,4 @@
-"""Durable files: a crash never leaves one half-written, and a full disk gives a clear one-line error."""
+"""Durable files: a crash never leaves a file half-written, and a full disk raises a clear one-line error."""
 
 import errno
 import json
@@ -15,7 +15,7 @@ FULL = ("No space left on device", "disk is full", "Disk quota exceeded")  # the
 
 
 class DiskFullError(NightError):
-    """The disk has no room for the file being written. Earlier data is unharmed."""
+    """The disk has no room for the file being written. Files written earlier are intact."""
 
 
 def sync(path: Path) -> None:
@@ -65,7 +65,7 @@ def read_json(file: Path, missing: Any = None) -> Any:
 def room_for(path: Path, needed: int = 0) -> Iterator[None]:
     """Guard a block that writes a file or folder of about `needed` bytes (0: unknown).
 
-    Raises DiskFullError if there is too little room beforehand or if the disk fills up; then removes the partial path.
+    Raises DiskFullError if there is too little room. If the disk fills up during the block, removes `path` first.
     """
     if needed > free_bytes(path):
         raise disk_full_error(path, needed)
@@ -75,7 +75,7 @@ def room_for(path: Path, needed: int = 0) -> Iterator[None]:
         if not disk_is_full(error):
             raise
         written = size_of(path)
-        shutil.rmtree(path, ignore_errors=True)  # does nothing to a file
+        shutil.rmtree(path, ignore_errors=True)  # ignores a file
         with suppress(OSError):
             path.unlink()
         if isinstance(error, DiskFullError):  # from a nested guard, which knows the needed size better
@@ -91,7 +91,7 @@ def disk_is_full(error: BaseException) -> bool:
 
 
 def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullError:
-    """Return an error that states the path, the MB needed (more than `written` if `needed` is 0), and the MB free."""
+    """Return an error that states the path, the MB needed (if unknown, more than `written`) and the MB free."""
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
         f"{path}: the disk is full: {room}, and {free_bytes(path) / 1e6:.1f} MB are free; "

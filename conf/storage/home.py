@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-SHORT_REPORT = "report.md"  # next to report.html: the same, short enough for a chat or an e-mail
+SHORT_REPORT = "report.md"  # next to report.html: a report short enough for a chat or an e-mail
 DIGEST = re.compile(r"[0-9a-f]{20}")  # the name of a checkpoint's folder
 SUMMARY = "summary.json"  # in the folder of a finished night
 
@@ -16,12 +16,12 @@ class InputError(Exception):
 
 
 class NightError(Exception):
-    """The night cannot go on. The one-line message says what is wrong, where, and what to do. The exit code is 1."""
+    """The night cannot continue. The one-line message says what is wrong, where, and what to do. Exit code 1."""
 
 
 LAYOUT = 2  # the version of a home's folders and files
-EARLIER = 1  # an older layout, which is carried over (`tasks/journal/carry_over.py`)
-# A folder with any of these is a home, even if no night has finished in it.
+EARLIER = 1  # an older layout, which is upgraded (`tasks/journal/carry_over.py`)
+# A folder that contains any of these is a home, even if no night has finished in it.
 PARTS = ("journal", "nights", "checkpoints", "exams", "prefect", "mlflow.db", "night.lock", "layout.json")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -54,7 +54,7 @@ class Home:
 
     @property
     def layout_file(self) -> Path:
-        """The file with the version of this home's layout, written by the first night."""
+        """The file that holds the version of this home's layout. The first night writes it."""
         return self.root / "layout.json"
 
     @property
@@ -79,7 +79,7 @@ class Home:
 
     @property
     def teacher(self) -> Path:
-        """The cache of teachers' answers, one file each, so that no request is paid for twice. Safe to delete."""
+        """The cache of teachers' answers, one file per answer: no request is paid for twice. Safe to delete."""
         return self.root / "teacher"
 
     @property

@@ -13,20 +13,20 @@ LONGEST_LINE = 1_000_000  # bytes
 IMPORTED = "imported"  # the policy of picks from an imported data set
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
-# Extra keys of lines that the classroom writes, which the format does not define.
+# Extra keys that the classroom adds to its lines. The public format does not define them.
 LESSON = "lesson"  # the lesson's name: lines with the same name form one lesson
-LIVE = "live"  # whether the model trains on the line at once, rather than only at night
+LIVE = "live"  # whether the day copy learns the line at once; otherwise, only the night does
 HELD_OUT = "held_out"  # whether the conversation is held out for judging, and never trained on
 SESSION = "session"  # identifies the run of `nightschool teach`
-POLICIES = "policies"  # of a pick: for each answer, who wrote its samples: `day` or `champion`
+POLICIES = "policies"  # of a pick: which models sampled each answer, `day` or `champion`
 FROM_CHAR = "from_char"  # of feedback: index of the character at which the answer becomes wrong
-IMPLICIT = "implicit"  # of feedback that the owner only implied: `went_on` or `left`
-UNFINISHED = "unfinished"  # texts of answers that were stopped or cut off, so they lack an end token
+IMPLICIT = "implicit"  # of feedback that the owner implied but did not give: `went_on` or `left`
+UNFINISHED = "unfinished"  # texts of the answers that lack an end token because they were stopped or cut off
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 Rating = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
-TURN_DECAY = 0.9  # factor on a reward, per assistant turn before the rated one
+TURN_DECAY = 0.9  # a reward also counts for earlier assistant turns, times this factor per turn
 
 
 class Message(BaseModel):
@@ -41,9 +41,9 @@ class Line(BaseModel):
     """The fields of every line. Unknown keys are kept: other programs may write them."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    version: Literal[1] = Field(description="of this format")
-    at: str = Field(description="date or time in ISO 8601; without a zone, the machine's")
-    imported_from: str | None = Field(default=None, description="the data set that `journal import` took it from")
+    version: Literal[1] = Field(description="version of the format")
+    at: str = Field(description="date or time in ISO 8601; if it has no zone, the machine's applies")
+    imported_from: str | None = Field(default=None, description="data set from which `journal import` took the line")
 
     @field_validator("at")
     @classmethod
@@ -83,7 +83,7 @@ class Preference(Answer):
 
     kind: Literal["preference"]
     responses: Annotated[list[Text], Field(min_length=2)] = Field(description="the answers shown, not all the same")
-    chosen: Annotated[int, Field(ge=0)] = Field(description="index of the one picked; 0 is the first")
+    chosen: Annotated[int, Field(ge=0)] = Field(description="index of the picked answer; 0 is the first")
     policy: Text = Field(description=f'digest of the checkpoint that answered, or "{IMPORTED}"')
 
     @model_validator(mode="after")
@@ -100,8 +100,8 @@ class Correction(Answer):
     """The owner rewrote an answer."""
 
     kind: Literal["correction"]
-    response: str = Field(description="the answer as it was")
-    correction: Text = Field(description="the answer as it should be")
+    response: str = Field(description="the answer before the correction")
+    correction: Text = Field(description="the answer that the owner wants")
 
     @model_validator(mode="after")
     def something_was_corrected(self) -> "Correction":
@@ -167,7 +167,7 @@ class Conversation(Line):
 
 
 class Words(Line):
-    """Free text to read."""
+    """Free text for the model to read."""
 
     kind: Literal["words"]
     text: Text
@@ -179,7 +179,7 @@ class Trace(Answer):
     kind: Literal["trace"]
     response: Text = Field(description="the solution")
     teacher: str = Field(description="who wrote it")
-    benchmark: str | None = Field(default=None, description="the benchmark whose verifier can check it")
+    benchmark: str | None = Field(default=None, description="the benchmark that can verify the solution")
     truth: str | None = Field(default=None, description="the correct answer, as that benchmark writes it")
 
 

@@ -28,8 +28,8 @@ class Written:
 def append(journal: Path, entries: Iterable[Entry]) -> Written:
     """Append entries to today's file in the journal's folder, force them to disk, and return where they were put.
 
-    Several programs may append at once: a lock (flock) makes them take turns. If a program died while writing a line,
-    a line break is added first, so that only the torn line is lost (quarantined). Raises InputError if writing fails.
+    Several programs may append at once: a lock (flock) makes them take turns. If the file ends in a torn line because a
+    program died, a line break is added first, so that only that line is lost. Raises InputError if writing fails.
     """
     lines = [line_of(entry) for entry in entries]
     file = journal / f"{datetime.date.today()}.jsonl"

@@ -7,10 +7,10 @@ from typing import Any
 from conf.storage.durable import read_json
 
 QUIZ = "quiz"  # the folder of the quizzes before and after lessons and rounds
-DIVISION = "division.json"  # in a night's folder: how its time is divided
+DIVISION = "division.json"  # in a night's folder: how the night's time is divided
 PACE_FOLDER = "pace"  # in a night's folder: the steps of each lesson, and each round's share of the learning rate
 MANIFEST = "manifest.json"  # in a stage's folder: its presence means that the stage is committed
-TURNS_OF_A_PART = 8  # turns of episodes in one stage, which is the most that a kill can lose
+TURNS_OF_A_PART = 8  # turns of episodes per stage: a kill loses no more than these
 NUMBERED = re.compile(r"(round|refill|look)-(\d+)")
 ROUND = re.compile(r"round-\d+")
 

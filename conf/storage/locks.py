@@ -1,7 +1,7 @@
-"""The locks of a home, which allow one night, one server and one change of the aliases at a time.
+"""The locks of a home. They allow one night, one server and one change of the aliases at a time.
 
-Each is a `flock` on a file in the home. The lock belongs to the open file, so the kernel releases it when the holding
-process ends, for whatever reason.
+Each lock is a `flock` on a file in the home. It belongs to the open file, so the kernel releases it when the process
+that holds it ends, for whatever reason.
 """
 
 import datetime
@@ -18,9 +18,9 @@ from typing import Any, TextIO
 from conf.storage.home import Home, InputError
 
 NIGHT = "the night "  # how a night names itself in its lock, before its date
-QUERY_SECONDS = 0.35  # a process that checks who holds a lock takes it for an instant
-UPKEEP_SECONDS = 600.0  # wait for a holder that is not a night: it will soon be done
-SERVER_SECONDS = 120.0  # for a server to finish its answers (30 seconds) and end its engine
+QUERY_SECONDS = 0.35  # how long to retry: a process that only checks who holds a lock takes it for an instant
+UPKEEP_SECONDS = 600.0  # how long to wait for a holder other than a night: such holders finish soon
+SERVER_SECONDS = 120.0  # how long to wait for a server to finish its answers (30 seconds) and stop its engine
 SERVER_LOCK = "serve.lock"
 log = logging.getLogger("nightschool")
 _held: set[Path] = set()
@@ -32,7 +32,7 @@ class NightRunningError(Exception):
 
 @contextmanager
 def hold(root: Path, who: str) -> Iterator[None]:
-    """Hold the home's lock. A process that already holds it may enter again.
+    """Hold the home's lock while the block runs. A process that already holds the lock may enter again.
 
     Creates the home first, accessible only to its owner. Waits up to 10 minutes for a holder other than a night. Raises
     NightRunningError if the lock stays taken, or InputError if the home cannot be made private.
@@ -82,7 +82,7 @@ def running_night(root: Path) -> str | None:
 
 
 def take_server_lock(root: Path, process: int) -> TextIO:
-    """Take the lock for a server's engine and return the open file. Processes inheriting the file hold the lock, too.
+    """Take the lock for a server's engine, and return the open file. Processes that inherit the file also hold it.
 
     Raises InputError if another server has an engine on this home.
     """
@@ -98,7 +98,7 @@ def take_server_lock(root: Path, process: int) -> TextIO:
 
 
 def wait_for_server(root: Path, limit: float = SERVER_SECONDS) -> None:
-    """Wait until no server has an engine on this home. Servers end their engines when a night takes the home.
+    """Wait until no server has an engine on this home. A server stops its engine when a night takes the home.
 
     Raises InputError if a server still has an engine after `limit` seconds.
     """
@@ -141,7 +141,7 @@ def alias_lock(home: Home) -> Iterator[None]:
 
 
 def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, patience: float) -> None:
-    """Wait for the holder to end. Raises NightRunningError after `patience` (a night) or UPKEEP_SECONDS (others)."""
+    """Wait until nobody holds the lock. Raises NightRunningError after `patience` (for a night) or UPKEEP_SECONDS."""
     begun = time.monotonic()
     while (other := other_holder()) is not None:
         is_night = other.get("who", NIGHT).startswith(NIGHT)

@@ -15,7 +15,7 @@ err = Console(stderr=True)
 
 
 class NightProgress(logging.Handler):
-    """A log handler that shows the current stage with a progress bar or, without a terminal, prints finished stages."""
+    """A log handler that shows the current stage with a progress bar, or prints finished stages outside a terminal."""
 
     def __init__(self, config: NightConfig) -> None:
         super().__init__(logging.INFO)
@@ -29,7 +29,7 @@ class NightProgress(logging.Handler):
             transient=True,
             disable=not err.is_terminal,
         )
-        minutes = minutes_left(config)  # None: the bar only shows that something runs
+        minutes = minutes_left(config)  # None: the bar shows activity but no progress
         self.bar = self.progress.add_task("starting Prefect's server", total=minutes and 60 * minutes)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""`nightschool doctor`: check a machine before you run a night on it, and advise on each finding."""
+"""`nightschool doctor`: check this machine before a night runs on it, and say how to fix each problem."""
 
 import importlib.metadata
 import math
@@ -28,7 +28,7 @@ PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "s
 def examine(home: Home, config: NightConfig) -> list[Finding]:
     """Check everything that decides whether a night can run here, and how fast.
 
-    Writes nothing under the home. Downloads the data that the configuration takes from the hub, as a night would.
+    Leaves no file under the home. Downloads the data that the configuration takes from the hub, as a night would.
     """
     return [
         _cores(),
@@ -56,7 +56,7 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
-    """Run the checks with which every night starts, and return a finding for each."""
+    """Run the checks that every night starts with, and yield a finding for each."""
     for name, check in night_checks(home, config).items():
         try:
             check()

@@ -1,4 +1,4 @@
-"""`nightschool evaluate`: run the exam on a checkpoint, alone or in comparison with another one."""
+"""`nightschool evaluate`: run the exam on one checkpoint, or compare two checkpoints."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,7 @@ def evaluate(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the exam on a checkpoint. Cached results are reused, and the registry stays unchanged.
+    """Run the exam on a checkpoint. Reuses cached results, and leaves the registry unchanged.
 
     evaluate school/checkpoints/3f2a…  --against HuggingFaceTB/SmolLM2-135M-Instruct --benchmarks gsm8k --rows rows.csv
     """

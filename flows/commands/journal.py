@@ -1,4 +1,4 @@
-"""`nightschool journal`: add lines to the day's log, show and check them, and import data sets."""
+"""`nightschool journal`: add, show, check and retract the journal's lines, and import data sets."""
 
 import sys
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def add(as_json: AsJson = False) -> None:
 
     echo '{"kind": "words", "text": "Owls hunt at night."}' | nightschool journal add
 
-    The keys `version` and `at` (default: now) may be left out. A pick's `policy` may be a digest's first digits.
+    You may leave out the keys `version` and `at` (default: now). A pick's `policy` may be a digest's first digits.
     """
     home = Home.here()
     entries = list(_from_input(home))
@@ -110,7 +110,7 @@ def retract_(
 ) -> None:
     """Take a line back: it becomes blank, no night teaches it, and the other lines keep their numbers.
 
-    Models that have already learned it do not forget it; `nightschool rollback` can return to one that has not.
+    Models that have learned the line do not forget it; `nightschool rollback` can return to a model without it.
     """
     from tasks.journal.read import learned_by
 
@@ -141,9 +141,9 @@ def import_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add the rows of a data set to today's file. Importing it again adds only new rows.
+    """Add the rows of a data set to today's file. Importing the same data set again adds only its new rows.
 
-    The columns decide the kind. Picks: chosen + rejected (with or without prompt), OpenAI's preferred_output, or
+    The columns decide a line's kind. Picks: chosen + rejected (with or without prompt), OpenAI's preferred_output, or
     instruction + completions with scores (UltraFeedback; the best one is picked). Feedback: prompt + completion +
     label. Worked solutions: messages or conversations, or a prompt with a completion, response or solution.
     """
@@ -159,7 +159,7 @@ def import_(
 
 @journal_app.command()
 def schema() -> None:
-    """Print the JSON Schema of a line, for programs that write journals (docs/journal.schema.json)."""
+    """Print the JSON Schema of a journal line, for programs that write journals (docs/journal.schema.json)."""
     print(json_schema(), end="")
 
 

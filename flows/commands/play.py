@@ -1,4 +1,4 @@
-"""`nightschool play`: watch an episode in an environment turn by turn, or play it yourself."""
+"""`nightschool play`: watch a checkpoint play an episode of an environment turn by turn, or play it yourself."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,7 @@ def play(
 
 
 def show(environment: Environment, problem: Problem, answer: Callable[[], str]) -> None:
-    """Print an episode turn by turn, with texts from `answer`, until the episode ends or `answer` has no more texts."""
+    """Print an episode turn by turn. `answer` returns the next text, or raises EOFError or StopIteration to stop."""
     draw: Any = getattr(environment, "characters", lambda state: "")
     (state, observation), over, total, value = checked_reset(environment, problem), False, 0.0, 0.0
     while not over:

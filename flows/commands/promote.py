@@ -1,4 +1,4 @@
-"""`nightschool promote` and `nightschool rollback`: commands with which the owner moves a home's aliases."""
+"""`nightschool promote` and `nightschool rollback`: the owner chooses which version serves by day."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
-    """Make a registered version the one that serves by day. Return whether a rollback would undo the promotion.
+    """Make a registered version serve by day. Return whether a rollback would undo the promotion.
 
-    If no version serves yet because all nights were dry runs, this first promotes the champion of the version's night,
-    i.e. the last champion registered up to and including the version, so that a rollback returns to that champion.
+    If no version serves yet because all nights were dry runs, this first promotes the newest champion registered no
+    later than the version, so that a rollback returns to that champion.
     Raises InputError if the version is unknown or damaged, or if its architecture or tokenizer differs from the
     champion's, because the next night could not compare the two.
     """
@@ -39,9 +39,9 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
-    """Go back to the version that served before, or only finish an interrupted move, which a further swap would undo.
+    """Return to the version that served before. If an alias move was interrupted, finish that move instead.
 
-    Return the version that now serves, and whether a move was finished. Raises InputError if no version served before.
+    Return the version that serves now, and whether a move was finished. Raises InputError if no version served before.
     """
     none = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
     if registry is None:

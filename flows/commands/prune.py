@@ -1,4 +1,4 @@
-"""`nightschool prune`: show or remove what no night needs, while no night runs (docs/how-to/every-night.md)."""
+"""`nightschool prune`: list or remove what no night needs any more (docs/how-to/every-night.md)."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -10,9 +10,9 @@ from tasks.registry.prune import Pruning, bytes_freed, plan, remove
 
 
 def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run: bool) -> dict[str, Any]:
-    """Remove (or only list, if `dry_run`) what no night needs. Return what goes, and why the other checkpoints stay.
+    """Remove what no night needs, or only list it if `dry_run`. Return what goes, and why the other checkpoints stay.
 
-    If `registry` is None (no night has created one), nothing is removed. Raises NightRunningError while a night runs.
+    Removes nothing if `registry` is None because no night has created one. Raises NightRunningError while a night runs.
     """
     refuse_if_night_running(home.root)
     only_planned = dry_run or registry is None
@@ -31,7 +31,7 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
 
 
 def lines_of(pruned: dict[str, Any]) -> list[str]:
-    """Return the result of `prune_home` as readable lines, one per item."""
+    """Return the result of `prune_home` as readable lines: one per item, then the total."""
     verb = "would go" if pruned["dry_run"] else "went"
     lines = [f"{verb:9} {_size(item['bytes'])}  {item['what']}: {item['why']}" for item in pruned["goes"]]
     lines += [f"{'stays':9} {_size(item['bytes'])}  {item['digest']}: {item['why']}" for item in pruned["stays"]]

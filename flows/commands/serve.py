@@ -1,4 +1,4 @@
-"""`nightschool serve`: serve the model with the alias `daytime`, for the day's lessons."""
+"""`nightschool serve`: serve the model with the alias `daytime` to programs, over OpenAI's protocol."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ from flows.web.address import LOOPBACK, Address, named_address
 
 KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients on other machines need
 LOG = "serve.log"  # vLLM's log, under the home
-# Give up on a registry that is down, and ask again soon. With a night's retries, a night would wait for this server.
+# If the registry is down, fail at once and ask again soon. A server busy with long retries would hold up a night.
 IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
@@ -31,7 +31,7 @@ def serve(
 ) -> None:
     """Serve the model with the alias `daytime` over OpenAI's protocol until Ctrl-C (docs/how-to/serve-by-day.md).
 
-    When the alias moves, the new checkpoint is loaded. While a night runs on this home, serving pauses.
+    When the alias moves, the server loads the new checkpoint. While a night runs on this home, serving pauses.
     """
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
@@ -59,7 +59,7 @@ def serve(
 
 
 def listener(address: Address, port: int) -> socket.socket:
-    """Return a socket that listens on a port. Raises InputError if the port is not available."""
+    """Return a socket that listens at the address and port. Raises InputError if the port is not available."""
     try:
         return socket.create_server((address.host, port))
     except OSError as error:

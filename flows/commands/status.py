@@ -1,4 +1,4 @@
-"""`nightschool status`: show what is running, the time left, and what the last nights decided."""
+"""`nightschool status`: show what is running, how much time is left, and what the last nights decided."""
 
 import datetime
 import os
@@ -13,14 +13,14 @@ LAST = 7  # nights that the terminal shows; --json has all
 
 
 def status(home: Home) -> dict[str, Any]:
-    """Return the running night and the server's process ID (each may be None), and all nights, oldest first."""
+    """Return the running night or None, the running server's process ID or None, and all nights, oldest first."""
     running = _running(home)
     all_nights = nights(home, running["night"] if running else None)
     return {"running": running, "serving": server_of(home.root), "nights": all_nights}
 
 
 def lines_of(home: Home, state: dict[str, Any]) -> list[str]:
-    """Return the state of a home as readable lines."""
+    """Format the result of `status` as readable lines."""
     lines = [_running_line(state["running"])] if state["running"] else []
     if state["serving"]:
         lines.append(f"serving: the model `daytime`, by nightschool serve (process {state['serving']})")

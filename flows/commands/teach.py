@@ -1,4 +1,4 @@
-"""`nightschool teach`: the classroom, on a web page of this machine or in the terminal."""
+"""`nightschool teach`: open the classroom, as a local web page or in the terminal."""
 
 import os
 import secrets
@@ -21,11 +21,11 @@ from flows.commands.options import AsJson, Config, Overrides, print_json
 from flows.commands.serve import IMPATIENT, listener
 from flows.web.address import HERE
 
-if TYPE_CHECKING:  # its libraries take seconds to import
+if TYPE_CHECKING:  # the classroom's libraries take seconds to import
     from flows.teaching.classroom import Classroom
 
-ANSWERS = 16  # maximum answers that the engine generates at once
-CACHE = 0.25  # GiB of KV cache for them, on a CPU
+ANSWERS = 16  # maximum number of answers that the engine generates at once
+CACHE = 0.25  # GiB of KV cache for these answers on a CPU
 
 
 def teach(
@@ -37,8 +37,8 @@ def teach(
 ) -> None:
     """Teach the model that serves by day, until Ctrl-C: ask, see five answers, pick one (docs/how-to/teach.md).
 
-    The model learns from each click at once, and its next answers show it. You can undo every lesson. Lessons are kept
-    in the journal, from which the night learns. --json prints one line {url, port, token} once the page is ready.
+    The model learns from each click at once, and its next answers show the effect. You can undo any lesson. The journal
+    keeps the lessons for the night. --json prints one line, {url, port, token}, once the page is ready.
     """
     if terminal and as_json:
         raise InputError("--terminal: the page's address is printed by --json; leave one of them out")
@@ -79,7 +79,7 @@ def teach(
 
 
 def for_teaching(config: NightConfig) -> NightConfig:
-    """Return the configuration with a small engine, which has room for only a few answers at a time."""
+    """Return the configuration with a small engine, which generates at most `ANSWERS` answers at a time."""
     engine = config.engine.model_copy(update={"max_num_seqs": ANSWERS, "kv_cache_gb": CACHE})
     return config.model_copy(update={"engine": engine})
 
@@ -98,7 +98,7 @@ def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> Ab
 
 
 def _teach_in_terminal(classroom: "Classroom") -> None:
-    """Teach in this terminal once the classroom is open, and end the command when the session ends."""
+    """Start a session in this terminal once the classroom opens. When the session ends, the command ends too."""
     from flows.teaching.terminal import run
 
     def session() -> None:

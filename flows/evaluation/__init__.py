@@ -1,1 +1,1 @@
-"""Exams, both within a night and standalone."""
+"""Exams, both as part of a night and on their own."""

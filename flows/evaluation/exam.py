@@ -1,4 +1,4 @@
-"""Standalone evaluation outside any night: one checkpoint, alone or against another, on a configuration's exam."""
+"""Evaluates a checkpoint on a configuration's exam, alone or in comparison with another one, outside any night."""
 
 import dataclasses
 import os
@@ -33,14 +33,14 @@ Figures = dict[str, dict[str, Any]]
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
 ) -> Figures:
-    """Evaluate a checkpoint. Returns each part's accuracy with 95 % interval and n, and the part's other `ExamFigures`.
+    """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and its other `ExamFigures`.
 
-    `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has the
-    other model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `rows`: a file to which every
-    answer is written. Raises InputError if a model, the exam or the file cannot be used.
+    `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has that
+    model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `rows`: the file to write every
+    answer to. Raises InputError if a model, the exam or the file cannot be used.
     """
     home, config = Home.here(), config or load_night(STARTER)
-    if deployment.id is not None:  # else the CLI command checked this before it started a server
+    if deployment.id is not None:  # otherwise, the CLI has checked this before it started a server
         check_exam(config)
         if rows is not None:
             check_rows(rows, "rows")
@@ -63,7 +63,7 @@ def exam(
 
 
 def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Path) -> Artifact:
-    """Evaluate a model in an engine of its own, because two models may have different shapes."""
+    """Evaluate a model in a new engine, because two models may have different shapes."""
     folder.mkdir()
     checkpoint = model.named_by_digest(folder)
     engine = Worker("engine", engine_environment(), folder / "engine.log")
@@ -86,7 +86,7 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
 
 
 def lines_of(outcome: Figures) -> list[str]:
-    """Format the outcome as text: one line per part, plus two for a comparison."""
+    """Format the outcome as lines of text: one per part, and two more for each comparison."""
     lines = []
     for part, figures in outcome.items():
         rates = [
@@ -110,13 +110,13 @@ def _interval(figures: Mapping[str, Any]) -> str:
 
 
 def _figures(artifact: Artifact) -> Figures:
-    """Return each part's metrics as JSON-compatible values, with accuracy and interval at the top level."""
+    """Return each part's metrics as a flat dict of JSON-compatible values, including accuracy and its interval."""
     by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
     return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}
 
 
 def check_rows(file: Path, option: str) -> None:
-    """Raise InputError, before the exam is run, if rows cannot be written to the file."""
+    """Raise InputError if answers cannot be written to `file`. The error names the setting `option`."""
     if file.suffix not in FORMATS:
         raise InputError(f"{option}: {file}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     if file.is_dir() or not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
@@ -124,7 +124,7 @@ def check_rows(file: Path, option: str) -> None:
 
 
 def write_rows(file: Path, exams: Mapping[str, Path]) -> None:
-    """Write all answers from `evaluate` stages, keyed by model name, to a file in the format of its suffix."""
+    """Write all answers to a file, whose suffix sets the format. `exams`: each model's `evaluate` folder, by name."""
     tables = [
         read_table(folder / f"{name}.parquet", EVALUATIONS).assign(checkpoint=model, sampled=name == "samples")
         for model, folder in exams.items()

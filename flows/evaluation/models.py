@@ -1,4 +1,4 @@
-"""Finds the model for a standalone evaluation, and the name under which its results are cached."""
+"""Finds the model for a standalone evaluation, and the digest under which its results are cached."""
 
 import json
 import re
@@ -14,14 +14,14 @@ from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """A model to evaluate: the name that the user gave it (`source`), its folder, and its student settings."""
+    """A model to evaluate. `source`: the folder, hub id or digest that the user named. `student`: how to load it."""
 
     source: str
     folder: Path
     student: StudentConfig
 
     def named_by_digest(self, links: Path) -> Path:
-        """Return a path named after the digest, the cache key of results: the model's folder, or a link in `links`."""
+        """Return a path named after the model's digest, the key of cached results: its folder, or a link in `links`."""
         if is_intact(self.folder):
             return self.folder
         link = links / digest_folder(self.folder)
@@ -31,10 +31,10 @@ class EvaluatedModel:
 
 
 def resolve_model(source: str, option: str, student: StudentConfig, home: Home) -> EvaluatedModel:
-    """Return the model for a folder, a hub id, or the digest (or its first digits) of one of the home's checkpoints.
+    """Find a model by its folder, its hub id, or the digest (four or more digits) of a checkpoint in the home.
 
-    A model's code is trusted only for the configured model and the home's checkpoints. A damaged checkpoint of the home
-    raises InputError, because its results would be cached under the name of the intact one.
+    The model's own code is trusted only if `student` allows it, and only for that student and the home's checkpoints.
+    Raises InputError if a checkpoint in the home is damaged: its results would be cached under the intact one's digest.
     """
     folder = Path(source)
     if re.fullmatch(r"[0-9a-f]{4,20}", source) and not folder.exists():
@@ -55,7 +55,7 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
 
 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:
-    """Return the engine's settings, limited to the model's context length, and with LoRA if the model is an adapter."""
+    """Return the engine settings with at most the model's context length, and with LoRA if the model is an adapter."""
     context = json.loads((base_of(checkpoint) / "config.json").read_text()).get("max_position_embeddings")
     changes: dict[str, Any] = {"max_model_len": min(config.max_model_len, context or config.max_model_len)}
     if is_adapter(checkpoint):

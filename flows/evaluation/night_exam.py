@@ -1,4 +1,4 @@
-"""A night's exam: candidate against champion in several looks, guards for a better candidate, and the decision."""
+"""A night's exam: it compares candidate and champion in several looks, then checks the guards and decides."""
 
 import math
 import time
@@ -24,12 +24,12 @@ from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Version
 from tasks.stage import Artifact
 
-SLACK = LATE / 10  # seconds that a look may run past the hours, because the time reserved for it was an estimate
+SLACK = LATE / 10  # seconds that a look may run past the night's hours, because the time for it is only estimated
 
 
 @dataclass(frozen=True)
 class Examined:
-    """The exam's outcome: its looks, and each model's answers by role (`first` is the first student)."""
+    """An exam's outcome. `exams`: each model's answers, by role (champion, candidate and, for the guards, first)."""
 
     looks: tuple[Artifact, ...]
     exams: Mapping[str, Artifact]
@@ -37,7 +37,7 @@ class Examined:
 
 @dataclass
 class Exam:
-    """The night's exam of a candidate against the champion. `first`: the first student, if it is not the champion."""
+    """Compares a candidate with the champion. `first`: the first student, or None if the champion is the first."""
 
     night: Night
     champion: Path
@@ -46,9 +46,9 @@ class Exam:
     alpha: float
 
     def sit(self, candidate: Path, picks_passed: bool) -> Examined:
-        """Test the candidate on the target until a look decides, then on the guards if it is better or `picks_passed`.
+        """Test the candidate on the target until a look decides, and on the guards if it is better or `picks_passed`.
 
-        The night's hours may also end the exam, but not before the first look.
+        The exam also ends if the night's hours leave no time for the next look. The first look always takes place.
         """
         looks: list[Artifact] = []
         for problems in self.division.looks:
@@ -71,7 +71,7 @@ class Exam:
         return Examined(tuple(looks), exams)
 
     def sit_whole(self, role: str, checkpoint: Path) -> Artifact:
-        """Examine a checkpoint on all problems of the target, for benchmarking; see `exam.after_lessons`."""
+        """Test a checkpoint on all problems of the target, for benchmarks (see the setting `exam.after_lessons`)."""
         return self._evaluate(f"whole-{role}", checkpoint, None)
 
     @cached_property
@@ -127,7 +127,7 @@ class Exam:
         )
 
     def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:
-        """Return whether the next look is already committed, or would end within the night's hours."""
+        """Return whether the next look is already committed, or is expected to end within the night's hours."""
         hours = self.night.hours
         if (self.night.folder / _path(len(looks) + 1) / MANIFEST).exists():
             return True
@@ -152,11 +152,11 @@ def decide_night(
     unpromoted: int,
     severe: tuple[str, ...],
 ) -> tuple[Artifact, Mapping[str, Artifact]]:
-    """Examine the candidate and decide on its promotion. Returns the decision, and the exams by role.
+    """Examine the candidate and decide whether to promote it. Returns the decision, and the exams by role.
 
-    `students`: champion, start, distilled and candidate. `first`: the first student, if it is not the champion.
-    `picks`: the champion's and candidate's rankings of the held-out picks. `unpromoted`: the number of
-    consecutive unpromoted nights that led to the starting checkpoint. `severe`: the sentences of severe alarms.
+    `students`: the champion, start, distilled and candidate checkpoints, by role. `first`: the first student, or None
+    if it is the champion. `picks`: how champion and candidate ranked the held-out picks. `unpromoted`: how many nights
+    in a row without promotion led to the starting checkpoint. `severe`: the sentences of severe alarms.
     """
     config, champion, candidate = night.config, students["champion"], students["candidate"]
     alpha = successor_alpha(config.exam.alpha, unpromoted)
@@ -186,7 +186,7 @@ def decide_night(
 
 
 def first_student(night: Night, versions: Sequence[Version], champion: Path) -> Path | None:
-    """Return the oldest registered student that is still intact, or None if there is none or it is the champion."""
+    """Return the oldest intact registered student, or None if no student is intact or the oldest is the champion."""
     intact = (version for version in versions if is_intact(night.home.checkpoints / version.digest))
     if (first := next(intact, None)) is None or first.digest == champion.name:
         return None

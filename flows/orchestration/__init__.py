@@ -1,1 +1,1 @@
-"""Prefect's server, worker and deployments, and the runs of nights whose process has died."""
+"""Runs Prefect's server and worker, prepares deployments, and cleans up after nights whose process has died."""

@@ -1,4 +1,4 @@
-"""How a night sends events to Prefect's server: no stage waits for the server or fails because of it.
+"""Sends a night's events to Prefect's server. No stage waits for the server, or fails because it is down.
 
 The server may die or be restarted during a night. Events that cannot be sent are kept until the server is back.
 """
@@ -9,15 +9,15 @@ from prefect.events import Event
 from prefect.events.clients import RETRYABLE_EXCEPTIONS, PrefectEventsClient
 from prefect.events.worker import EventsWorker, emit_events_to_cloud
 
-RECONNECTIONS = 2  # attempts without a pause; before each further one, the client would sleep for a second per event
+RECONNECTIONS = 2  # immediate attempts; before any further attempt, the client would sleep for a second per event
 
 emit_or_fail = PrefectEventsClient._emit
 
 
 def tolerate_lost_server() -> None:
-    """Make this process keep its runs' events while no server answers, without waiting or raising errors.
+    """Make this process keep the events of its runs while no server answers, instead of waiting or failing.
 
-    This patches Prefect's client class, the only class that sends the events of runs.
+    This patches Prefect's events client, the only class that sends the events of runs.
     """
     PrefectEventsClient._emit = _emit_or_keep  # pyright: ignore[reportAttributeAccessIssue]
     if EventsWorker._client_override is None and not emit_events_to_cloud():
@@ -25,6 +25,6 @@ def tolerate_lost_server() -> None:
 
 
 async def _emit_or_keep(client: PrefectEventsClient, event: Event) -> None:
-    """Send an event. If that fails, the client keeps it as unconfirmed, and sends it together with the next event."""
+    """Send an event. If that fails, the client keeps the event as unconfirmed and sends it along with the next one."""
     with suppress(*RETRYABLE_EXCEPTIONS):
         await emit_or_fail(client, event)

@@ -1,4 +1,4 @@
-"""The build step of prefect.yaml's deployments: it provides values that depend on the configuration or the machine."""
+"""The build step of prefect.yaml's deployments: fills in values that depend on the configuration or the machine."""
 
 import shlex
 import sys
@@ -12,7 +12,7 @@ from conf.sections.hours import machine_zone
 def night_values(file: str) -> dict[str, Any]:
     """Return a configuration as a flow parameter, the time zone of its clock times, and the command that a worker runs.
 
-    The parameter has only the settings that the file sets. Prefect's form shows the defaults of all others.
+    The parameter contains only the settings in the file. For all others, Prefect's form shows the defaults.
     """
     config = load_night(Path(file))
     return {

@@ -1,8 +1,8 @@
-"""Mark runs whose process died as crashed in Prefect and killed in MLflow, or as completed if their night finished.
+"""Marks the runs of dead processes as crashed in Prefect and killed in MLflow, or as completed if the night finished.
 
-A night does this at its start, when it holds the home's lock, so that no other night of this home can be running. A
-server may be shared, so only runs with the home's tag are touched. `nightschool ui` and `services` do the same in the
-home's own databases, where every run is this home's. After that, `services` has its worker resume a crashed night.
+A night does this at its start. It then holds the home's lock, so no other night of this home is running. Several homes
+may share a server, so a night changes only runs with its home's tag. `nightschool ui` and `services` do the same in the
+home's own databases, where all runs belong to the home. `services` then has its worker resume a crashed night.
 """
 
 import logging
@@ -37,7 +37,7 @@ FINISHED = "The night finished, but its process ended before it could say so her
 
 
 def claim_flow_run(home: Home) -> None:
-    """Tag tonight's flow run with this home, and end the home's other active runs. Requires the home's lock."""
+    """Give tonight's flow run the home's tag, and end the home's other active runs. The caller must hold its lock."""
     tonight, tag = flow_run.get_id(), home_mark(home)
     with _warn_only(), get_client(sync_client=True) as client:
         if tonight is not None:
@@ -55,7 +55,7 @@ def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_i
 
 
 def show_crashed(home: Home, api: str, key: str | None = None) -> None:
-    """Mark the runs of nights whose process has died as crashed in the home's Prefect database (see `client_of`)."""
+    """Mark the runs of dead night processes as crashed in the home's Prefect server (`api`, `key`: see `client_of`)."""
     with _warn_only(), client_of(api, key) as client:
         runs = _active_runs(client)
         if holder(home.root) is None:  # checked after the query: a night takes the lock before its run starts
@@ -64,7 +64,7 @@ def show_crashed(home: Home, api: str, key: str | None = None) -> None:
 
 
 def show_killed(home: Home) -> None:
-    """Mark the runs of nights whose process has died as killed in the home's MLflow database."""
+    """Mark the runs of dead night processes as killed in the home's MLflow database."""
     if not home.database_file.exists():
         return
     with _warn_only():
@@ -76,9 +76,9 @@ def show_killed(home: Home) -> None:
 
 
 def resume_crashed(client: SyncPrefectClient) -> list[str]:
-    """Have a worker resume tonight's scheduled runs that crashed, as *Retry* on their pages does. Return their dates.
+    """Let a worker resume tonight's scheduled runs if they crashed, as Prefect's *Retry* does. Return their dates.
 
-    This works only until noon, because a night resumed later would run into the day.
+    From noon on, last night's runs are not resumed, because they would run into the day.
     """
     with _warn_only():
         scheduled = {"state": {"type": {"any_": [StateType.CRASHED]}}, "deployment_id": {"is_null_": False}}
@@ -97,7 +97,7 @@ def resume_crashed(client: SyncPrefectClient) -> list[str]:
 
 @contextmanager
 def client_of(api: str, key: str | None = None) -> Iterator[SyncPrefectClient]:
-    """Yield a client of the Prefect server with the API URL `api`. `key`: user:password, or None if it needs none."""
+    """Yield a client of the Prefect server at the API URL `api`. `key`: user:password, or None without a password."""
     settings: dict[Any, str] = {PREFECT_API_URL: api, **({PREFECT_API_AUTH_STRING: key} if key else {})}
     with temporary_settings(settings), get_client(sync_client=True) as client:
         yield client
@@ -125,9 +125,9 @@ def _end(client: SyncPrefectClient, run: FlowRun, home: Home) -> None:
 
 
 def _end_with_children(client: SyncPrefectClient, run: UUID, state: State[Any]) -> None:
-    """Give a state to the active nested runs and tasks of a run, then to the run itself.
+    """Set the state of a run's active nested runs and tasks, then the state of the run itself.
 
-    In this order, a later call can finish the work of a call that was interrupted.
+    Because of this order, a later call can complete what an interrupted call has left undone.
     """
     children = FlowRunFilter.model_validate({"state": ACTIVE, "parent_flow_run_id": {"any_": [run]}})
     for nested in client.read_flow_runs(flow_run_filter=children):
@@ -146,13 +146,13 @@ def _terminate(client: MlflowClient, runs: Iterable[Run], home: Home) -> None:
 
 
 def _is_finished(home: Home, date: str) -> bool:
-    """Return whether the night of `date` has its summary. `date` may be any text, so it is never used as a path."""
+    """Return whether the night of `date` has a summary. `date` may be any text, so it is never used as a path."""
     return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
 
 
 @contextmanager
 def _warn_only() -> Iterator[None]:
-    """Turn any server failure into a warning: old runs that still look alive are not worth losing a night over."""
+    """Log any server failure as a warning. No night should fail because old runs are still shown as running."""
     try:
         yield
     except Exception as error:

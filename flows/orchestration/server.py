@@ -1,4 +1,4 @@
-"""The Prefect server of a night: the configured one, or a child process that dies with the night."""
+"""A night's Prefect server: the configured server, or a child process that ends with the night."""
 
 import logging
 import os
@@ -16,33 +16,33 @@ from conf.storage.home import Home, NightError
 from flows.run.child import Child, start_child
 from flows.web.address import HERE, HOSTS, PREFECT_PORT, Address, free_port
 
-# The client keeps idle connections for longer than the server's default of 5 s. It would then use a closed connection
-# and retry only after 2 s, which costs two to six seconds per round.
+# By default, the server closes idle connections after 5 s, but the client keeps using them. A request on a closed
+# connection is retried only after 2 s, which costs two to six seconds per round.
 SERVER = [sys.executable, "-m", "flows.orchestration.sqlite_server", "server", "start", "--keep-alive-timeout", "120"]
-# Services that a single night does not need. Each would write to the same SQLite file, and a request that meets a lock
-# is refused and retried only after 2 s.
+# Services that a single night does not need. Each would write to the same SQLite file, and the server refuses a request
+# while the file is locked. The client retries only after 2 s.
 IDLE_SERVICES = ("CANCELLATION_CLEANUP", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "SCHEDULER", "TRIGGERS")
-PAGES = HERE.url(PREFECT_PORT)  # where `nightschool ui` shows the runs once this server is gone
+PAGES = HERE.url(PREFECT_PORT)  # where `nightschool ui` shows the runs after this server has ended
 DRAIN_LIMIT = 3  # seconds
-RESEND_LIMIT = 60  # seconds, for a restarted server, which records what it receives within RECORD_SECONDS
-RECORD_SECONDS = 5
+RESEND_LIMIT = 60  # seconds, if the server was restarted
+RECORD_SECONDS = 5  # seconds that a restarted server takes to record what it received
 START_LIMIT = 180  # seconds; a busy machine needs 25, and the first start creates the database
 
 log = logging.getLogger("nightschool")
 
 
 class ServerError(NightError):
-    """A server that we started ended or never answered. The one-line message names its log."""
+    """A server that this process started has failed. The message is one line that names the log to read."""
 
 
 @contextmanager
 def prefect_api(home: Path, port: int | None) -> Iterator[str]:
-    """Yield the URL of the Prefect API that the night's flow reports to. In the block, Prefect's settings point to it.
+    """Yield the URL of the night's Prefect API. Inside the `with` block, Prefect's settings point to this API.
 
-    A configured API (PREFECT_API_URL or the active profile) is used as is. If there is none, a server runs on
-    127.0.0.1 until the block ends, with its database under the home, so that `nightschool ui` shows its runs later. In
-    both cases, task results are stored under the home. Raises InputError if the configured URL contains a password or
-    its server is not compatible, and ServerError if our own server does not start.
+    A configured API (PREFECT_API_URL or the active profile) is used as is. Without one, a server runs on 127.0.0.1
+    until the block ends. Its database is under the home, so that `nightschool ui` can show its runs later. In both
+    cases, task results are stored under the home. Raises InputError if the configured URL contains a password or its
+    server is not compatible, and ServerError if the local server does not start.
     """
     from prefect.settings import (
         PREFECT_API_URL,
@@ -89,7 +89,7 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
 
 
 def _send_what_is_left(seconds: float) -> None:
-    """Send the queued logs and events. Any left when the server ends would be retried for minutes.
+    """Send the queued logs and events before the server ends, because Prefect would retry the rest for minutes.
 
     Emitting a last event also sends the events that failed before (see `flows/orchestration/client.py`).
     """
@@ -107,7 +107,7 @@ def start_server(
 ) -> tuple[Child, str]:
     """Start a Prefect server with its files in `folder`. Return its process and the URL of its API.
 
-    `idle`: the server's services to turn off. The server is killed when the calling thread ends.
+    `idle`: the services to turn off. The server is killed when the calling thread ends.
     """
     pages = address.url(port)
     environment = os.environ | {
@@ -128,7 +128,7 @@ def start_server(
 
 
 def wait_until_ready(server: Child, url: str, log: Path) -> None:
-    """Wait until the API answers. Raises ServerError if the server ends or takes too long."""
+    """Wait until the API answers. Raises ServerError if the server ends or needs more than START_LIMIT seconds."""
     limit = time.monotonic() + START_LIMIT
     while time.monotonic() < limit:
         if server.poll() is not None:

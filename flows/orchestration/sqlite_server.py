@@ -1,10 +1,10 @@
 """`python -m flows.orchestration.sqlite_server server start`: Prefect's server with two changes.
 
-1. SQLite transactions begin as writers, and wait milliseconds for each other. Prefect begins them as readers
-(DEFERRED). A transaction that reads and then writes fails at once if another has written in between
-(SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy timeout. The client then gets a 503 and
-retries 2 s later, several times per round.
-2. The server answers only requests for its own host names, as protection against DNS rebinding.
+1. Every SQLite transaction begins as a writer (IMMEDIATE), and waits a few milliseconds if another is writing. Prefect
+begins transactions as readers (DEFERRED). Such a transaction fails at once if another one writes between its read and
+its write (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy timeout is. The client then
+gets a 503 and retries after 2 s, which would happen several times per round.
+2. To prevent DNS rebinding, the server rejects requests for any host name but its own.
 """
 
 import os
@@ -28,7 +28,7 @@ create_open_app = server.create_app
 async def begin_as_writer(
     configuration: AioSqliteConfiguration, session: AsyncSession, with_for_update: bool = False
 ) -> AsyncGenerator[AsyncSessionTransaction, None]:
-    """Begin a transaction as IMMEDIATE, whatever the caller asked for."""
+    """Begin an IMMEDIATE transaction, whatever `with_for_update` is."""
     async with begin_as_configured(configuration, session, with_for_update=True) as transaction:
         yield transaction
 

@@ -1,4 +1,4 @@
-"""The Prefect worker of a home: its work pool, the deployments of prefect.yaml, and its process."""
+"""Runs a home's Prefect worker: creates its work pool, deploys prefect.yaml and starts its process."""
 
 import datetime
 import os
@@ -27,16 +27,16 @@ PREFECT = [sys.executable, "-m", "prefect"]
 DEPLOY = [*PREFECT, "--no-prompt", "deploy", "--all"]
 # One run at a time: the machine has no room for a second model.
 WORKER = [*PREFECT, "worker", "start", "--pool", POOL, "--type", "process", "--name", POOL, "--limit", "1"]
-STOP_LIMIT = 20  # seconds; an interrupted night needs a few
-SCHEDULE_LIMIT = 30  # seconds until the server has scheduled the next night
+STOP_LIMIT = 20  # seconds; an interrupted night stops within a few
+SCHEDULE_LIMIT = 30  # seconds to wait for the server to schedule the next night
 
 
 @contextmanager
 def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path]]:
-    """Run a home's worker until the block ends. `api`, `key`: the Prefect server's API URL and user:password.
+    """Run a home's worker during the `with` block. `api`, `key`: the Prefect server's API URL and user:password.
 
-    First deploys prefect.yaml and resumes a crashed night. Prints the resumed night and the next night's start. Yields
-    the worker's process and its log. Raises ServerError if the deployment fails.
+    Before the worker starts, deploys prefect.yaml and resumes a crashed night. Prints which night resumes and when the
+    next one starts. Yields the worker's process and the path of its log. Raises ServerError if the deployment fails.
     """
     environment, logs = environment_of(home, api, key), home.root / "prefect"
     with client_of(api, key) as client:
@@ -52,11 +52,11 @@ def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path
             print(f"Next night: {next_night(client)}")
             yield process, logs / "worker.log"
         finally:
-            end_child(process, STOP_LIMIT)  # its run is then shown as crashed
+            end_child(process, STOP_LIMIT)  # Prefect then shows the worker's run as crashed
 
 
 def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
-    """Return the environment variables for running `prefect` for a home. `api`, `key`: as for `working`."""
+    """Return the environment variables for a home's `prefect` commands. `api`, `key`: as for `working`."""
     return os.environ | {
         "NIGHTSCHOOL_HOME": str(home.root),
         "PREFECT_HOME": str(home.root / "prefect"),
@@ -68,7 +68,7 @@ def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
 
 
 def next_night(client: SyncPrefectClient) -> str:
-    """Return the next night's start in local time. Waits for the server, which schedules it after the deployment."""
+    """Wait until the server has scheduled the next night. Return its local start, or a hint after SCHEDULE_LIMIT."""
     limit, now = time.monotonic() + SCHEDULE_LIMIT, datetime.datetime.now(datetime.UTC)
     while time.monotonic() < limit:
         runs = client.read_flow_runs(

@@ -1,6 +1,6 @@
-"""`python -m flows.orchestration.worker_run`: how a worker starts a flow run, in the environment of `nightschool`.
+"""`python -m flows.orchestration.worker_run`: the command with which a worker starts a flow run.
 
-However the worker ends, the run and its child processes end with it, because nothing would report on them any more.
+If the worker ends or dies, so do the run and its child processes, because nothing would report on them any more.
 """
 
 import os
@@ -11,9 +11,9 @@ from tasks.workers.worker import die_with_parent
 
 
 def main() -> None:
-    """Run the flow run that the worker names in the environment, as `python -m prefect.engine` does."""
+    """Run the flow run that the worker names in an environment variable, as `python -m prefect.engine` does."""
     die_with_parent(os.getppid())
-    environment.prepare()  # before Prefect is imported, because Prefect reads the environment then
+    environment.prepare()  # before the import of Prefect, which reads the environment
     runpy.run_module("prefect.engine", run_name="__main__")
 
 

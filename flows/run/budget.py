@@ -2,9 +2,9 @@
 
 | phase | share of the night's hours |
 |:--|:--|
-| exam | the time for its maximum number of problems, which is halved, down to 100, while that time exceeds 15 % |
+| exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
-| lessons, reward model | together, a third of the time left before the first lesson, excluding exam and report |
+| lessons, reward model | together, a third of the learning time (time left before the lessons, minus exam and report) |
 | rounds | the rest, including their quizzes |
 """
 
@@ -61,11 +61,11 @@ class Hours:
 
 @dataclass(frozen=True)
 class Division:
-    """How a night's hours are divided, in seconds. Fixed before the first lesson, and kept when the night resumes.
+    """How a night divides its hours, in seconds. Fixed before the first lesson, and kept when the night resumes.
 
-    `most`: the maximum number of exam problems. `hours`: the night from its first start to its end. `before`: the time
-    spent before the division. `after`: the time for the report. `round`: the expected time per round (None: unknown).
-    `enough`: minutes a night needs to fit one round. Without a time limit, only `most` is set and nothing is cut short.
+    `most`: the maximum number of exam problems. `hours`: the time from the night's first start to its end. `before`:
+    the time spent before the division. `after`: the time for the report. `round`: the time expected per round, or None.
+    `enough`: the minutes of the shortest night that fits one round. Without a time limit, only `most` is set.
     """
 
     most: int
@@ -80,11 +80,11 @@ class Division:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """The total number of problems answered by each look of the exam."""
+        """For each look of the exam, the number of problems answered up to and including that look."""
         return tuple(looks(self.most))
 
     def pace(self, night: Path, step: Step, steps: Sequence[Step]) -> Pace | None:
-        """Return a lesson's equal share of the time left for lessons, or None if the night has no time limit."""
+        """Give a lesson an equal share of the time left for lessons. Returns None if the night has no time limit."""
         if self.lessons is None:
             return None
         waiting = max(1, sum(not other.is_block and other.number >= step.number for other in steps))
@@ -109,9 +109,9 @@ def divide(
 ) -> Division:
     """Divide the night's hours and record the division, or return the recorded division if there is one.
 
-    `problems`: the number of problems in the exam's target. `stored`: how many of them the champion answered before.
-    `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its maximum share.
-    `expected`: returns the seconds per round and the minutes a night needs to fit one; called only if time is limited.
+    `problems`: the number of problems in the exam's target. `stored`: how many of these the champion has answered on
+    earlier nights. `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its
+    maximum share. `expected`: see `round_expected` in speed.py; called only if the night has a time limit.
     """
     file = night / DIVISION
     if file.exists():
@@ -145,11 +145,11 @@ def _seconds(stage: Path) -> float:
 
 
 class Allowance:
-    """Decides whether another round fits into the night's hours, leaving time for quiz, exam, decision and report.
+    """Decides whether another round fits into the night's hours along with the quiz, exam, decision and report.
 
-    All times are in seconds. `rounds`, `quizzes`: the times of tonight's uninterrupted rounds and the quizzes between
-    them. `quiz`, `latest`: the times of the quizzes before and after the lessons (`latest` defaults to `quiz`). The
-    quiz after the rounds is expected to take as long as `latest`. If `latest` is below `quiz`, the answers have become
+    All times are in seconds. `rounds`, `quizzes`: the times of tonight's uninterrupted rounds and of tonight's quizzes
+    between rounds. `quiz`, `latest`: the times of the quizzes before and after the lessons (default: `quiz`). The quiz
+    after the rounds is expected to take as long as `latest`. If `latest` is below `quiz`, the answers have become
     shorter, so less time is reserved for the exam. `ranking`: the time of the slowest ranking of the held-out picks.
     """
 
@@ -174,14 +174,14 @@ class Allowance:
 
     @property
     def round(self) -> float:
-        """The expected seconds of the next round: the median of past rounds, or the last if longer; 0 if unknown."""
+        """The expected seconds of the next round: the longer of the last round and the median round; 0 if unknown."""
         rounds = self.rounds or past_rounds(self.nights, self.config.name)
         return max(statistics.median(rounds), rounds[-1]) if rounds else self.first_round
 
     def rate_factor(self, number: int) -> float:
         """Return the factor by which a round scales the learning rate.
 
-        It falls linearly from 1 towards 0 over the planned rounds, or over fewer rounds if not all fit into the hours.
+        The factor falls linearly from 1 towards 0 over the planned rounds, or over as many as fit into the hours.
         """
         last = self.config.rounds
         if not math.isinf(self.hours.end) and self.round:
@@ -212,7 +212,7 @@ def end_of_asking(hours: Hours) -> float:
 
 
 def past_rounds(nights: Path, name: str) -> list[float]:
-    """Return the seconds of each uninterrupted round of the newest finished night with this name that has any."""
+    """Return the seconds of the uninterrupted rounds in the newest finished night of this name that has such rounds."""
     return next(filter(None, map(round_seconds, finished(nights, name))), [])
 
 

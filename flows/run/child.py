@@ -40,7 +40,7 @@ def start_child(
 
 
 def end_child(child: Child, grace: float = 0.0) -> None:
-    """Kill a program and its descendants. If `grace` is not 0, first ask it to end and wait up to `grace` seconds."""
+    """Kill a program and its descendants. If `grace` is not 0, first send it SIGTERM and wait up to `grace` seconds."""
     if grace:
         child.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""A night under way: its folder, its configuration, its child processes."""
+"""A night under way, with its folder, configuration and child processes."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Night:
-    """A night under way: its hours, its child processes, and its results so far."""
+    """A night under way, with its hours, its child processes and its results so far."""
 
     home: Home
     date: str
@@ -82,7 +82,7 @@ class Night:
     ) -> Artifact:
         """Run a stage, or return its result if it is already committed.
 
-        `after`: other results that the stage depends on. `silent`: don't announce it, because it runs alongside others.
+        `after`: other results that the stage depends on. `silent`: don't announce the stage, as it runs beside others.
         """
         with nullcontext() if silent else self.announced(path):
             upstream = self.edges.upstream(arguments.values(), after)
@@ -105,7 +105,7 @@ class Night:
         return self.edges.add(call(*arguments, wait_for=self.edges.upstream(arguments, after)))
 
     def make_checkpoint(self, stage: Stage, path: str, **arguments: Any) -> Path:
-        """Run a stage and return the path of its checkpoint. Raises NightError if the checkpoint has changed."""
+        """Run a stage and return its checkpoint's path. Raises NightError if a committed checkpoint has changed."""
         known = committed(self.folder / path) is not None
         made = self.run(stage, path, **arguments)
         checkpoint = self.checkpoint(made)
@@ -144,7 +144,7 @@ class Night:
     def limit_workers(self, before_end: float) -> None:
         """Set the child processes' time limit to `before_end` seconds before the end of the night's hours.
 
-        A night that is resumed after its hours has no time for further rounds, but still gets its exam.
+        A night that is resumed after its hours have ended runs no further rounds, but still holds its exam.
         """
         self.engine.until = self.trainer.until = max(self.hours.end, self.started) - before_end
 
@@ -153,13 +153,13 @@ class Night:
         incidents.note(self.folder, incident)
 
     def close(self, grace: float = 5.0) -> None:
-        """Shut down the child processes, giving each `grace` seconds to finish its work."""
+        """Shut down the child processes. Each may take `grace` seconds to finish its work."""
         self.engine.end(grace)
         self.trainer.end(grace)
 
 
 def prepare_home(home: Home) -> None:
-    """Record the home's layout version. A home with an older layout is migrated first."""
+    """Record the layout version in the home, after migrating a home that has an older layout."""
     noted = json.dumps({"version": LAYOUT}) + "\n"
     before = home.layout_file.read_text() if home.layout_file.exists() else None
     if before != noted:
@@ -193,13 +193,13 @@ def is_dry(folder: Path) -> bool:
 
 
 def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
-    """Freeze the night's configuration at its start. With `fresh`, delete the night's folder first.
+    """Freeze a night's configuration when the night begins. With `fresh`, delete the night's folder first.
 
-    `dry_run` is recorded before the night counts as begun, so that no resumed run of this night moves an alias.
+    A dry run is recorded before the night counts as begun, so that a resumed run moves no alias either.
 
     Raises InputError if the night was begun with a different configuration.
     """
-    gone = folder.with_name(f"{folder.name}.gone")  # renamed first: a half-deleted night must not count
+    gone = folder.with_name(f"{folder.name}.gone")  # renamed first: a half-deleted night must not count as begun
     if gone.exists():
         shutil.rmtree(gone)
     if fresh and folder.exists():
@@ -217,9 +217,9 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool 
 
 
 def first_start(folder: Path) -> float | None:
-    """Return when the night in this folder first began, in seconds since the epoch, or None if not recorded.
+    """Return when the night in this folder first began, in seconds since the epoch, or None if that is not recorded.
 
-    The night's hours count from this time, even if the night is resumed later.
+    The night's hours start at this time, even if the night is resumed later.
     """
     file = folder / STARTED
     return json.loads(file.read_text())["started"] if file.exists() else None

@@ -1,4 +1,4 @@
-"""Determines the date of the night that a start belongs to, and whether the start is refused."""
+"""Determines which date's night a start belongs to, and whether the start must be refused."""
 
 import datetime
 
@@ -15,7 +15,7 @@ def date_of_night(now: datetime.datetime) -> str:
 
 
 def checked_date(text: str, key: str, now: datetime.datetime) -> str:
-    """Return a user's date in ISO form. Raises InputError for the setting `key` if it is no date or in the future."""
+    """Return a user's date in ISO form. Raises InputError for the setting `key` unless `text` is a date up to today."""
     try:
         date = datetime.date.fromisoformat(text)
     except ValueError:
@@ -44,7 +44,7 @@ def too_late(scheduled: datetime.datetime, now: datetime.datetime, run_count: in
     Without this check, a worker that comes back online would start every run it missed, one by one, well into the day.
     A retry (`run_count` above 1) is always accepted, because it resumes a night that began on time.
     """
-    minutes = (now.timestamp() - scheduled.timestamp()) / 60  # by timestamp, as the clocks may change in between
+    minutes = (now.timestamp() - scheduled.timestamp()) / 60  # by timestamp, because the clocks may change in between
     if run_count > 1 or minutes <= START_WITHIN:
         return None
     return (

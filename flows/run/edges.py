@@ -1,4 +1,4 @@
-"""The night's dependency graph in Prefect: which results each stage depends on, and nested runs with subgraphs."""
+"""The night's dependency graph in Prefect: the results that each stage depends on, and nested runs."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,14 +19,14 @@ log = logging.getLogger("nightschool")
 
 
 class NestedRun:
-    """The result of a nested run. Prefect draws edges from the run to every task that waits for this very object."""
+    """The result of a nested run. Prefect draws an edge from the run to each task that waits for this object."""
 
 
 class Edges:
-    """The night's results so far. A stage depends on the results that made its input artifacts and checkpoints."""
+    """Records the night's results. A stage depends on the results that produced its input artifacts and checkpoints."""
 
     def __init__(self) -> None:
-        self._origins: dict[str, Any] = {}  # the result that made each checkpoint, by the checkpoint's digest
+        self._origins: dict[str, Any] = {}  # the result that produced each checkpoint, by its digest
         self._last: dict[int, Any] = {}  # results that no stage depends on yet, by id
         self._first: list[Any] = []  # the night's first result
         self._lost = False  # whether the server has stopped answering
@@ -37,7 +37,7 @@ class Edges:
         return list(self._last.values())
 
     def add(self, result: R, checkpoint: Path | None = None) -> R:
-        """Record a result, and the checkpoint that it made if there is one. Returns the result."""
+        """Record a result and the checkpoint that it produced, if there is one. Returns the result."""
         self._last[id(result)] = result
         self._first = self._first or [result]
         if checkpoint is not None:
@@ -45,9 +45,9 @@ class Edges:
         return result
 
     def upstream(self, arguments: Iterable[Any], after: Sequence[Any] = ()) -> list[Any]:
-        """Return the results that a stage depends on: those in `after`, and those that made its arguments.
+        """Return the results that a stage depends on: those in `after`, and those that produced its arguments.
 
-        A stage without any input from tonight depends on the night's first result.
+        A stage that uses no result of tonight depends on the night's first result.
         """
         given = list(arguments)
         found = [*after, *artifacts_in(given), *self._origins_of(given)] or self._first
@@ -58,11 +58,11 @@ class Edges:
     def run_nested(
         self, name: str, path: str, body: Callable[[], Path], checkpoint: Path, after: Sequence[Any] = ()
     ) -> Path:
-        """Run `body`, which runs several stages, as a nested flow run, or directly when not inside a flow.
+        """Run `body`, which runs several stages, as a nested flow run. Outside a flow, call it directly.
 
-        `checkpoint`: what `body` starts from. Returns the checkpoint that `body` returns, and raises any error that it
-        raises. Later stages depend on the nested run as a whole. If the Prefect server does not answer, the night waits
-        once until Prefect gives up, and then goes on without nested runs in its graph.
+        `checkpoint`: the checkpoint that `body` starts from. Returns the checkpoint that `body` returns, and raises the
+        errors that `body` raises. Later stages depend on the nested run as a whole. If the Prefect server does not
+        answer, the night waits until Prefect gives up, and from then on makes no nested runs.
         """
         label, upstream = run_name(path), self.upstream([checkpoint], after)
         if FlowRunContext.get() is None or self._lost:
@@ -96,7 +96,7 @@ class Edges:
         return made[0]
 
     def _origins_of(self, value: Any) -> list[Any]:
-        """Return the results that made the checkpoints among a stage's arguments. A string may be a digest."""
+        """Return the results that produced the checkpoints among the arguments. A string argument may be a digest."""
         if isinstance(value, Mapping):
             value = list(value.values())
         if isinstance(value, list | tuple):

@@ -36,7 +36,7 @@ def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
     """Return the day before `date` if its night is the newest, is unfinished and has this configuration, else None.
 
-    This lets the same command resume that night even after noon. Older nights are resumed only if their date is given.
+    The command that began a night can thus resume it after noon. To resume an older night, the user names its date.
     """
     newest = max(home.nights.glob(DATES), default=None)
     day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
@@ -47,7 +47,7 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
 
 
 def resume_command(night: Path) -> str:
-    """Return the command that resumes the night in a folder."""
+    """Return the command that resumes the night whose folder is `night`."""
     return shlex.join(["nightschool", "night", "--config", str(night / "config.yaml"), "--date", night.name])
 
 
@@ -61,12 +61,12 @@ def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Pat
 
 
 def last_finished(nights: Path, name: str, before: str | None = None) -> Path | None:
-    """Return the newest finished night's folder for a configuration name (before a date, if given), or None."""
+    """Return the folder of the newest finished night of this configuration name (before a date, if given), or None."""
     return next(finished(nights, name, before), None)
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:
-    """Return the longest time in seconds that each stage took in a night, by stage name. Empty if `night` is None."""
+    """Return, by stage name, the longest time in seconds that a stage took in a night. Empty if `night` is None."""
     if night is None:
         return {}
     usual: dict[str, float] = {}
@@ -79,7 +79,7 @@ def usual_seconds(night: Path | None) -> dict[str, float]:
 
 
 def note_progress(folder: Path, stage: str, done: bool) -> None:
-    """Record that a stage has begun or is done. The file is replaced atomically, and write errors are ignored."""
+    """Record that a stage has begun or is done. Replaces the progress file atomically, and ignores write errors."""
     draft = folder / f"{PROGRESS}.draft"
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     note = {"stage": stage, "done": done, "at": now, "pid": os.getpid()}
@@ -98,7 +98,7 @@ def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
 
 
 def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:
-    """Return the path of a night's report (default: the latest report). Raises InputError if there is none."""
+    """Return the path of a night's report, by default the latest one. Raises InputError if there is no report."""
     reports = sorted(home.nights.glob(f"{date or DATES}/{name}"))
     if not reports:
         raise InputError(f"{home.nights}: no report{f' of {date}' if date else ''} yet; `nightschool night` makes one")
@@ -116,7 +116,7 @@ def round_seconds(folder: Path) -> list[float]:
 
 
 def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path | None) -> float | None:
-    """Estimate how many more seconds a night will take. Returns None if there is no earlier night to go by.
+    """Estimate how many more seconds a night will take, or return None if `before` is None.
 
     `elapsed`: seconds since the current stage began. `before`: the last finished night of the same name.
     """
@@ -124,10 +124,10 @@ def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path
 
 
 def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, float]:
-    """Return how many seconds each stage still to come usually takes, by the path of the stage.
+    """Return how many seconds each remaining stage of the night in `folder` usually takes, by the stage's path.
 
-    These are the stages that the night `before` committed after the last stage that both nights have committed, plus
-    tonight's remaining rounds. The quizzes between those rounds are not counted.
+    The remaining stages are those that the night `before` committed after the last stage that both nights committed,
+    plus tonight's remaining rounds, without the quizzes between these rounds.
     """
     manifests = [file for file in before.rglob(MANIFEST) if not is_round(file.relative_to(before).parts[0])]
     manifests.sort(key=lambda file: file.stat().st_mtime)

@@ -1,4 +1,4 @@
-"""Raises the target's difficulty: once the champion masters the target's levels, training and exam add the next one."""
+"""Raises the target's difficulty: once the champion masters its levels, training and exam add the next level."""
 
 import json
 from pathlib import Path
@@ -11,11 +11,11 @@ from flows.run.history import last_finished
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
-    """Return the configuration, with the target extended to the levels that nights before `date` have reached.
+    """Return the configuration with the target extended to the levels that nights before `date` have reached.
 
-    These are the levels of the last finished night, plus the next level if the model that served after that night had
-    an accuracy on the target whose 95 % lower bound is above `exam.next_level_at`. A configuration that already has
-    these levels does not change, so that a night can be resumed with its frozen configuration.
+    These are the levels of the last finished night. The next level is added if the model that served after that night
+    was accurate enough: the lower bound of its 95 % interval on the target exceeds `exam.next_level_at`. If the
+    configuration already has these levels, it stays the same, so that a night can resume with its frozen configuration.
     """
     at, target, last = config.exam.next_level_at, config.exam.target, last_finished(home.nights, config.name, date)
     if at is None or target.levels is None or last is None:
@@ -31,14 +31,14 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
 
 
 def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return the target's levels added since the last finished night before `date`. Empty without such a night."""
+    """Return the target's levels that the last finished night before `date` lacked. Empty without such a night."""
     last = last_finished(home.nights, config.name, date)
     before = _levels_of(last, config) if last and config.exam.next_level_at is not None else ()
     return tuple(level for level in config.exam.target.levels or () if before and level not in before)
 
 
 def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
-    """Return the target's levels in an earlier night. Empty if its target was a different benchmark."""
+    """Return the target's levels in an earlier night. Empty if that night's target was another benchmark."""
     known = config_of(night)
     if known is None or known.exam.target.benchmark != config.exam.target.benchmark:
         return ()
@@ -46,7 +46,7 @@ def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
 
 
 def _with_levels(config: NightConfig, levels: tuple[str, ...]) -> NightConfig:
-    """Return the configuration with these levels for the target and for each benchmark that had the target's levels."""
+    """Return the configuration with `levels` for the target and for the training benchmarks that had its levels."""
     target = config.exam.target
 
     def moved(entry: BenchmarkConfig) -> BenchmarkConfig:

@@ -36,7 +36,7 @@ def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> No
 
 
 def check_home(home: Home) -> Finding:
-    """Check that the home is writable by writing to it, because permission bits are misleading for root."""
+    """Check by a test write whether the home is writable. For root, the permission bits would be misleading."""
     folder = existing_folder(home.root)
     try:
         with tempfile.TemporaryDirectory(prefix=".nightschool-", dir=folder) as probe:
@@ -57,7 +57,7 @@ def check_disk(home: Home, config: NightConfig) -> Finding:
 
 
 def check_port(config: NightConfig) -> Iterator[Finding]:
-    """Check the port for the night's Prefect server, if one is configured and the night starts that server."""
+    """Check the configured port, if the night will start a Prefect server on it. Otherwise, yield nothing."""
     port = config.prefect.port
     if port is None or os.environ.get("PREFECT_API_URL"):
         return
@@ -71,9 +71,9 @@ def check_port(config: NightConfig) -> Iterator[Finding]:
 def disk_needed_gb(config: NightConfig) -> float:
     """Estimate how many GB (10^9 bytes) a night writes under its home before it prunes: 7 to 10 for the starter night.
 
-    Each trained parameter takes 14 bytes of trainer state (fp32 master weights, two moments and a share of tables), and
-    there are two such states, because one is deleted only once the next is durable. Each parameter of the model takes 2
-    bytes per checkpoint (4 on a CPU that computes in float32). The databases, tables and report take 1 GB.
+    Each trained parameter takes 14 bytes of trainer state (12 for its fp32 master weight and two moments, the rest for
+    a share of tables). There are two such states, because one is deleted only once the next is durable. Each parameter
+    takes 2 bytes per checkpoint (4 on a CPU that computes in float32). Databases, tables and report take 1 GB.
     """
     billions = billions_of_parameters(config.student.source)
     # LoRA of rank r trains about r/1000 of the weights (rank 16 on a model of 0.6 billion parameters: 1.7 %)
@@ -85,9 +85,9 @@ def disk_needed_gb(config: NightConfig) -> float:
 def checkpoints_written(config: NightConfig) -> int:
     """Return the maximum number of full-size checkpoints that a night has on disk at once.
 
-    These are the champion, day copy, teacher and reward model; one checkpoint per lesson and feedback channel; those of
-    the last two rounds; and, with several blocks, the last one of the previous block. If adapters are merged, the
-    rounds count as one checkpoint per block. If adapters are kept, lessons and rounds add none.
+    These are the champion, day copy, teacher and reward model; one checkpoint per lesson stage, or per channel of a
+    `lessons` stage; those of the last two rounds; and, with several blocks, the last one of the previous block. If
+    adapters are merged, the rounds add one checkpoint per block. If adapters are kept, lessons and rounds add none.
     """
     blocks = [step for step in config.steps if step.is_block]
     lessons = [step for step in config.steps if not step.is_block]
@@ -98,7 +98,7 @@ def checkpoints_written(config: NightConfig) -> int:
 
 
 def billions_of_parameters(source: str) -> float:
-    """Return a model's size in billions of parameters, judging by its files' sizes or its hub id; 1 if unknown."""
+    """Return a model's size in billions of parameters, judging by its file sizes or its hub id, or 1 if both fail."""
     if source == "starter":
         return 0.135
     if Path(source).is_dir():

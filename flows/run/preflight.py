@@ -38,7 +38,7 @@ log = logging.getLogger("nightschool")
 
 
 def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
-    """Raise InputError for any fault that would make the night fail and that its owner can fix.
+    """Raise InputError if the night would fail because of a fault that its owner can fix.
 
     A `resumed` night needs no further disk space, because what it writes replaces what it removes.
     """
@@ -70,7 +70,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
 
 
 def layers(config: NightConfig) -> Iterator[Finding]:
-    """Yield a finding for each kernel layer of the sandbox. A missing layer is an error if needed, else a warning."""
+    """Check each kernel layer of the sandbox. A missing layer is an error if the night needs it, or else a warning."""
     missing = missing_layers()
     for layer, name in NAMES.items():
         if layer in missing:
@@ -89,7 +89,7 @@ def program_benchmarks(config: NightConfig) -> set[str]:
 
 
 def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
-    """If a benchmark needs the sandbox, enter it once, which runs its canaries. Raises InputError if that fails."""
+    """Start the sandbox once if a benchmark needs it, so that its canaries run. Raises InputError if that fails."""
     needing = sorted(set(names) & set(PROGRAMS))
     if not needing:
         return
@@ -110,10 +110,10 @@ def _count_problems(config: NightConfig) -> dict[str, int]:
 
 
 def _check_margins(config: NightConfig) -> None:
-    """Refuse a target too small to ever show a gain, and a guard too small to pass even if no answer changes.
+    """Refuse a target that is too small to ever show a gain, and a guard too small to pass even if no answer changes.
 
     Also refuses a part that asks for more problems than its benchmark has. Warns if the target is small, or if the
-    guards together would too often refuse a candidate that is no worse.
+    guards together would too often reject a candidate that is no worse than the champion.
     """
     exam, counts = config.exam, _count_problems(config)
     for part in exam.parts:
@@ -145,13 +145,13 @@ def _check_margins(config: NightConfig) -> None:
 
 
 def check_exam(config: NightConfig) -> None:
-    """Raise InputError for any fault that would make a standalone exam fail."""
+    """Raise InputError if a standalone exam with this configuration would fail."""
     _count_problems(config)
     require_sandbox({part.benchmark for part in config.exam.parts}, config.sandbox)
 
 
 def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
-    """Return the summary of a finished night, or None if it is unfinished or was never begun."""
+    """Return the summary of a finished night, or None if the night is unfinished or was never begun."""
     try:
         return json.loads((home.night(date) / SUMMARY).read_text())
     except OSError:  # other checks test whether the home can be read at all
@@ -193,7 +193,7 @@ def _check_hooks(config: NightConfig) -> None:
 
 
 def _check_quizzes(config: NightConfig) -> None:
-    """Raise InputError if there are quizzes between rounds but the exam's target has no training problems for them."""
+    """Raise InputError if quizzes are due between rounds but the exam's target has no training problems for them."""
     if not any(is_quizzed(config, number) for number in range(1, config.rounds + 1)):
         return
     part = quiz_part(config, BETWEEN_ROUNDS)

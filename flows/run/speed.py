@@ -1,4 +1,4 @@
-"""Estimates how long a night's phases take on this machine, from an earlier night's rounds, else from matmul speed."""
+"""Estimates how long a night's phases take here, from an earlier night's rounds or else from the CPU's matmul speed."""
 
 import math
 import time
@@ -21,8 +21,8 @@ from tasks.workers.worker import Worker
 PROMPT = 20  # tokens of an arithmetic problem itself; the prefix that all prompts share is read once
 WRITTEN = 0.4  # share of the allowed tokens that an answer uses (docs/performance.md: 20 to 26 of 64)
 READ, TRAIN = 2, 6  # FLOP per token and parameter: forward; forward and backward
-# Share of matmul speed that nights on two cores of an EPYC Zen 3 (fp32, 140 GFLOP/s) reached: a round of 256 answers
-# was sampled in 28 s, one of 384 in 42 s; a step of 24 worked solutions took 11.8 s.
+# Shares of the matmul speed (fp32, 140 GFLOP/s) that nights on two cores of an EPYC Zen 3 reached. Sampling a round
+# took 28 s for 256 answers and 42 s for 384; a step of 24 worked solutions took 11.8 s.
 SAMPLING, TRAINING = 0.6, 0.95
 # Seconds spent outside matmuls, measured on a machine with fast matmuls (2.7 TFLOP/s with AMX): per sampled token, per
 # trained token, and per optimizer step.
@@ -43,7 +43,7 @@ class Estimate:
     """How many seconds each phase of a night takes on this machine.
 
     `sampling`, `update`: seconds per round. `answer`: seconds for one model to answer one exam problem. `step`: seconds
-    per optimizer step of the worked-solutions lesson. `steps`: the planned number of these steps. `fixed`: seconds for
+    per optimizer step of the worked-solutions lesson. `steps`: the planned number of such steps. `fixed`: seconds for
     everything except lessons, answers and updates. `quizzed`: the number of training problems answered in quizzes.
     """
 
@@ -66,7 +66,7 @@ class Estimate:
         return self.fixed + MODELS * FIRST_LOOK * self.answer
 
     def rounds_that_fit(self, minutes: float) -> int:
-        """Estimate how many rounds fit into a night of `minutes` minutes, after its exam and lessons."""
+        """Estimate how many rounds fit into a night of `minutes` minutes besides its exam and lessons."""
         hours = 60 * minutes
         exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * hours)
         left = hours - self.fixed - exam - self.quizzed * self.answer
@@ -79,7 +79,7 @@ class Estimate:
 
 
 def estimate(config: NightConfig, parameters: float, flops_per_second: float) -> Estimate:
-    """Estimate a night of single-turn answers for a student with this many parameters.
+    """Estimate a night of single-turn answers for a student with this number of parameters.
 
     A token costs 2 FLOP per parameter to read or write and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
     1), plus a time that does not depend on matmul speed. The prompt that a group shares counts once.
@@ -104,8 +104,8 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
 def expected(home: Home, config: NightConfig) -> Estimate | None:
     """Estimate a night on this machine from the newest finished night of the same name with uninterrupted rounds.
 
-    Without such a night, estimate from this machine's CPU speed. Returns None if that is not possible either: on a GPU,
-    or with environments, whose episodes have no predictable length.
+    Without such a night, uses this machine's CPU speed. Returns None if that is not possible either, because the night
+    uses a GPU or environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     for night in finished(home.nights, config.name):
@@ -132,7 +132,7 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
 def measure_speed(seconds: float = 2.0) -> float | None:
     """Return this CPU's FLOP/s in matmuls of about the starter student's shapes. The result is cached.
 
-    The measurement runs in a child process, on all available cores, in the precision of trainer and engine. Returns
+    A child process takes the measurement on all available cores, in the precision that trainer and engine use. Returns
     None if the night would use a GPU, or if the child process fails.
     """
     worker = Worker("speed", trainer_environment(), quiet=LIMIT)
@@ -146,7 +146,7 @@ def measure_speed(seconds: float = 2.0) -> float | None:
 
 
 def _products(seconds: float) -> float | None:
-    """Multiply matrices for `seconds` seconds in the child process. Returns the FLOP/s, or None on a GPU."""
+    """Multiply matrices for about `seconds` seconds, in the child process. Returns the FLOP/s, or None on a GPU."""
     import torch
     from torch.utils.benchmark import Timer
 
@@ -161,7 +161,7 @@ def _products(seconds: float) -> float | None:
 
 
 def minutes_left(config: NightConfig) -> float | None:
-    """Return how many minutes a night that begins now has, or None without a time limit or after the deadline."""
+    """Return the length in minutes of a night that begins now, or None if it has no time limit or no time left."""
     hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
     left = (hours.end - time.time()) / 60
     return None if math.isinf(left) or left <= 0 else left
@@ -169,14 +169,14 @@ def minutes_left(config: NightConfig) -> float | None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A sentence on how many rounds fit into a night that begins now. `enough`: minutes for one round if none fits."""
+    """Says how many rounds fit into a night that begins now. `enough`: if none fits, the minutes that a night needs."""
 
     sentence: str
     enough: int | None = None
 
 
 def forecast(home: Home, config: NightConfig) -> Forecast | None:
-    """Forecast how many rounds fit into a night that begins now. None without a time limit, rounds or an estimate."""
+    """Forecast how many rounds fit into a night that begins now. None if it has no time limit, rounds or estimate."""
     minutes = minutes_left(config)
     if minutes is None or not config.rounds or (known := expected(home, config)) is None:
         return None
@@ -189,7 +189,7 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
 
 
 def round_expected(home: Home, config: NightConfig) -> tuple[float, int] | None:
-    """Return the seconds per round and the minutes a night needs to fit one, or None without an estimate."""
+    """Return the seconds per round and the minutes of the shortest night that fits one, or None if they are unknown."""
     known = expected(home, config)
     return known and (known.round, known.minutes_for_a_round())
 

@@ -1,1 +1,1 @@
-"""`nightschool serve`: the champion behind an OpenAI-compatible endpoint."""
+"""`nightschool serve`: serves the champion through an OpenAI-compatible API."""

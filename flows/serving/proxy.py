@@ -1,7 +1,7 @@
-"""The gate of `nightschool serve`: a proxy that keeps its port open while engines behind it start and end.
+"""The gate of `nightschool serve`: a proxy that keeps its port open while vLLM engines start and stop behind it.
 
-Without an engine, it answers 503 with a Retry-After header, and OpenAI's clients retry on their own. Requests already
-in flight when the gate closes are still answered.
+While no engine runs, the proxy answers with 503 and a Retry-After header, so that OpenAI's clients retry by themselves.
+Closing the gate does not cut off requests that are already being forwarded.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from flows.web.address import Address
 
-SERVED = "/v1/"  # the OpenAI API; vLLM's other paths are not for clients
-# Headers that belong to one connection rather than the message (RFC 9110, 7.6.1), and headers meant for the gate.
+SERVED = "/v1/"  # path prefix of the OpenAI API; clients may not use vLLM's other paths
+# Headers that are not forwarded: those about one connection (RFC 9110, 7.6.1), and request headers for the gate itself.
 OF_THE_CONNECTION = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 OF_THE_GATE = {"authorization", "content-length", "host"}
 
@@ -36,27 +36,27 @@ class Gate:
         self._key = None if key is None else f"Bearer {key}".encode()
         self._engine: Path | None = None
         self._why, self._retry_after = "it is being started", 10
-        self.under_way = 0  # requests that have not been answered in full
+        self.under_way = 0  # number of requests that are not yet answered in full
 
     def open(self, engine: Path) -> None:
-        """Forward requests to the engine that listens on this Unix socket."""
+        """Start forwarding requests to the engine that listens on the Unix socket `engine`."""
         self._engine = engine
 
     def close(self, why: str, retry_after: int) -> None:
-        """Stop forwarding. Answer requests with 503, the reason `why`, and a Retry-After of `retry_after` seconds."""
+        """From now on, answer requests with 503, the reason `why`, and a Retry-After of `retry_after` seconds."""
         self._why, self._retry_after = why, retry_after
         self._engine = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
-        self.under_way += 1  # before reading `_engine`: a supervisor closes the gate, then reads this count
+        self.under_way += 1  # before `_engine` is read, because a supervisor closes the gate and then reads this
         try:
             if refusal := self._refusal(request):
                 await refusal(scope, receive, send)
             else:
                 await self._forward(request, send)
-        except ClientDisconnect:  # before the whole request had arrived
+        except ClientDisconnect:  # the client left before its whole request had arrived
             pass
         finally:
             self.under_way -= 1
@@ -77,13 +77,13 @@ class Gate:
         return _error(503, f"no model serves now: {self._why}", {"Retry-After": str(self._retry_after)})
 
     async def _forward(self, request: Request, send: Send) -> None:
-        """Forward a request to the engine, and cancel it if the client disconnects."""
+        """Forward a request to the engine. Cancel the request if the client disconnects."""
         body = await request.body()
         asking = asyncio.ensure_future(self._ask(request, body, send))
         leaving = asyncio.ensure_future(_disconnected(request.receive))
         await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
-        asking.cancel()  # no effect if it is done
+        asking.cancel()  # no effect if the answer is complete
         with suppress(asyncio.CancelledError):
             await asking
 
@@ -105,13 +105,13 @@ class Gate:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await send({"type": "http.response.body"})
         except httpx.TransportError:  # the engine died
-            if not begun:  # else let the connection break: a clean end would make half an answer look whole
+            if not begun:  # otherwise break the connection: a clean end would make half an answer look whole
                 await self._not_now()(request.scope, request.receive, send)
 
 
 @contextmanager
 def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
-    """Serve an app from a background thread during the block, for the address's names only (against DNS rebinding)."""
+    """Serve `app` in a background thread during the `with` block, refusing hosts that are not in `address.names`."""
     trusting = TrustedHostMiddleware(app, address.names, www_redirect=False)
     server = uvicorn.Server(uvicorn.Config(trusting, lifespan="off", ws="none", access_log=False, log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
@@ -119,7 +119,7 @@ def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
     try:
         yield
     finally:
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # cut-off streams are not errors
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # do not log cut-off streams as errors
         server.should_exit = server.force_exit = True
         thread.join(5)
 
@@ -134,5 +134,5 @@ def _without(headers: list[tuple[bytes, bytes]], names: set[str]) -> list[tuple[
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """Return an error in the format that OpenAI's clients read."""
+    """Return an error response in the format that OpenAI's clients expect."""
     return JSONResponse({"error": {"message": message, "type": "nightschool", "code": status}}, status, headers)

@@ -1,4 +1,4 @@
-"""Serve the checkpoint that has the alias `daytime`, except while a night needs the machine."""
+"""Serves the model version that has the alias `daytime`, except while a night runs."""
 
 import os
 import signal
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", EngineServer, "Engine")
 POLL = 2.0  # seconds between two checks of the registry and the night's lock
-DRAIN_LIMIT = 30.0  # seconds to finish answers in progress before the engine is ended
-LOADING, NIGHT_LONG = 10, 60  # seconds after which clients are told to retry
+DRAIN_LIMIT = 30.0  # seconds that the engine gets to finish its answers before it is stopped
+LOADING, NIGHT_LONG = 10, 60  # seconds after which clients should retry: while an engine loads, and during a night
 
 
 say = partial(print, flush=True)
 
 
 class Serving(Generic[E]):
-    """Keeps an engine running for the version that has the alias `daytime`, except during a night."""
+    """Keeps an engine running that serves the version with the alias `daytime`. During a night, no engine runs."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class Serving(Generic[E]):
         opened: Callable[[E], bool],
         say: Callable[[str], None] = say,
     ) -> None:
-        """`gate`: what clients talk to. `start`: starts an engine, given a checkpoint and file descriptors that stay
-        open until the engine has ended. `opened`: opens the gate to an engine, or returns False if a night has begun.
-        `say`: prints a message.
+        """`gate`: the proxy or classroom that clients talk to. `start`: starts an engine for a checkpoint. An engine
+        that may outlive this process must inherit the given file descriptors. `opened`: opens the gate to an engine
+        and returns True, or returns False if a night has begun. `say`: prints a message.
 
         Raises InputError if no version has the alias `daytime`, or if that version's checkpoint is damaged or missing.
         """
@@ -53,9 +53,9 @@ class Serving(Generic[E]):
         self._start, self._opened = start, opened
         self.engine: E | None = None
         self.served: Version | None = None  # the version that the engine serves
-        self._lock: TextIO | None = None  # held while there is an engine
+        self._lock: TextIO | None = None  # held while an engine exists
         self._say = say
-        self._damaged = ""  # the digest of a version that cannot serve
+        self._damaged = ""  # the digest of the last version found damaged or missing
         self._printed = ""
 
     def run(self) -> None:
@@ -69,7 +69,7 @@ class Serving(Generic[E]):
             self.end()
 
     def step(self) -> None:
-        """Start, end or replace the engine as needed."""
+        """Start, stop or replace the engine, depending on the alias and on whether a night is running."""
         if night := running_night(self.home.root):
             self._rest(f"{night} is running; the model comes back when it is over", NIGHT_LONG)
         elif self.engine is not None and not self.engine.running:
@@ -80,7 +80,7 @@ class Serving(Generic[E]):
                 self._serve(self.wanted)
 
     def end(self) -> None:
-        """End the engine, and release the server's lock, so that a night can use the machine."""
+        """Stop the engine and release the server's lock, so that a night can use the machine."""
         if self.engine is not None:
             self.engine.end()
         if self._lock is not None:
@@ -88,11 +88,11 @@ class Serving(Generic[E]):
         self.engine = self.served = self._lock = None
 
     def _follow_alias(self) -> None:
-        """Set `wanted` to the alias's version, unless the registry does not answer or the version is damaged."""
+        """Set `wanted` to the alias's new version if the registry answers and that version's checkpoint is intact."""
         goes_on = f"version {self.wanted.version} goes on"
         try:
             version = self.registry.named(DAYTIME)
-        except Exception as error:  # whatever the database or the server's client raises
+        except Exception as error:  # the database and the server's client may raise anything
             self._print(f"the registry does not answer ({type(error).__name__}); {goes_on}")
             return
         if version is None or version.digest in (self.wanted.digest, self._damaged):
@@ -100,14 +100,14 @@ class Serving(Generic[E]):
         if is_intact(inside(self.home.checkpoints, version.digest)):
             self.wanted = version
             return
-        self._damaged = version.digest  # remembered, because checking a checkpoint takes a second
+        self._damaged = version.digest  # remember it, because checking a checkpoint takes a second
         self._print(f"version {version.version} is damaged or missing; {goes_on}")
 
     def _serve(self, wanted: Version) -> None:
         """Replace the engine with one that serves `wanted`. Leave no engine running if a night begins."""
         self._rest(f"version {wanted.version} ({wanted.digest}) is being loaded", LOADING)
         self._lock = take_server_lock(self.home.root, os.getpid())
-        if not self._may_serve():  # a night began before it could see the lock
+        if not self._may_serve():  # a night began without seeing the lock
             return self.end()
         checkpoint = inside(self.home.checkpoints, wanted.digest)
         whole = whole_model(checkpoint, self.home, self.config.student.trust_remote_code)
@@ -121,7 +121,7 @@ class Serving(Generic[E]):
         return running_night(self.home.root) is None
 
     def _rest(self, why: str, retry_after: int) -> None:
-        """Close the gate, let the engine finish its answers in progress, and end the engine."""
+        """Close the gate, give the engine up to DRAIN_LIMIT seconds to finish its answers, and stop the engine."""
         self.gate.close(why, retry_after)
         self._print(why)
         limit = time.monotonic() + DRAIN_LIMIT
@@ -136,7 +136,7 @@ class Serving(Generic[E]):
 
 
 def daytime(home: Home, config: NightConfig) -> tuple[Registry, Version]:
-    """Return the registry, and the version that has the alias `daytime`.
+    """Return the model registry, and the version in it that has the alias `daytime`.
 
     Raises InputError if there is no such version, or if its checkpoint is damaged or missing.
     """

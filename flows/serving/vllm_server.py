@@ -1,4 +1,4 @@
-"""`vllm serve` as a child process that serves one checkpoint on a Unix socket."""
+"""Runs `vllm serve` as a child process that serves one checkpoint on a Unix socket."""
 
 import json
 import shutil
@@ -20,36 +20,36 @@ from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
 
-NAME = "daytime"  # the model name that clients ask for; answers carry the digest instead
+NAME = "daytime"  # the model name that clients send; answers name the checkpoint's digest instead
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's folder
-START_LIMIT = 900.0  # seconds; on a GPU, vLLM captures CUDA graphs first
+START_LIMIT = 900.0  # seconds; on a GPU, vLLM captures CUDA graphs before it answers
 STOP_LIMIT = 20.0  # seconds
 MERGE_LIMIT = 900.0  # seconds
 POLL = 0.5  # seconds
 
 
 class EngineFailedError(NightError):
-    """vLLM ended before it was ready, or took too long to start. The one-line message quotes the log's last line."""
+    """vLLM exited before it was ready, or took too long to start. The one-line message quotes the log's last line."""
 
 
 class EngineServer:
     """A `vllm serve` process that listens only on the Unix socket `socket`."""
 
     def __init__(self, checkpoint: Path, config: NightConfig, folder: Path, log: Path, holds: Sequence[int]) -> None:
-        """Start the server. `holds`: file descriptors that stay open until the server has ended."""
+        """Start the server, with its socket in `folder`. `holds`: file descriptors that it inherits and keeps open."""
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
         environment = server_environment()
         environment.pop("VLLM_API_KEY", None)  # the gate checks the key
-        # SIGTERM, because SIGKILL would leave its engine process behind as an orphan
+        # if this process dies, the server gets SIGTERM: SIGKILL would leave vLLM's engine process behind
         self.process = start_child(
             command(checkpoint, config, folder), environment, log, signal.SIGTERM, pass_fds=holds
         )
 
     @property
     def running(self) -> bool:
-        """Whether the process is alive."""
+        """Whether the server's process is alive."""
         return self.process.poll() is None
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
@@ -67,20 +67,20 @@ class EngineServer:
         return False
 
     def end(self) -> None:
-        """End the server and every process that it started. Unfinished answers are lost."""
+        """Stop the server and every process that it started. Unfinished answers are lost."""
         end_child(self.process, STOP_LIMIT)
 
 
 def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
-    """Return the command line of `vllm serve` for a checkpoint, with the settings of the night's engine.
+    """Return the command line of `vllm serve` for a checkpoint, with the same engine settings as at night.
 
-    Answers carry the first of the served names: the checkpoint's digest, which journal entries call `policy`.
+    The model name in vLLM's answers is the first served name: the checkpoint's digest, called `policy` in the journal.
     """
     engine, cuda = config.engine, torch.cuda.is_available()
     dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
     words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]
     words += ["--served-model-name", checkpoint.name, NAME, "--dtype", dtype]
-    words += ["--load-format", "safetensors"]  # other formats can run code when they are loaded
+    words += ["--load-format", "safetensors"]  # files in other formats can run code when they are loaded
     words += ["--generation-config", "vllm"]  # the same sampling defaults as at night
     words += ["--max-model-len", str(engine.max_model_len), "--max-num-seqs", str(engine.max_num_seqs)]
     words += ["--gpu-memory-utilization", str(engine.gpu_memory_share), "--chat-template", str(folder / TEMPLATE)]
@@ -94,7 +94,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
 
 
 def template(checkpoint: Path, student: StudentConfig) -> str:
-    """Return a checkpoint's chat template (or a plain one), preceded by the student's system prompt if there is one."""
+    """Return a checkpoint's chat template (a plain one if it has none), with any configured system prompt prepended."""
     text = load_tokenizer(checkpoint, student.trust_remote_code).get_chat_template()
     if student.system is None:
         return text
@@ -103,10 +103,10 @@ def template(checkpoint: Path, student: StudentConfig) -> str:
 
 
 def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
-    """Return a checkpoint's folder or, for an adapter, the folder of a merged copy under `merged/` in the home.
+    """Return a checkpoint's folder or, if it is an adapter, the folder of its merged copy under `merged/` in the home.
 
-    Serving and teaching by day need a whole model rather than an adapter with a base. The copy has the adapter's name,
-    so that answers count as the champion's. Only the newest copy is kept.
+    Serving and teaching by day need a whole model, not an adapter on a base. The merged copy is named after the
+    adapter's digest, so that its answers count as the champion's. Older copies are deleted.
     """
     if not is_adapter(checkpoint):
         return checkpoint

@@ -1,4 +1,4 @@
-"""Sample five answers to a question, four from the day copy and one from the champion, and merge duplicates."""
+"""Samples five answers to a question, four from the day copy and one from the champion, and merges duplicates."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from typing import Any
 
 from flows.teaching.engine import Engine
 
-QUESTIONS = 100  # the number of latest questions that are kept, so that the owner can still teach from their answers
-SHOWN, DRAWN = 5, 10  # maxima per question: answers shown, and answers sampled to find enough distinct ones to show
+QUESTIONS = 100  # how many of the latest questions are kept, so that the owner can still teach from their answers
+SHOWN, DRAWN = 5, 10  # per question: the most answers shown, and the most sampled to find that many different ones
 DAY, CHAMPION = "day", "champion"  # the possible authors of an answer
 
 Event = tuple[str, dict[str, Any]]
@@ -27,7 +27,7 @@ class Shown:
     text: str
     policies: list[str]
     finished: bool = False
-    corrected: str = ""  # the owner's correction, if any
+    corrected: str = ""  # the owner's correction, or empty if there is none
 
     @property
     def count(self) -> int:
@@ -37,9 +37,11 @@ class Shown:
 
 @dataclass
 class Question:
-    """A question, the conversation before it, and its answers. `merged` maps duplicates' names to shown answers' names.
+    """A question, the conversation before it, and its answers by name.
 
-    `judged`: whether the owner has judged any answer. `unfinished`: the earlier answers that were cut off.
+    `messages`: the conversation, which ends with the question. `merged`: from each duplicate's name to the name of the
+    answer that is shown for it. `judged`: whether the owner has judged any answer. `unfinished`: the texts of answers
+    before the question that were stopped or cut off.
     """
 
     name: str
@@ -73,7 +75,7 @@ class Questions:
         return next((question for question in self._questions if question.name == name), None)
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
-        """Find an answer by its name. Return its question and the answer, or None if no recent question has it."""
+        """Return (question, answer) for an answer's name, or None. For a merged answer, return the equal one shown."""
         for question in reversed(self._questions):
             if (shown := question.answers.get(question.merged.get(name, name))) is not None:
                 return question, shown
@@ -87,16 +89,16 @@ class Questions:
 
 
 async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
-    """Sample answers to a question, and yield them in pieces as they are written, until all are done or `stop` is set.
+    """Sample answers to a question. Yield each piece as it is written, until all answers are done or `stop` is set.
 
-    Four samples come from the day copy and one from the champion, in random order. Duplicates are merged, and
-    replaced by more samples of the day copy. Raises ValueError and EngineEndedError as `Engine.write` does.
+    First, the day copy writes four answers and the champion one, in random order. Duplicates are merged, and the day
+    copy writes more answers in their place. Raises ValueError and EngineEndedError as `Engine.write` does.
     """
     drawn = 0
     while drawn < DRAWN and (missing := SHOWN - len(question.answers)) and not stop.is_set():
         missing = min(missing, DRAWN - drawn)
         authors = [DAY] * missing if drawn else [CHAMPION, *[DAY] * (SHOWN - 1)]
-        if not engine.has_adapter:  # nothing learned yet: the day copy is the champion
+        if not engine.has_adapter:  # the day copy has learned nothing yet, so it equals the champion
             authors = [CHAMPION] * len(authors)
         random.shuffle(authors)
         slots = [Shown(f"{question.name}-{drawn + i + 1}", "", [author]) for i, author in enumerate(authors)]
@@ -116,7 +118,7 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
 
 
 def _merge(question: Question, answer: Shown) -> None:
-    """Add an answer to the answers shown, or merge it into an equal answer that is already there."""
+    """Add an answer to the question's answers, or merge it into an equal answer that is already among them."""
     for other in question.answers.values():
         if _plain(other.text) == _plain(answer.text):
             other.policies += answer.policies
@@ -127,5 +129,5 @@ def _merge(question: Question, answer: Shown) -> None:
 
 
 def _plain(text: str) -> str:
-    """Remove the differences that do not matter to a reader: Unicode form (NFKC), whitespace and case."""
+    """Return a text without differences that do not matter to a reader: Unicode form (NFKC), whitespace and case."""
     return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()

@@ -1,4 +1,4 @@
-"""The classroom's web page and its endpoints, for one browser on this machine."""
+"""The classroom's web page and its API, for the owner's browser on this machine."""
 
 import hmac
 import json
@@ -21,7 +21,7 @@ from flows.teaching.answers import Event
 from flows.teaching.classroom import Classroom, RefusedError
 from flows.teaching.entries import KINDS
 
-LONGEST = 64_000  # the most bytes in a request's body
+LONGEST = 64_000  # maximum bytes in a request's body
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -41,8 +41,8 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
-    """Return the web app. `token`: the secret in the owner's link, which a browser exchanges for a session cookie."""
-    api = _Endpoints(classroom, f"nightschool-{port}", token)  # a browser shares cookies between ports
+    """Return the web app. `token`: the secret in the owner's link. A browser exchanges it for a session cookie."""
+    api = _Endpoints(classroom, f"nightschool-{port}", token)  # browsers share cookies between ports
     page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
         routes=[
@@ -63,14 +63,14 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
 
 
 class _Endpoints:
-    """The page's API. Each endpoint takes a request and its JSON body."""
+    """The page's API. Each endpoint takes a request and the JSON object in its body."""
 
     def __init__(self, classroom: Classroom, cookie: str, token: str) -> None:
         self.classroom, self.cookie, self.token = classroom, cookie, token
         self.session = secrets.token_urlsafe(32)
 
     def private(self, action: Action) -> Handler:
-        """Return a handler that answers only the browser that has the session cookie."""
+        """Return a handler that runs the action if the request has the session cookie, and refuses it otherwise."""
 
         async def checked(request: Request) -> Response:
             given = request.cookies.get(self.cookie, "")
@@ -95,7 +95,6 @@ class _Endpoints:
         return _stream(_after(first, events))
 
     async def stop(self, _: Request, body: dict[str, Any]) -> Response:
-        """Stop writing the current answers."""
         await self.classroom.stop()
         return JSONResponse({"ok": True})
 
@@ -111,7 +110,6 @@ class _Endpoints:
         return JSONResponse(await self.classroom.teach(kind, answer, _text(body, "text", ""), start))
 
     async def undo(self, request: Request, body: dict[str, Any]) -> Response:
-        """Undo a lesson."""
         return JSONResponse(await self.classroom.undo(request.path_params["lesson"]))
 
     async def live(self, _: Request, body: dict[str, Any]) -> Response:
@@ -120,7 +118,6 @@ class _Endpoints:
         return JSONResponse({"live": self.classroom.live})
 
     async def state(self, _: Request, body: dict[str, Any]) -> Response:
-        """Return the classroom's state."""
         return JSONResponse(self.classroom.state())
 
     async def events(self, _: Request, body: dict[str, Any]) -> Response:
@@ -145,7 +142,7 @@ class _Guard:
 
 
 def _foreign(request: Request) -> Response | None:
-    """Return an error response if a request could change something but is not JSON from this page, otherwise None."""
+    """Return None for a GET or HEAD request, or for JSON that this page sent, and otherwise an error response."""
     if request.method in ("GET", "HEAD"):
         return None
     if request.headers.get("origin") != f"http://{request.headers.get('host')}":
@@ -158,7 +155,7 @@ def _foreign(request: Request) -> Response | None:
 
 
 async def _answer(action: Action, request: Request) -> Response:
-    """Run an action on a request's JSON body. If the action is refused, return an error with a one-line reason."""
+    """Run an action on a request's JSON body. If the request is refused, return an error with a one-line reason."""
     try:
         return await action(request, await _body(request))
     except RefusedError as error:

@@ -9,12 +9,12 @@ from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
 
-LAST = 10  # the number of latest picks that "it would have guessed" covers
+LAST = 10  # "it would have guessed" counts this many of the latest picks
 
 
 @dataclass
 class Book:
-    """The lessons in order, and their outcomes, both keyed by lesson name. `undone`: the number of removed lessons."""
+    """The lessons, oldest first, and their outcomes, both by lesson name. `undone`: how many lessons were removed."""
 
     lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
     outcomes: dict[str, LessonOutcome] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Book:
 
     @property
     def has_learned(self) -> bool:
-        """Whether any lesson has changed the day copy."""
+        """Whether the day copy has learned any of the lessons."""
         return any(outcome.learned for outcome in self.outcomes.values())
 
     def shown(self) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ class Book:
         ]
 
     def guessed(self) -> dict[str, Any]:
-        """Return how many recent picks the day copy guessed right beforehand, and the number expected by chance."""
+        """Count the latest picks (`of`), those that the day copy guessed (`right`) and those expected by `chance`."""
         guesses = [
             (outcome.guessed, 1 / len(set(entry.responses)))
             for name, lesson in self.lessons.items()
@@ -51,14 +51,14 @@ class Book:
         return {"right": right, "of": len(guesses), "chance": round(chance, 1)}
 
     def day_kl(self) -> float:
-        """Return KL(champion ‖ day copy) after the last lesson, in nats per token of the anchors' answers."""
+        """Return the last KL(champion ‖ day copy) in nats per token of the anchors' answers, or 0.0 if unmeasured."""
         known = [self.outcomes[name].day_kl for name in self.lessons if name in self.outcomes]
         return next((found for found in reversed(known) if found is not None), 0.0)
 
     def blind(self) -> dict[str, float]:
-        """Return the number of picks whose chosen answer the day copy wrote, and the number expected by chance.
+        """Return how many of the `picks` chose the `day` copy's answer, and how many would do so by `chance`.
 
-        Only picks among answers by both models count. If both wrote the chosen one, the day copy's share of it counts.
+        Only picks among both models' answers count. If both wrote the chosen answer, the day copy's share of it counts.
         """
         picks, won, chance = 0, 0.0, 0.0
         for lesson in self.lessons.values():
@@ -73,7 +73,7 @@ class Book:
         return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}
 
     def figures(self, name: str) -> dict[str, float | None]:
-        """Return a lesson's metrics, and the day's metrics so far."""
+        """Return the metrics of a lesson and of the day so far, by name."""
         outcome, guessed, blind = self.outcomes[name], self.guessed(), self.blind()
         return {
             "change_nats": outcome.change_nats,
@@ -91,7 +91,7 @@ class Book:
 
 
 def summary_of(lesson: Lesson) -> dict[str, str]:
-    """Return a lesson's kind, its question, and the text that it teaches or judges."""
+    """Return a lesson's `kind`, its `question`, and the `text` that it teaches or judges."""
     entry: Any = lesson.entries[0]
     if entry.kind == "words":
         return {"kind": "words", "question": "", "text": entry.text}

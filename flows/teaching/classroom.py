@@ -1,7 +1,7 @@
 """The classroom: questions, five answers to each, and lessons that the day copy learns at once.
 
 The journal is the source of truth. A lesson is on disk before its outcome is reported, and the day copy is built from
-the journal's entries alone: after a crash, the lessons are learned again in order.
+the journal alone. After a crash, a new day copy learns the journal's lessons again, in order.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 
 class Classroom:
-    """The state behind the page. Call `open` and `close` from any thread, and all other methods from one event loop."""
+    """The state behind the page. `open` and `close` are thread-safe. Call all other methods from one event loop."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
@@ -57,13 +57,13 @@ class Classroom:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self, engine: Engine) -> bool:
-        """Build the day copy of the engine's champion, and open the classroom. Return False if a night has begun."""
+        """Build the day copy on the engine's champion and open the classroom, or return False if a night has begun."""
         day = Day(self.home, self.config, engine)
         count = len(day.book.lessons)
 
         def goes_on(number: int) -> bool:
             self._say(f"learning again what you taught: {number} of {count}")
-            return running_night(self.home.root) is None  # at night, the supervisor would close the classroom at once
+            return running_night(self.home.root) is None  # during a night, the classroom would be closed at once
 
         if not day.make(goes_on):
             day.end()
@@ -75,7 +75,7 @@ class Classroom:
         return True
 
     def close(self, why: str, retry_after: int) -> None:
-        """Close the classroom for the reason `why`, and end the day copy. The lessons stay in the journal."""
+        """Close the classroom, show the reason `why`, and discard the day copy. The lessons stay in the journal."""
         day, self._day, self.why = self._day, None, why
         if day is not None:
             day.end()
@@ -89,8 +89,8 @@ class Classroom:
     async def ask(self, text: str, follow_up: bool = False, again: str = "") -> AsyncIterator[Event]:
         """Yield five answers in pieces (see `answers.sample`), and finally a `done` event with all answers shown.
 
-        Clients never learn which model wrote an answer. `follow_up`: whether the question continues from the last
-        answer that was picked, praised or corrected. `again`: the name of an earlier question to ask again. Raises
+        The events do not tell which model wrote an answer. `follow_up`: whether the question continues the conversation
+        from the last answer that the owner judged good. `again`: the name of an earlier question to ask again. Raises
         RefusedError if the question cannot be answered.
         """
         if self.under_way:
@@ -130,14 +130,15 @@ class Classroom:
     async def teach(self, kind: Kind, answer: str | None = None, text: str = "", from_char: int = -1) -> dict[str, Any]:
         """Write a lesson to the journal, have the day copy learn it, and return the outcome.
 
-        If the lesson is refused, writes nothing and raises RefusedError. `answer`: the name of an answer shown.
+        `answer`: the answer's name. `text`, `from_char`: as for `entries_of`. If the lesson is refused, raises
+        RefusedError and writes nothing.
         """
         self._opened()
         await self.stop()
         return await self._teach(lambda champion, keys: self._entries(kind, answer, text, from_char, champion, keys))
 
     async def _teach(self, lines: Callable[[str, dict[str, Any]], list[Entry]]) -> dict[str, Any]:
-        """Teach a lesson. `lines` returns its entries, given the champion's digest and the keys to add to each."""
+        """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry."""
         began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
@@ -151,7 +152,7 @@ class Classroom:
             lesson = Lesson(name, tuple(entries), written, self.live)
             day.book.lessons[name] = lesson
             self._publish()
-            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the next day copy learns it
+            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the next day copy will learn it
                 async with self._machine:
                     await asyncio.to_thread(day.learn, lesson)
         self._publish()
@@ -177,7 +178,7 @@ class Classroom:
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             day.book.remove(name)
-            self._publish()  # learning the later lessons again takes seconds
+            self._publish()  # now, because learning the later lessons again takes seconds
             with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the journal is already correct
                 async with self._machine:
                     await asyncio.to_thread(day.forget, name)
@@ -240,7 +241,7 @@ class Classroom:
     def _entries(
         self, kind: Kind, answer: str | None, text: str, from_char: int, champion: str, keys: dict[str, Any]
     ) -> list[Entry]:
-        """Return a lesson's journal entries. Raises RefusedError if the lesson is empty or its answer is gone."""
+        """Return a lesson's journal entries. Raises RefusedError if the lesson is invalid or its answer is unknown."""
         try:
             if kind == "words":
                 return [entry_of({"kind": "words", "text": text, **keys})]
@@ -255,26 +256,26 @@ class Classroom:
         return entries
 
     async def _teach_what_is_implied(self, earlier: Question | None, question: Question) -> None:
-        """Teach the implicit feedback in the owner's next question (see `implied`)."""
+        """Teach what the owner implies by asking `question` after `earlier` (see `implied`)."""
         left = None if earlier is None or earlier.judged else earlier
         size = self.config.teach.implicit_reward
         if implied(left, question, size, {}):
             await self._teach(lambda _, keys: implied(left, question, size, keys))
 
     async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:
-        """While the owner reads the answers, precompute what learning a pick needs, so that the pick is faster."""
+        """While the owner reads the answers, precompute what learning a pick needs, so that it is learned faster."""
         more = True
         while more and question is self._questions.latest and not self.under_way:
             async with self._machine:  # released between steps, so that other work can go first
                 more = await asyncio.to_thread(day.prepare, pick)
 
     async def _renew(self, day: Day) -> None:
-        """Load the new day copy into the engine while the owner reads, so that the next question need not wait."""
+        """Load the new day copy into the engine while the owner reads, so that no question has to wait for it."""
         async with self._machine:
             await day.offer()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work in the background, ignoring errors: the next question or lesson retries it and reports any error."""
+        """Run work in the background and ignore its errors. The next question or lesson reports any lasting error."""
 
         async def guarded() -> None:
             with contextlib.suppress(Exception):

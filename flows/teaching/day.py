@@ -1,4 +1,4 @@
-"""The day copy while the classroom is open: the process that trains it, and the engine that answers with it."""
+"""Manages the day copy while the classroom is open: a learner process trains it, and the engine answers with it."""
 
 import asyncio
 import json
@@ -28,8 +28,8 @@ from tasks.workers.worker import Worker, WorkerDiedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# The number of anchors, and the tokens in each. Anchors are the champion's answers to everyday questions; they measure
-# how far the day copy drifts from the champion. They are few and short, as every lesson evaluates all of them.
+# The number of anchors, and the maximum tokens in each. Anchors are the champion's answers to everyday questions, on
+# which the day copy's drift is measured. They are few and short, because every lesson evaluates all of them.
 COUNT, MAX_TOKENS = 8, 12
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
@@ -46,13 +46,13 @@ class Day:
         lessons = lessons_without(self.champion, home.journal)
         self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
         self.digest = ""
-        self._made = False  # whether the learner's process has learned all lessons
+        self._made = False  # whether the learner's process holds all lessons
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # for the saved adapters
         self._offered = ""  # the digest of the adapter that the engine uses
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
-        """Learn all lessons from scratch. Before lesson n (from 1), stop and return False if `goes_on(n)` is false."""
+        """Learn all lessons from scratch. If `goes_on(n)` is false before lesson n (from 1), stop and return False."""
         known, self._made = anchors(self.home, self.engine), False
         self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):
@@ -67,15 +67,15 @@ class Day:
         return bool(messages) and is_held_out(messages, self.config.unseen_share)
 
     def marked(self, entry: Entry) -> Entry:
-        """Return an entry that records whether it is held out for evaluation, so that all nights treat it the same."""
+        """Return a copy of an entry, marked as held out for evaluation or not, so that all nights treat it alike."""
         messages = [message.model_dump() for message in getattr(entry, "messages", ())]
         return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
 
     def learn(self, lesson: Lesson) -> None:
         """Have the day copy learn the book's last lesson, and record the outcome in the book.
 
-        If the learner's process dies, it is restarted. Raises WorkerEndedError if the day ends in the meantime, and
-        WorkerDiedError if the process dies again.
+        If the learner's process dies, it is restarted and learns all lessons again. Raises WorkerDiedError if the
+        process dies a second time, and WorkerEndedError if `end` is called meanwhile.
         """
         if self._made:
             with suppress(WorkerDiedError):
@@ -101,7 +101,7 @@ class Day:
         self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
-        """Do some of the work of learning a pick in advance. Return whether more is left. Raises as `learn` does."""
+        """Precompute a part of what learning a pick needs. Return whether more is left. Raises as `learn` does."""
         self._make_if_lost()
         return self._call(learner_process.prepare, pick)
 
@@ -136,13 +136,13 @@ class Day:
             raise
 
     def end(self) -> None:
-        """End the learner's process, and delete the saved adapters. The lessons stay in the journal."""
+        """Stop the learner's process and delete the saved adapters. The lessons stay in the journal."""
         self._learner.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
-    """Return everyday questions with the champion's greedy answers, which are cached under the home."""
+    """Return everyday questions, each with the champion's greedy answer. The answers are cached under the home."""
     file = _file(home, engine.champion)
     if not file.exists():
         lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
@@ -154,7 +154,7 @@ def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
 
 
 def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
-    """Return a champion's cached anchors, or an empty list if nobody has taught it by day."""
+    """Return a champion's cached anchors, or an empty list if nobody has taught that champion by day."""
     return [(question, answer) for question, answer in read_json(_file(home, champion), [])]
 
 

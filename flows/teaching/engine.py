@@ -22,14 +22,14 @@ R = TypeVar("R")
 
 
 class EngineEndedError(Exception):
-    """The engine ended before its answers were complete."""
+    """The engine's process ended before its answers were complete."""
 
 
 class Engine:
-    """A process that holds the champion, and the day copy as an adapter on top of it."""
+    """A process that holds two models: the champion, and the day copy as an adapter on the champion."""
 
     def __init__(self, champion: Path, config: NightConfig, folder: Path, log: Path) -> None:
-        """Start the engine. `folder`: a folder for the engine's socket, used by this classroom only."""
+        """Start the engine. `folder`: where its socket is created. Each classroom needs a folder of its own."""
         self.champion, self.has_adapter, self.running = champion, False, True
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
@@ -38,7 +38,7 @@ class Engine:
         self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
-        """Return True once the engine is loaded, or False once `wanted()` is false. Raises whatever loading raises."""
+        """Return True once the champion is loaded, or False once `wanted()` is false. Raises any loading error."""
         while wanted():
             if wait([self._start], POLL).done:
                 self._worker.result(self._start)
@@ -46,7 +46,7 @@ class Engine:
         return False
 
     def end(self) -> None:
-        """End the engine. Unfinished answers are lost."""
+        """Stop the engine. Unfinished answers are lost."""
         self.running = False
         self._worker.end()
 
@@ -65,7 +65,7 @@ class Engine:
         """Write answers to a conversation. Yield each piece as (answer number, text), and finally the whole answers.
 
         `by_day_copy`: for each answer, True if the day copy writes it, False if the champion does. Setting `stop` ends
-        all answers. Raises ValueError if the conversation cannot be answered, and EngineEndedError if the engine ends.
+        the answers early. Raises ValueError if there can be no answer, and EngineEndedError if the engine ends.
         """
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         writers: list[asyncio.StreamWriter] = []

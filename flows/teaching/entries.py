@@ -1,4 +1,4 @@
-"""Turn a click in the classroom into journal entries."""
+"""Turns a click in the classroom into journal entries."""
 
 from typing import Any, Literal, get_args
 
@@ -15,7 +15,7 @@ def entries_of(
 ) -> list[Entry]:
     """Return the journal entries of a lesson about an answer that was shown.
 
-    `champion`: the champion's digest. `text`: the correction. `from_char`: index of the character where it goes wrong.
+    `champion`: the champion's digest. `text`: the correction. `from_char`: index at which the answer turns wrong.
     `keys`: extra keys for each entry. Raises ValueError, with a reason for the owner, if the lesson is not valid.
     """
     choices = question.choices
@@ -54,9 +54,10 @@ def entries_of(
 
 
 def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
-    """Return the feedback that the owner implies by asking a question, if any, as entries with a value of ±`size`.
+    """Return the feedback that the owner implies by asking a question, as entries with a value of ±`size`.
 
-    A follow-up implies that the last answer was good. Otherwise, all answers to the unjudged question `left` were bad.
+    A follow-up implies that the answer before it was good. Any other question implies that all answers to `left` were
+    bad. `left`: the previous question, or None if there is none or the owner judged any of its answers.
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages
@@ -81,7 +82,7 @@ def any_pick(question: Question) -> Preference | None:
 
 
 def conversation(lessons: list[Lesson]) -> tuple[list[dict[str, str]], tuple[str, ...]]:
-    """Return the conversation up to the last answer judged good, and the answers in it that were cut off.
+    """Return the conversation up to the last answer judged good, and the unfinished answers recorded with it.
 
     Both are empty if no answer was judged good.
     """

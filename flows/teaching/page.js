@@ -1,4 +1,4 @@
-// The classroom's page. Texts are set as text, never as markup; what is known of the day comes from /api/events.
+// The classroom's page. Answers are inserted as text, never as markup. The day's state comes from /api/events.
 
 const find = (id) => document.getElementById(id);
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
@@ -219,7 +219,7 @@ async function undo(lesson) {
   announce(`Undone in ${result.seconds.toFixed(1)} s.`);
 }
 
-// --- what is known of the day
+// --- the day's state
 
 function show(now) {
   state = now;

@@ -1,4 +1,4 @@
-"""A day's MLflow run: the metrics of every lesson, logged from a background thread."""
+"""Logs the metrics of each lesson to the day's MLflow run, on a background thread."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ log = logging.getLogger("nightschool")
 
 
 class DayRecord:
-    """The MLflow run of a day."""
+    """The MLflow run of a day. Each lesson is one step."""
 
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
@@ -28,11 +28,11 @@ class DayRecord:
         self._last: list[Future[None]] = []  # the latest submission, which finishes after all others
 
     def lesson(self, champion: str, figures: Mapping[str, float | None]) -> None:
-        """Log a lesson's metrics without waiting. Metrics that are None are left out."""
+        """Log a lesson's metrics in the background. Metrics that are None are left out."""
         self._last = [self._thread.submit(self._log, champion, figures)]
 
     def close(self) -> None:
-        """Wait until all metrics are written, but no longer than LIMIT seconds."""
+        """Wait until all metrics are written, but at most LIMIT seconds."""
         wait(self._last, LIMIT)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -45,11 +45,11 @@ class DayRecord:
             now = int(time.time() * 1000)
             entries = [Metric(name, value, now, step) for name, value in (kept | {"day/lesson": step}).items()]
             tracking.client.log_batch(run, metrics=entries)
-        except Exception as error:  # a server may fail in any way; the journal has the lesson
+        except Exception as error:  # a server may fail in any way, and the journal has the lesson
             log.warning("MLflow does not keep this lesson's figures: %s", error)
 
     def _run(self, tracking: Tracking, champion: str) -> str:
-        """Return the ID of today's run for a champion. The run is created when its first lesson is logged."""
+        """Return the ID of today's run for a champion. If there is no such run yet, create it."""
         day = date.today().isoformat()
         wanted = {"mlflow.source.name": SOURCE, "day": day, "champion": champion, HOME_TAG: home_mark(self.home)}
         query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in wanted.items())

@@ -1,4 +1,4 @@
-"""The classroom in a terminal, for example over ssh: the page's questions and lessons as lines of text."""
+"""The classroom in a terminal, for example over ssh: the owner asks and teaches by typing lines of text."""
 
 import asyncio
 import threading
@@ -49,7 +49,7 @@ class Terminal:
                 self.console.print(f"[red]{escape(str(error))}[/red]")
 
     async def _line(self) -> str:
-        """Return the next line. A daemon thread waits for it, so that the command can still end."""
+        """Return the next line. A daemon thread reads it, so that waiting for input does not keep the program alive."""
         loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
         def wait() -> None:

@@ -1,4 +1,4 @@
-"""The models that the owner's day adds to a night: a reward model, and the day copy, which may become the student."""
+"""What the owner's day adds to a night: a reward model, and the day copy, from which the night may start."""
 
 import time
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from tasks.stage import Artifact, committed
 from tasks.teaching.replay_day import lessons_of_day, replay_day
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
-LESSON, MERGING = 2.0, 30.0  # seconds per lesson of the day, and per merge
-SHARE = 0.2  # maximum share of the night's remaining time for the day copy
+LESSON, MERGING = 2.0, 30.0  # expected seconds per lesson of the day, and for the merge
+SHARE = 0.2  # the day copy may take at most this share of the night's remaining time
 
 
 @dataclass
 class OwnersDay:
-    """What the owner's day contributes to a night: the reward model fitted to their picks, and the day copy."""
+    """What the owner's day contributes to a night: the reward model fitted to the owner's picks, and the day copy."""
 
     night: Night
     champion: Path
@@ -33,13 +33,13 @@ class OwnersDay:
 
     @cached_property
     def reward_model(self) -> Artifact:
-        """The reward model fitted to the owner's picks, or a record of why there is no usable one."""
+        """The stage that fitted the reward model to the owner's picks, or that recorded why no model is usable."""
         questions = self.quizzes.exam_questions
         return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
 
     @cached_property
     def champion_picks(self) -> Artifact | None:
-        """The champion's ranking of the held-out picks, or None if there is none."""
+        """The champion's ranking of the held-out picks, or None if no picks are held out or the ranking was skipped."""
         return rank_held_out(self.night, self.reward_model, "champion", self.champion)
 
     def student(self) -> Path:
@@ -74,7 +74,7 @@ class OwnersDay:
     def _make(self) -> str:
         """Make the day copy and have it rank the held-out picks. Returns why there is no day copy, or an empty string.
 
-        This never fails the night: the copy is skipped if time or memory is short, or if a child process dies.
+        A failure never ends the night: if time or memory is short, or a child process dies, the copy is skipped.
         """
         night, config, home = self.night, self.night.config, self.night.home
         if committed(night.folder / "replay_day") is None:

@@ -1,4 +1,4 @@
-"""The inputs of a night: champion, start, teacher, frozen journal, and reward model."""
+"""The inputs of a night: champion, starting checkpoint, teacher, frozen journal and reward model."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from tasks.rollouts.teacher_advantages import find_teacher
 from tasks.stage import Artifact, committed
 from tasks.workers.worker import WorkerDiedError
 
-START = "start.json"  # in the night's folder: the checkpoint it begins with
+START = "start.json"  # in the night's folder: the checkpoint that the night begins with
 DAMAGED_CHAMPION = (
     "restore the folder from a backup, or go back to the previous champion with "
     "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
@@ -47,7 +47,7 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
 def frozen_day(night: Night, start: Path) -> Artifact:
     """Freeze the journal into tables of lessons. `start`: the checkpoint that the night begins with.
 
-    A generated day covers all practised levels. For a trained student, only picks and solutions of new levels are kept.
+    If an earlier night trained `start`, a generated day is reduced to picks and to solutions of new levels.
     """
     config = night.config
     return night.run(
@@ -67,11 +67,11 @@ def frozen_day(night: Night, start: Path) -> Artifact:
 def reward_model_of(
     night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
 ) -> Artifact:
-    """Return the fitted reward model, or a record of why there is no usable one.
+    """Return the stage that fitted the reward model, or that recorded why no model is usable.
 
-    Logs its metrics to MLflow and, if it is usable, its digest as the tag `reward_model`. If weights cannot be loaded,
-    memory is short or the trainer keeps dying, the night goes on without a reward model, even if it is resumed.
-    `exam_questions`: picks with these questions are left out. Raises DamagedCheckpointError if the model has changed.
+    Logs the fit's metrics to MLflow and, if the model is usable, its digest as the tag `reward_model`. If weights
+    cannot be loaded, memory is short or the trainer keeps dying, no model is fitted, not even when the night resumes.
+    `exam_questions`: picks about these are left out. Raises DamagedCheckpointError if the model's weights have changed.
     """
     config, path = night.config, "fit_reward_model"
     known = committed(night.folder / path)  # a failure recorded earlier tonight is final
@@ -107,7 +107,7 @@ def reward_model_of(
 
 
 def _earlier_reward_model(night: Night) -> Path | None:
-    """Return the last finished night's reward model if it was usable, had the same student and is intact, else None."""
+    """Return the last finished night's reward model, or None if it is unusable, damaged or for another student."""
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
     before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
@@ -122,8 +122,8 @@ def _earlier_reward_model(night: Night) -> Path | None:
 def champion_of(night: Night, tracking: Tracking) -> Path:
     """Return tonight's champion: the checkpoint that serves by day, or, on the first night, the configured student.
 
-    A resumed night keeps its champion. Raises DamagedCheckpointError if the champion has changed, and InputError if it
-    is an adapter but tonight's adapters are merged.
+    A resumed night keeps its champion. Raises DamagedCheckpointError if the champion has changed, and InputError if the
+    champion is an adapter although this night merges its adapters.
     """
     note = night.folder / "champion.txt"
     if not note.exists():
@@ -146,8 +146,8 @@ def start_of(night: Night, champion: Path) -> tuple[Path, int]:
     """Return the checkpoint to start from, and the number of consecutive unpromoted nights that led to it.
 
     With `start_from: latest`, this is the last finished night's candidate if that night chose it as the next start, the
-    champion is still the same, the candidate is intact, and everything it has learned is still in the journal.
-    Otherwise it is the champion. A resumed night keeps it. Raises DamagedCheckpointError if the checkpoint has changed.
+    champion is still the same, the candidate is intact, and all that it has learned is still in the journal. Otherwise,
+    this is the champion. A resumed night keeps its start. Raises DamagedCheckpointError if the start has changed.
     """
     note = night.folder / START
     if not note.exists():
@@ -161,7 +161,7 @@ def start_of(night: Night, champion: Path) -> tuple[Path, int]:
 
 
 def _chosen_start(night: Night, champion: Path) -> tuple[str, int] | None:
-    """Return the last candidate's digest and number of unpromoted nights, or None to begin with the champion."""
+    """Return the last candidate's digest and number of unpromoted nights, or None if the champion is the start."""
     last = last_finished(night.home.nights, night.config.name, night.date)
     if night.config.start_from != "latest" or last is None:
         return None

@@ -1,4 +1,4 @@
-"""The learned reward of a night's rounds: from the judge if it proved itself, else from the reward model."""
+"""Chooses the source of the learned reward: the judge if it proved itself on held-out picks, else the reward model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +16,9 @@ from tasks.stage import Artifact, committed
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
 ) -> LearnedReward | None:
-    """Return the learned reward for the rounds, or None if neither source is usable or the configuration uses none.
+    """Return the learned reward for the rounds, or None if it is not configured or has no usable source.
 
-    `day`: the frozen journal. `base`: the checkpoint before the first round.
+    `day`: the frozen journal. `base`: the checkpoint before the first round. `exam`: the exam's problems.
     """
     config = night.config
     if not (config.learned_reward.owner_share or config.learned_reward.tie_breaker):
@@ -44,6 +44,6 @@ def judge_arguments(night: Night) -> dict[str, Any]:
 
 
 def log_judge(tracking: Tracking, night: Path) -> None:
-    """Log the judge's results on the held-out picks to MLflow, if it was tested on them."""
+    """If the judge was examined, log its results on the held-out picks to MLflow."""
     if examined := committed(night / "examine_judge"):
         tracking.log(figures(examined.read_json("outcome.json")), 0)

@@ -36,8 +36,8 @@ OWN_ANSWERS_RATE = 5e-6  # a learning rate; a much higher one ruins the student
 class Lessons:
     """The night's lessons.
 
-    `journal`: the frozen day. `exam_questions`: questions that no lesson may teach. `trained`: whether an earlier night
-    has trained the student. If so, worked solutions are taught at a lower learning rate, only for problems it fails.
+    `journal`: the frozen journal. `exam_questions`: these are never taught. `trained`: whether an earlier night trained
+    the student. If so, worked solutions have a lower learning rate, and those of problems that it solves are skipped.
     """
 
     night: Night
@@ -58,7 +58,7 @@ class Lessons:
         return self._own_answers(step, checkpoint, pace)
 
     def _worked_solutions(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        """Distil all worked solutions of the night. Scores from earlier rounds decide which problems a teacher gets."""
+        """Train on the night's worked solutions. A teacher, if configured, solves problems that the student failed."""
         night, config, traces, started = self.night, self.night.config, [self.journal], time.perf_counter()
         lesson, answering, rehearsed = config.distill, None, None
         if lesson.steps:
@@ -81,11 +81,11 @@ class Lessons:
             benchmarks=config.benchmarks,
             rehearsed=rehearsed,
             answering=answering,
-            pace=pace and pace.left(started),  # minus the time spent on teacher and rehearsal
+            pace=pace and pace.left(started),  # minus the time that teacher and rehearsal took
         )
 
     def _rehearsed(self, step: Step, traces: Sequence[Artifact], checkpoint: Path) -> Artifact | None:
-        """Return the student's answers to everyday prompts, or None if rehearsal is off or there are no solutions."""
+        """Have the student answer everyday prompts. Returns None if rehearsal is off or no worked solutions exist."""
         config = self.night.config
         if not config.distill.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
             return None
@@ -127,7 +127,7 @@ class Lessons:
             )
 
     def _own_answers(self, step: Step, checkpoint: Path, pace: Pace | None) -> Path:
-        """Distil the student's correct answers to hard problems, from tonight's earlier rounds and earlier nights."""
+        """Train on the student's own correct answers to hard problems, from tonight's rounds and recent nights."""
         config = self.night.config
         answers = self.night.run(
             own_answers,
@@ -140,7 +140,7 @@ class Lessons:
             step.path,
             checkpoint,
             traces=(answers,),
-            unseen=(),  # a benchmark's problem may be trained on even if the owner asked it too
+            unseen=(),  # a benchmark's problem may be trained on even if the owner asked the same
             drawn_by=self._seed(step.path),
             config=config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
             sandbox=config.sandbox,
@@ -149,7 +149,7 @@ class Lessons:
         )
 
     def _feedback(self, checkpoint: Path, pace: Pace | None) -> Path:
-        """Teach the owner's feedback, one enabled channel after the other. Returns the last checkpoint.
+        """Teach the owner's feedback, one enabled channel after the other. Returns the final checkpoint.
 
         `pace`: the time for all channels together. Each channel gets an equal share of the time left.
         """
@@ -181,7 +181,7 @@ class Lessons:
         return learned
 
     def _attempts(self, step: Step) -> dict[str, Any]:
-        """Return arguments for stages that read attempts from past nights and from tonight's rounds before a step."""
+        """Return arguments of stages that read the student's attempts on past nights and in rounds before `step`."""
         night, before = self.night, step.rounds.start - 1
         scored = (committed(folder / "score") for folder in rounds_of(night.folder, before))
         return {
@@ -194,7 +194,7 @@ class Lessons:
         }
 
     def _seed(self, path: str) -> str:
-        """Return the seed for drawing a lesson's examples, which differs from lesson to lesson."""
+        """Return the seed for drawing a lesson's examples. It differs from lesson to lesson and night to night."""
         return f"{self.night.config.seed} {self.night.date} {path}"
 
 

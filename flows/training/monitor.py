@@ -1,4 +1,4 @@
-"""Checks after every round: alarms, and whether learning continues."""
+"""After every round, raises alarms and decides whether the night goes on learning."""
 
 import shutil
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ class Monitor:
         self.night, self.relative = night, relative
         self.alarms = AlarmLog(night.folder, tracking)
         self.figures: list[dict[str, float]] = []
-        self.quizzes: dict[int, tuple[int, int]] = {}  # by round: correct, graded
+        self.quizzes: dict[int, tuple[int, int]] = {}  # by round: (correct answers, graded answers)
         self.rankings: dict[tuple[int, int], list[bool]] = {}  # by (block's first round, round); see `rank_picks`
 
     def add_quiz(self, number: int, quiz: Artifact) -> float | None:
-        """Add the quiz after round `number`. Returns its accuracy over graded answers, or None if none were graded."""
+        """Add the quiz after round `number`. Returns its accuracy over graded answers, or None if there are none."""
         graded = outcomes(read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)).dropna()
         self.quizzes[number] = round(graded.clip(0.0, 1.0).sum()), len(graded)
         return None if graded.empty else float(graded.mean())
@@ -46,11 +46,11 @@ class Monitor:
 
     @property
     def hacked(self) -> Alarm | None:
-        """The alarm that ends the use of the learned reward, or None while the reward is sound."""
+        """The over-optimization alarm, which ends the use of the learned reward, or None if it has not been raised."""
         return learned_reward_hacked(self.figures, self.rankings, relative=self.relative)
 
     def ends_learning(self, policies: Sequence[Path], state: Path) -> bool:
-        """Raise the alarms of the rounds so far. Returns True if a severe one forbids another round.
+        """Raise the alarms of the rounds so far. Returns True if a severe alarm forbids another round.
 
         `policies`: the checkpoints that later rounds will replace on disk. `state`: the newest trainer state.
         A severe alarm is raised if the disk has no room for one more checkpoint and one more state.

@@ -1,4 +1,4 @@
-"""Quizzes on training problems, which show a night's trend and judge its lessons, but never decide promotion."""
+"""Quizzes on training problems. They show a night's trend and judge its lessons, but never decide a promotion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ BETWEEN_ROUNDS = 100  # problems in a quiz between rounds
 
 @dataclass
 class Quizzes:
-    """The quizzes before and after lessons and rounds. All ask the same problems, none of them from `exam_questions`.
+    """The quizzes before and after lessons and blocks. All ask the same problems, none of which is in `exam_questions`.
 
     Each checkpoint is quizzed only once: the quiz after a lesson is also the quiz before the next lesson.
     """
@@ -30,7 +30,7 @@ class Quizzes:
     taken: dict[Path, Artifact] = field(default_factory=dict)
 
     def ask(self, name: str, checkpoint: Path) -> Artifact | None:
-        """Return a checkpoint's quiz, running it as `quiz/<name>` if needed, or None if the night has no quizzes."""
+        """Return a checkpoint's quiz, or None if the night has no quizzes. A new quiz runs as `quiz/<name>`."""
         config = self.night.config
         if not config.lessons.quiz_problems or not has_quiz(config):
             return None
@@ -40,11 +40,11 @@ class Quizzes:
         return self.taken[checkpoint]
 
     def of(self, students: Mapping[str, Path]) -> dict[str, Artifact]:
-        """Return the quizzes taken so far by these students, keyed by their names."""
+        """Return the quizzes that these students have taken so far, by the student's name."""
         return {name: self.taken[checkpoint] for name, checkpoint in students.items() if checkpoint in self.taken}
 
     def ask_if_possible(self, name: str, checkpoint: Path) -> Artifact | None:
-        """Return a checkpoint's quiz, or log a warning and return None if time runs out or the engine dies."""
+        """Return what `ask` returns, or log a warning and return None if time runs out or the engine dies."""
         try:
             return self.ask(name, checkpoint)
         except (HoursOverError, WorkerDiedError) as error:
@@ -54,8 +54,8 @@ class Quizzes:
     def keep_unless_worse(self, step: Step, before: Path, after: Path) -> Path:
         """Quiz the student before and after a lesson or block. Returns the checkpoint to continue with.
 
-        This is `before` if the student got worse, which is also noted for the report, and `after` otherwise. It is
-        always `after` without quizzes, or if a block's quiz is skipped because time runs out or the engine dies.
+        If the student got worse, returns `before` and notes this for the report. Otherwise returns `after`. Without
+        quizzes, or if a block's quiz is skipped because time runs out or the engine dies, also returns `after`.
         """
         night, name = self.night, quiz_of_block(step.path)
         ask = self.ask_if_possible if step.is_block else self.ask
@@ -76,7 +76,7 @@ class Quizzes:
 
 
 def is_quizzed(config: NightConfig, number: int) -> bool:
-    """Return whether a quiz follows this round. A target without training problems has no quizzes."""
+    """Return whether a quiz follows round `number`. Without training problems (see `has_quiz`), none does."""
     every = config.grpo.quiz_every_rounds
     return every > 0 and number % every == 0 and has_quiz(config)
 
@@ -100,7 +100,7 @@ def run_quiz(
     problems: int = BETWEEN_ROUNDS,
     seed: str = "quiz",
 ) -> Artifact:
-    """Quiz a checkpoint on `problems` problems, never on `exam_questions`. The `seed` determines the problems."""
+    """Quiz a checkpoint on `problems` problems, never on `exam_questions`. The `seed` decides which ones it asks."""
     config = night.config
     return night.run(
         quiz,

@@ -1,4 +1,4 @@
-"""The night's recipe: the steps of `stages`, in order, from the starting checkpoint to the candidate."""
+"""Runs the night's recipe: the configured `stages`, in order, from the starting checkpoint to the candidate."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,20 +64,20 @@ class Recipe:
         return checkpoint
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
-        """Run a lesson. Returns its checkpoint, or the previous one if the lesson was empty or did harm."""
+        """Run a lesson. Returns its checkpoint, or `checkpoint` if nothing was learned or the student got worse."""
         pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
         learned = self.lessons.teach(step, checkpoint, pace)
         return learned if learned == checkpoint else self.quizzes.keep_unless_worse(step, checkpoint, learned)
 
     def _teaches(self, step: Step) -> bool:
-        """Return whether a step may have something to learn. A `lessons` step needs feedback from the owner."""
+        """Return whether a step may have something to teach. A `lessons` step needs feedback from the owner."""
         if step.kind != "lessons":
             return True
         counts = read_counts(self.lessons.journal)
         return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
 
     def _require_time(self, step: Step, allowance: Allowance) -> None:
-        """Raise HoursOverError if an uncommitted lesson is too long, judging by tonight's earlier ones of its kind."""
+        """Raise HoursOverError if the time left is too short for a lesson, judging by tonight's lessons of its kind."""
         if self._is_committed(step):
             return
         earlier = [each for each in self._steps[: step.number - 1] if each.kind == step.kind]

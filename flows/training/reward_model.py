@@ -31,8 +31,8 @@ class LearnedReward:
     """A night's learned reward, from a reward model or from a judge. Supplies arguments for the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the fitted reward model. `base`: the checkpoint before the first round.
-    `judge`: returns the arguments of the judge's stages; None if the reward model scores. `failed`: whether the reward
-    model has failed to score a round's completions; if so, later rounds do not use it.
+    `judge`: returns the arguments of the judge's stages, or is None if the reward model scores. `failed`: whether the
+    reward model failed to score a round's completions. If so, later rounds do not use a learned reward.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LearnedReward:
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
-        """The trainer's configuration in the rounds, with a KL term relative to the block's starting checkpoint."""
+        """The trainer's configuration for the rounds, with a KL term relative to the block's starting checkpoint."""
         config = self.night.config
         coefficient = max(config.grpo.kl_coefficient, KL_COEFFICIENT)
         grpo = config.grpo.model_copy(update={"kl_coefficient": coefficient})
@@ -71,7 +71,7 @@ class LearnedReward:
         )
 
     def select_arguments(self) -> dict[str, Any]:
-        """Return the arguments that the learned reward adds to `select_prompts`."""
+        """Return the extra arguments that make `select_prompts` draw the owner's prompts, too."""
         if self.failed:
             return {}
         return {"owner": self.owner_prompts, "owner_share": self.night.config.learned_reward.owner_share}
@@ -79,8 +79,8 @@ class LearnedReward:
     def score_arguments(self, path: str, prompts: Artifact, rollouts: Artifact) -> dict[str, Any]:
         """Score the completions of a round or refill with the learned reward. Returns the extra arguments for `score`.
 
-        `path`: the round's or refill's path. This never fails the night: completions that a judge does not rank get no
-        learned reward, and if memory is short, the reward model scores none, even if the night is resumed.
+        `path`: the path of the round or refill. A failure never ends the night: completions that a judge does not rank
+        get no learned reward. If memory is too short for the reward model, no completion gets one, even after a resume.
         """
         if self.failed:
             return {}
@@ -116,7 +116,7 @@ class LearnedReward:
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
     def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
-        """Have the policy rank the held-out picks after round `number`, which may be the round before the block.
+        """Have the policy rank the held-out picks after a round of the block, or after the round before the block.
 
         Returns None if the night's learning ended before this ranking was made.
         """
@@ -135,7 +135,7 @@ class LearnedReward:
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:
-    """Return whether the held-out picks are ranked after a round: with each quiz, and when a block begins or ends."""
+    """Return whether the held-out picks are ranked after a round: when its block begins or ends, and with each quiz."""
     edge = not block.rounds.start <= number < block.rounds.stop - 1
     return edge or number % (config.grpo.quiz_every_rounds or RANKED_EVERY) == 0
 
@@ -144,10 +144,10 @@ PICKS = "picks"  # the folder of the rankings before and after the rounds
 
 
 def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: Path) -> Artifact | None:
-    """Have a checkpoint rank the held-out picks by likelihood. Returns the ranking, or None if there is none.
+    """Have a checkpoint rank the answers of held-out picks by likelihood. Returns None if there are no held-out picks.
 
-    `name`: champion, candidate or day. This never fails the night: the ranking is skipped if the trainer dies, or if
-    memory or time is short.
+    `name`: champion, candidate or day. A failure never ends the night: if the trainer dies, or memory or time is short,
+    the ranking is skipped and None is returned.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
         return None
@@ -173,7 +173,7 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
 
 
 def slowest_ranking(night: Path) -> float:
-    """Return the seconds of a night's slowest ranking so far, or 0 if there is none."""
+    """Return how many seconds the slowest ranking of a night has taken, or 0 if there is none."""
     manifests = (json.loads(file.read_text()) for file in night.glob(f"{PICKS}/*/{MANIFEST}"))
     return max((manifest["seconds"] for manifest in manifests), default=0.0)
 

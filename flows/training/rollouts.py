@@ -27,7 +27,7 @@ from tasks.training.metrics import SampledBatch
 
 
 class GroupSampler:
-    """Samples, scores and credits answers for a night's rounds. Solve rates carry over between rounds and nights.
+    """Samples and scores answers and computes their advantages. Solve rates carry over to later rounds and nights.
 
     `exam`: the exam's problems, which no round draws. `teacher`: the folder of the teacher model that credits rounds
     of on-policy distillation, or None if there are no such rounds.
@@ -42,20 +42,20 @@ class GroupSampler:
         self.block: Step  # the current round's block
         self.base: Path  # the checkpoint that the block began with
         self.policy: Path  # the checkpoint that samples
-        self.learned: LearnedReward | None  # the learned reward in use, if any
+        self.learned: LearnedReward | None  # the current round's learned reward, or None
 
     def sample(
         self, number: int, block: Step, base: Path, policy: Path, learned: LearnedReward | None
     ) -> list[SampledBatch]:
-        """Sample the round's groups, then replace the groups without signal in up to `refills` further passes.
+        """Sample the round's groups. Up to `refills` further passes then make up for the groups without signal.
 
-        This is dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limit. Each refill draws one problem for
-        every group without signal in the previous pass, using solve rates that include that pass. `base`: the
-        checkpoint that the block began with, whose tokenizer renders the prompts. `learned`: the round's learned
-        reward, if it has one.
+        This is dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) with a limited number of passes. Each refill
+        draws one problem for every group without signal in the previous pass, using solve rates that include that pass.
+        `base`: the checkpoint that the block began with. Its tokenizer renders the prompts. `learned`: the round's
+        learned reward, or None if it has none.
         """
         self.block, self.base, self.policy = block, base, policy
-        self.learned = None if self.plays else learned  # a learned reward judges only single answers
+        self.learned = None if self.plays else learned  # a learned reward cannot judge episodes
         if block.kind == "self_play":
             return self._self_play(number)
         config = self.night.config
@@ -166,7 +166,6 @@ class GroupSampler:
         )
 
     def _sampling(self, seed: str, prompts: Artifact, grpo: GrpoConfig) -> dict[str, Any]:
-        """Return the arguments of the `sample` stage."""
         config = self.night.config
         return {
             "prompts": prompts,
@@ -208,7 +207,7 @@ class GroupSampler:
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:
-    """Return the last scores (which include the solve rates) of the newest finished night with rounds, or None."""
+    """Return the last `score` stage of the newest finished night with rounds, or None. The stage has solve rates."""
     earlier = finished(night.home.nights, night.config.name, night.date)
     rounds = next(filter(None, map(committed_rounds, earlier)), [])
     return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None

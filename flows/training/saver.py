@@ -1,4 +1,4 @@
-"""Saves the rounds' checkpoints while the next round samples, and deletes those that no later round needs."""
+"""Saves each round's checkpoint while the next round samples, and deletes checkpoints that no later round needs."""
 
 import shutil
 from collections.abc import Callable, Set
@@ -17,7 +17,7 @@ class Saver:
         self._saving: Future[None] | None = None
 
     def start(self, save: Callable[[], None]) -> None:
-        """Start saving a round in the background, within the caller's Prefect run."""
+        """Start `save` on the background thread, as a part of the caller's Prefect run."""
         self._saving = self._thread.submit(copy_context().run, save)
 
     def finish(self) -> None:
@@ -47,9 +47,9 @@ class Retention:
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
     def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
-        """Return the checkpoints and states that round `number` may delete, because the previous round has been saved.
+        """Return the checkpoints and trainer states that round `number` may delete once the previous round is saved.
 
-        `base`: the checkpoint that the block began with, which its rounds still read.
+        `base`: the checkpoint that the block began with. It is kept, because all rounds of the block read it.
         """
         states = [state for old in range(1, number - 1) if (state := self.state(old)).exists()]
         return self.superseded({base, *self.policies[-1:]}), states

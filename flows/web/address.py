@@ -1,4 +1,4 @@
-"""Addresses and ports that servers listen on: loopback, or a password-protected address that the owner names."""
+"""Addresses and ports of servers, which listen on loopback or on an address that the owner protects with a password."""
 
 import ipaddress
 import os
@@ -9,8 +9,8 @@ from conf.storage.home import InputError
 
 LOOPBACK = "127.0.0.1"
 USER = "nightschool"
-PASSWORD = "NIGHTSCHOOL_UI_PASSWORD"  # the environment variable that the owner sets; MLflow's pages read it too
-HOSTS = "NIGHTSCHOOL_PAGES_HOSTS"  # the environment variable that gives a server its host names
+PASSWORD = "NIGHTSCHOOL_UI_PASSWORD"  # the environment variable with the owner's password; MLflow's pages read it, too
+HOSTS = "NIGHTSCHOOL_PAGES_HOSTS"  # the environment variable with the host names that Prefect's server accepts
 PREFECT_PORT, MLFLOW_PORT = 4200, 5000  # the pages' default ports
 
 
@@ -40,7 +40,7 @@ HERE = Address()
 
 
 def named_address(host: str, variable: str = PASSWORD) -> Address:
-    """Return a host's address, with the password in the environment variable `variable` unless it is loopback."""
+    """Return a host's address. Unless it is loopback, the environment variable `variable` must hold a password."""
     try:
         with socket.create_server((host, 0)) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])
@@ -53,7 +53,7 @@ def named_address(host: str, variable: str = PASSWORD) -> Address:
     if address.is_unspecified:
         raise InputError(f"--host: {host} means every address; name the one by which others reach this machine")
     password = os.environ.get(variable)
-    if not password or not password.isascii():  # Prefect can compare only ASCII
+    if not password or not password.isascii():  # Prefect cannot compare other passwords
         raise InputError(
             f"--host: others can reach {host}: first set a password (in ASCII) in {variable}, or leave --host out"
         )
@@ -63,7 +63,7 @@ def named_address(host: str, variable: str = PASSWORD) -> Address:
 def is_free(port: int, host: str = LOOPBACK) -> bool:
     """Return whether a port is free on an address of this machine."""
     with socket.socket() as probe:
-        # like uvicorn: connections in TIME_WAIT do not block the next server
+        # as uvicorn does, so that connections in TIME_WAIT do not make the port look taken
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -80,7 +80,7 @@ def free_port() -> int:
 
 
 def require_free(port: int, host: str, option: str) -> None:
-    """Raise InputError, naming the command-line option, if another program has the port."""
+    """Raise InputError if another program uses the port. `option`: the command-line option that the message names."""
     if not is_free(port, host):
         raise InputError(
             f"{option}: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "

@@ -1,4 +1,4 @@
-"""Before a night, check that MLflow's server or database and Prefect's server answer and have compatible versions."""
+"""Checks, before a night, that Prefect's server and MLflow's server or database work and have compatible versions."""
 
 import shlex
 import sqlite3
@@ -28,7 +28,7 @@ INSTEAD = "or unset PREFECT_API_URL: then the night starts a server of its own"
 
 
 def open_registry(home: Home, config: NightConfig) -> Registry | None:
-    """Return a configuration's registry, or None if no night has created one. Never creates a database."""
+    """Return a configuration's model registry, or None if the home has no database yet. Never creates a database."""
     uri = tracking_uri(home, config)
     if uri == home.database and not home.database_file.exists():
         return None
@@ -37,7 +37,7 @@ def open_registry(home: Home, config: NightConfig) -> Registry | None:
 
 
 def check_mlflow(uri: str) -> None:
-    """Raise InputError unless the MLflow server or database at `uri` can be reached and its version is compatible."""
+    """Raise InputError if the MLflow server or existing SQLite file at `uri` does not work or has the wrong version."""
     if uri.startswith(SQLITE):
         _check_database(uri, Path(uri.removeprefix(SQLITE)))
     elif uri.startswith("http"):
@@ -46,7 +46,7 @@ def check_mlflow(uri: str) -> None:
 
 def _check_mlflow_server(uri: str) -> None:
     shown, wanted = f"{redact(uri).rstrip('/')}/version", installed("mlflow")
-    try:  # with the user, password or token in MLflow's environment variables
+    try:  # sends the user, password or token in MLflow's environment variables
         answer: Any = http_request(
             get_default_host_creds(uri), "/version", "GET", max_retries=0, raise_on_status=False, timeout=TIMEOUT
         )
@@ -67,7 +67,7 @@ def _check_mlflow_server(uri: str) -> None:
 def _check_database(uri: str, file: Path) -> None:
     if not file.exists():
         return
-    try:  # MLflow itself would retry for minutes
+    try:  # check here, because MLflow would retry for minutes
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as database:
             (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
@@ -91,7 +91,7 @@ def _check_database(uri: str, file: Path) -> None:
 def check_prefect(url: str) -> None:
     """Raise InputError unless a compatible Prefect server answers at `url`, the API URL in Prefect's settings.
 
-    A Prefect server supports older clients of the same major version, but not newer ones. Prefect Cloud supports all.
+    A Prefect server supports older clients of the same major version, but not newer ones. Prefect Cloud is not checked.
     """
     if "api.prefect.cloud" in url:
         return

@@ -1,6 +1,6 @@
-"""MLflow's pages, behind a password if set: the app of `mlflow server --app-name nightschool` (see pyproject.toml).
+"""MLflow's web pages, behind a password if one is set. `mlflow server --app-name nightschool` serves this app.
 
-MLflow's own accounts (basic-auth) would need a user database and a package that nothing else here uses.
+pyproject.toml registers the app. MLflow's own accounts (basic-auth) would need a user database and one more package.
 """
 
 import base64
@@ -23,7 +23,7 @@ class Guarded:
         self.key = b"Basic " + base64.b64encode(f"{USER}:{password}".encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on requests with the right user and password, and the server's startup and shutdown events."""
+        """Pass on startup and shutdown events, and requests with the right user and password. Refuse all others."""
         header = dict(scope.get("headers", [])).get(b"authorization", b"")
         if scope["type"] == "lifespan" or hmac.compare_digest(header, self.key):
             await self.app(scope, receive, send)
@@ -34,6 +34,6 @@ class Guarded:
             await PlainTextResponse("user and password required", 401, challenge)(scope, receive, send)
 
 
-die_with_parent(os.getppid())  # else uvicorn, which loads this module, would outlive MLflow's command
+die_with_parent(os.getppid())  # otherwise uvicorn, which loads this module, would outlive MLflow's command
 password = os.environ.get(PASSWORD)
 app = Guarded(pages, password) if password else pages

@@ -1,4 +1,4 @@
-"""Serve a home's Prefect and MLflow web pages."""
+"""Serves a home's Prefect and MLflow web pages."""
 
 import os
 import sys
@@ -14,16 +14,16 @@ from flows.orchestration.server import IDLE_SERVICES, ServerError, start_server,
 from flows.run.child import Child, end_child, start_child
 from flows.web.address import PASSWORD, USER, Address, require_free
 
-Servers = dict[str, tuple[Child, Path]]  # each server's process and log, by name
+Servers = dict[str, tuple[Child, Path]]  # each server's process and log, by the server's name
 
 
 @contextmanager
 def pages(
     home: Home, prefect_port: int, mlflow_port: int, address: Address, idle: Sequence[str] = IDLE_SERVICES
 ) -> Iterator[tuple[str, Servers]]:
-    """Run Prefect's and MLflow's servers during the block. Prints their URLs; yields Prefect's API URL and the servers.
+    """Run Prefect's and MLflow's servers during the block. Print their URLs. Yield Prefect's API URL and the servers.
 
-    `idle`: the services of Prefect's server to turn off. Raises InputError if a port is taken, and ServerError if
+    `idle`: which services of Prefect's server to turn off. Raises InputError if a port is taken, and ServerError if
     Prefect's server does not start.
     """
     require_free(prefect_port, address.host, "--prefect-port")
@@ -49,7 +49,7 @@ def pages(
 
 
 def wait_for_end(servers: Servers) -> NoReturn:
-    """Wait until one of the server processes ends, and then raise ServerError."""
+    """Wait until one of the servers' processes ends, and then raise ServerError."""
     while True:
         for name, (process, log) in servers.items():
             if process.poll() is not None:
@@ -58,7 +58,7 @@ def wait_for_end(servers: Servers) -> NoReturn:
 
 
 def experiment_page(home: Home) -> str:
-    """Return the path of MLflow's page for the nights' experiment if there is exactly one, else for all experiments."""
+    """Return the URL fragment of MLflow's page: the nights' experiment if exactly one exists, else all experiments."""
     from mlflow import MlflowClient
 
     from tasks.monitoring.tracking import KIND, TRAINING_VIEW

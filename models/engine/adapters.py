@@ -10,7 +10,7 @@ from conf.schema import LoraConfig
 
 
 def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
-    """Return vLLM's arguments for serving one adapter at a time, of the configured rank, on a base checkpoint."""
+    """Return vLLM's arguments for serving one adapter of the configured rank at a time on top of a base checkpoint."""
     return {
         "enable_lora": True,
         "max_loras": 1,
@@ -20,9 +20,9 @@ def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
 
 
 def _linear_layers(checkpoint: Path) -> list[str]:
-    """Return the names of the linear layers in a checkpoint's blocks: matrices with a number in their path.
+    """Return the module names of the linear layers in a checkpoint's blocks: matrices with a number in their path.
 
-    By default, vLLM would also reserve memory for an adapter of the head: more than for all other layers together.
+    By default, vLLM would also reserve memory for an adapter on the head, more than for all other layers together.
     """
     modules = set()
     for file in checkpoint.glob("*.safetensors"):

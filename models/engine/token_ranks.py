@@ -1,6 +1,6 @@
-"""Stop vLLM from computing each token's rank among all tokens, which nothing here uses.
+"""Stop vLLM from computing the rank of each sampled token among all tokens. Nothing here uses the ranks.
 
-To count ranks, vLLM makes torch compile a kernel (3 to 12 s) and reads every step's log-probabilities twice.
+To compute them, vLLM makes torch compile a kernel (3 to 12 s) and reads every step's log-probabilities twice.
 """
 
 import torch
@@ -9,7 +9,7 @@ from vllm.v1.sample import sampler
 
 
 def disable() -> None:
-    """Replace vLLM's rank count with zeros."""
+    """Replace vLLM's rank computation with a function that returns zeros."""
     sampler.batched_count_greater_than = _zeros
 
 

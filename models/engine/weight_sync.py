@@ -13,14 +13,14 @@ from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, 
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 
 ADAPTER_PREFIX = "base_model.model."  # peft's prefix of module names
-COLUMNS = 8  # read back from each packed matrix: an update changes nearly every column
+COLUMNS = 8  # number read back from each packed matrix; an update changes nearly every column
 
 
 def reload(worker: Any, folder: str) -> list[str]:
     """Load a folder's weights in place, and return the names of the parameters that were not filled.
 
-    A parameter counts as filled if vLLM's loader reports its name and the files contain every tensor that it is made
-    of. The name alone is not enough: a fused projection (e.g. queries, keys, values) is reported after its first part.
+    A parameter counts as filled if vLLM's loader reports its name and the files contain all tensors in it. The report
+    alone is not enough: a fused projection (of queries, keys and values) is reported after its first part.
     """
     model = worker.get_model()
     parameters = [_plain(name) for name, _ in model.named_parameters()]
@@ -55,9 +55,9 @@ def reload(worker: Any, folder: str) -> list[str]:
 def _pack_tied_heads(model: Any) -> None:
     """Repack the weights of a head that shares the embeddings' tensor.
 
-    On a CPU, a layer computes with a packed copy of its weights. A reload repacks only what is in the files. A
-    tied head is not, so its packed copy would stay as it was when the engine started (limitation 2 in vLLM's
-    `model_loader/reload`). On a GPU there is no packed copy, and this does nothing.
+    On a CPU, a layer computes with a packed copy of its weights, and a reload repacks only layers whose weights are in
+    the files. Those of a tied head are not, so the head's packed copy would stay as it was when the engine started
+    (limitation 2 in vLLM's `model_loader/reload`). On a GPU there are no packed copies, and this function does nothing.
     """
     for module in model.modules():
         if isinstance(module, ParallelLMHead) and isinstance(module.quant_method, UnquantizedEmbeddingMethod):
@@ -65,10 +65,10 @@ def _pack_tied_heads(model: Any) -> None:
 
 
 def differing(worker: Any, folder: str) -> tuple[list[str], int]:
-    """Return the names of the parameters whose values in memory differ from the files, and the number compared.
+    """Return the names of the parameters whose values in memory differ from the files, and how many were compared.
 
-    A fused parameter is compared with its concatenated parts. On a CPU, vLLM packs matrices and may free the originals
-    (leaving shape (0,)). Some columns of a packed matrix are therefore compared through the layer's product.
+    A fused parameter is compared with the concatenation of its parts. On a CPU, vLLM packs matrices and may free the
+    originals (leaving shape (0,)), so some columns of a packed matrix are compared through the layer's product.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)
@@ -96,7 +96,7 @@ def _holds(tensor: Tensor, expected: Tensor) -> bool:
 
 def _packed(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield (parameter name, layer) for each layer that computes with weights packed by vLLM on a CPU."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}  # tied: the first name counts
+    names = {id(parameter): name for name, parameter in model.named_parameters()}  # tied weights: the first name
     for module in model.modules():
         if hasattr(module, "cpu_linear") and id(module.weight) in names:
             yield _plain(names[id(module.weight)]), module
@@ -105,7 +105,7 @@ def _packed(model: Any) -> Iterator[tuple[str, Any]]:
 def _computes(module: Any, expected: Tensor) -> bool:
     """Return whether a layer maps unit vectors to the expected matrix's columns.
 
-    Products are sums of one weight and zeros, so they are exact, except for subnormals, which some CPUs flush to 0.
+    Each product is the sum of one weight and zeros, so it is exact, except that some CPUs flush subnormals to 0.
     """
     dtype = module.weight.dtype
     columns = torch.linspace(0, expected.shape[1] - 1, COLUMNS).long()
@@ -115,7 +115,7 @@ def _computes(module: Any, expected: Tensor) -> bool:
 
 
 def differing_adapter(worker: Any, folder: str, scaling: float) -> tuple[list[str], int]:
-    """Return the names of the served adapter's matrices that differ from the files, and the number compared.
+    """Return the names of the served adapter's matrices that differ from the files, and how many were compared.
 
     vLLM stores each B matrix multiplied by `scaling`. A matrix for which the engine has no layer counts as differing.
     """
@@ -142,7 +142,7 @@ def _plain(name: str) -> str:
 
 
 def _parts(model: Any, name: str) -> list[str]:
-    """Return the in-file names of a parameter's parts: `….qkv_proj.weight` is `….q_proj.weight` and two more."""
+    """Return the names of a parameter's parts in the files: `….q_proj.weight` and two more for `….qkv_proj.weight`."""
     *prefix, module, leaf = name.split(".")
     fused = getattr(model, "packed_modules_mapping", {})
     return [".".join([*prefix, part, leaf]) for part in fused.get(module, [module])]

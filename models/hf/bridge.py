@@ -16,8 +16,8 @@ class Bridge:
     """Turns a user message into the tokens that follow an answer, up to the start of the next answer.
 
     The text around the message is found once, by rendering a sample conversation with the chat template. Raises
-    InputError unless the template only appends. A template that changes earlier answers (Qwen3's removes their
-    thoughts) would show the model a different history from the one that it was trained on.
+    InputError if the template does more than append: one that changes earlier answers (Qwen3's removes their thoughts)
+    would show the model a different history from the one that it was trained on.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
@@ -39,6 +39,6 @@ class Bridge:
             )
 
     def __call__(self, text: str, *, ended: bool = True) -> list[int]:
-        """Return the token ids that follow an answer. `ended`: whether the answer already has its end token."""
+        """Return the tokens after an answer to which the user replies `text`. `ended`: whether it has its end token."""
         following = encode(self.tokenizer, f"{self.before}{text}{self.after}")
         return following if ended else [*answer_tokens(self.tokenizer, ""), *following]

@@ -13,17 +13,17 @@ from conf.storage.home import NightError, inside
 if TYPE_CHECKING:
     from torch import Tensor
 
-CARD = "README.md"  # users may edit it, so the digest leaves it out, along with its drafts and editors' copies
+CARD = "README.md"  # users may edit it, so it is not in the digest, and neither are drafts of it or editors' copies
 LINEAGE = "nightschool.json"
-LEARNED = "learned.json"  # outside the digest: it says what was learned, not what the weights are
+LEARNED = "learned.json"  # not in the digest: it lists the lessons learned, and does not describe the weights
 TOKENIZER = "tokenizer.json"
-ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # of config.json
+ARCHITECTURE = ("model_type", "architectures", "vocab_size", "hidden_size", "num_hidden_layers")  # keys of config.json
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}  # from safetensors' names to those in config.json
 
 
 class DamagedCheckpointError(NightError):
-    """A checkpoint is missing, or its content does not match the digest in its name."""
+    """A checkpoint is missing, or its content does not match the digest that is its name."""
 
 
 class MergeError(NightError):
@@ -37,10 +37,7 @@ def digest_file(file: Path) -> str:
 
 
 def digest_folder(folder: Path) -> str:
-    """Return a digest of the names and contents of a folder's files, as 20 hex digits.
-
-    The card and the list of learned lessons are left out.
-    """
+    """Return a digest (20 hex digits) of the names and contents of a folder's files, except the card and LEARNED."""
     digest = hashlib.sha256()
     files = (file for file in folder.rglob("*") if file.is_file() and not _is_card(file) and file.name != LEARNED)
     for file in sorted(files):
@@ -57,7 +54,7 @@ def _is_card(file: Path) -> bool:
 
 
 def write_lineage(folder: Path, parent: str | None, base: str | None = None) -> None:
-    """Record the digests of the parent and, for an adapter, of its base. The checkpoint's own digest covers both."""
+    """Record the digests of the parent and (for adapters) the base, in a file that the checkpoint's digest covers."""
     lineage = {"version": 1, "parent": parent} | ({} if base is None else {"base": base})
     (folder / LINEAGE).write_text(json.dumps(lineage) + "\n")
 
@@ -68,7 +65,7 @@ def learned(checkpoint: Path) -> frozenset[str]:
 
 
 def write_learned(folder: Path, lessons: Iterable[str]) -> None:
-    """Record which lessons a checkpoint has learned, including those of its parent."""
+    """Record the names of all lessons that a checkpoint has learned. `lessons` must include those of its parent."""
     if lessons := sorted(set(lessons)):
         write_atomically(folder / LEARNED, json.dumps(lessons))
 
@@ -96,10 +93,7 @@ def is_adapter(checkpoint: Path) -> bool:
 
 
 def copy_companions(checkpoint: Path, target: Path) -> None:
-    """Copy the files alongside a checkpoint's weights (configuration, tokenizer, template) into a folder.
-
-    For an adapter, the files of its base are copied.
-    """
+    """Copy all files except weights, card and LEARNED from a checkpoint, or from an adapter's base, to `target`."""
     target.mkdir(parents=True, exist_ok=True)
     for file in base_of(checkpoint).iterdir():
         weights = file.suffix in WEIGHTS or file.name.endswith(".index.json")
@@ -108,7 +102,7 @@ def copy_companions(checkpoint: Path, target: Path) -> None:
 
 
 def wrong_precisions(checkpoint: Path) -> list[str]:
-    """Return the tensors whose precision is not that in config.json, as `name (precision, not the stated one)`."""
+    """Return the tensors whose precision is not the one in config.json, each as `name (float32, not bfloat16)`."""
     from safetensors import safe_open
 
     config = read_json(checkpoint / "config.json", {})
@@ -125,7 +119,7 @@ def wrong_precisions(checkpoint: Path) -> list[str]:
 
 
 def incompatibility(first: Path, second: Path) -> str | None:
-    """Return why two checkpoints cannot belong to the same student (architecture or tokenizer), or None if they can."""
+    """Return how two checkpoints' architectures or tokenizers differ; None if both can belong to the same student."""
     first, second = base_of(first), base_of(second)
     configs = [read_json(folder / "config.json", {}) for folder in (first, second)]
     for key in ARCHITECTURE:
@@ -143,13 +137,13 @@ def same_weights(first: Path, second: Path) -> bool:
 
 
 def _tensors(checkpoint: Path) -> dict[str, "Tensor"]:
-    from safetensors.torch import load_file  # imports torch, which most callers of this module do not need
+    from safetensors.torch import load_file  # imports torch, which most users of this module do without
 
     return {name: tensor for file in checkpoint.glob("*.safetensors") for name, tensor in load_file(file).items()}
 
 
 def new_draft(checkpoints: Path) -> Path:
-    """Return the folder in which to write a checkpoint before its digest is known, and remove any earlier draft."""
+    """Delete any earlier draft, and return the folder in which to write a checkpoint before its digest is known."""
     draft = checkpoints / "draft"
     shutil.rmtree(draft, ignore_errors=True)
     return draft
@@ -158,8 +152,8 @@ def new_draft(checkpoints: Path) -> Path:
 def keep(draft: Path, checkpoints: Path, *, durable: bool = True) -> Path:
     """Rename a finished draft to its digest, atomically, and return the resulting checkpoint.
 
-    If an intact checkpoint of that name exists, it takes over the draft's lessons, and the draft is removed. A damaged
-    one is replaced. Unless `durable`, a power cut may damage the checkpoint until `make_durable` is called.
+    If an intact checkpoint of that name exists, the draft's lessons are added to it, and the draft is removed. A
+    damaged one is replaced. With `durable=False`, a power cut may damage the checkpoint until `make_durable` is called.
     """
     target = checkpoints / digest_folder(draft)
     if is_intact(target):
@@ -186,7 +180,7 @@ def is_intact(checkpoint: Path) -> bool:
 
 
 def verify(checkpoint: Path, remedy: str = "run the same command again") -> None:
-    """Raise DamagedCheckpointError unless the checkpoint is intact. The error's message ends with the `remedy`."""
+    """Raise DamagedCheckpointError unless the checkpoint is intact. The error message ends with the `remedy`."""
     if not checkpoint.is_dir():
         raise DamagedCheckpointError(f"{checkpoint}: this checkpoint is gone; {remedy}")
     if (digest := digest_folder(checkpoint)) != checkpoint.name:

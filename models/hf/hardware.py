@@ -1,6 +1,6 @@
-"""The hardware this process may use: device, precision, and the cores and memory that its control groups allow.
+"""The hardware that this process may use: device, precision, and the cores and memory that its control groups allow.
 
-torch is imported on first use: importing it takes a second or two, and many callers only need the cores.
+torch is imported on first use: the import takes a second or two, and many callers need only the cores.
 """
 
 import math
@@ -22,7 +22,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Memory:
-    """Main memory in GiB. `limit`: the most that a container may use, infinite if there is no limit."""
+    """Main memory in GiB. `limit`: the most that the container may use; infinity if it has no limit."""
 
     total: float
     available: float
@@ -30,7 +30,7 @@ class Memory:
 
 
 def memory() -> Memory:
-    """Return the machine's total memory, the memory that is free or can be freed, and the control group's limit."""
+    """Return the machine's total memory, the memory available to this process, and its control group's limit."""
     kib = {}
     for line in (PROC / "meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -43,17 +43,17 @@ def memory() -> Memory:
 
 
 def cores() -> list[int]:
-    """Return the numbers of the cores that this process may run on, ascending."""
+    """Return the numbers of the cores that this process may run on, in ascending order."""
     return sorted(os.sched_getaffinity(0))
 
 
 def core_quota() -> float:
-    """Return the CPU time that a container may use, in cores (`docker run --cpus=1.5`); infinite without a limit."""
+    """Return the container's CPU limit in cores (1.5 for `docker run --cpus=1.5`), or infinity if there is none."""
     quotas = []
     for value in _settings("cpu", "cpu.max", "cpu.cfs_quota_us"):
         quota, _, period = value.partition(" ")
         if quota.isdecimal():
-            quotas.append(int(quota) / int(period or 100_000))  # cgroup v1's period; nobody changes it
+            quotas.append(int(quota) / int(period or 100_000))  # cgroup v1: the default period
     return min(quotas, default=math.inf)
 
 
@@ -74,7 +74,7 @@ def _settings(controller: str, version2: str, version1: str) -> Iterator[str]:
 
 @cache
 def describe_device() -> str:
-    """Return the GPUs' names, or the processor's with its cores, and the precision: `Intel Xeon, 2 cores, float32`.
+    """Return the GPUs' names, or the processor's name and cores, and the precision: `Intel Xeon, 2 cores, float32`.
 
     GPU names come from nvidia-smi, because torch would allocate GPU memory to get them.
     """
@@ -101,7 +101,7 @@ def _gpus() -> str:
 
 
 def _processor() -> str:
-    """Return the processor's name in /proc/cpuinfo; without one (on Arm), its implementer and part numbers."""
+    """Return the processor's name from /proc/cpuinfo. On Arm, where it has none, return implementer and part number."""
     lines = [line.partition(":") for line in (PROC / "cpuinfo").read_text().splitlines()]
     named = {name.strip(): value.strip() for name, _, value in reversed(lines)}
     return named.get("model name") or " ".join(named.get(name, "") for name in ("CPU implementer", "CPU part"))
@@ -116,7 +116,7 @@ def resolve_device(setting: str) -> "torch.device":
 
 
 def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
-    """Return the number of packed tokens per forward pass: the `setting` if there is one, or what suits the device.
+    """Return how many packed tokens go into a forward pass: the `setting`, or a number that suits the device.
 
     On a CPU, a pass fits the caches. On a GPU, it is large, because small kernels take longer to launch than to run.
     """
@@ -133,10 +133,10 @@ def compute_dtype(device: "torch.device") -> "torch.dtype":
     """Return the precision of trainer, engine and checkpoints: bfloat16 if the device is fast at it, else float32.
 
     Without AVX-512, AMX or Arm's equivalent, a CPU multiplies bfloat16 numbers one at a time. float32 is many times
-    faster there, but its weights take twice the memory.
+    faster there, although float32 weights take twice the memory.
     """
     import torch
 
-    # torch has no public name for the check that its own matrix products make
+    # torch makes this check in its own matrix products, but has no public function for it
     slow = device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return torch.float32 if slow else torch.bfloat16

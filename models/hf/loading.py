@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-ALIGNMENT = 64  # bytes, as torch allocates
+ALIGNMENT = 64  # bytes, as in torch's own allocations
 # Letters, digits, spaces, line breaks, symbols and scripts that different tokenizers split differently.
 PROBE_TEXT = "The 3 answers:  1,234.5 − 67 = “1167.5”\n\n\tdef f(x):\n\t\treturn x**2  # größer, 学校, школа, 🌒 <b>"
 # For base models without a chat template: one turn per line, each after its speaker's name.
@@ -33,8 +33,8 @@ def load_model(
 ) -> "PreTrainedModel":
     """Load a causal language model from a local folder, with lean layers (see `models/packing/lean_layers.py`).
 
-    An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors: loading other
-    formats can run code.
+    An adapter is merged into its base in memory. Raises OSError unless the weights are safetensors, because loading
+    other formats can run code.
     """
     from models.hf.lean import AutoModelForCausalLM
     from models.packing.lean_layers import make_lean
@@ -46,7 +46,7 @@ def load_model(
         use_safetensors=True,
         trust_remote_code=trust_remote_code,
     )
-    for parameter in model.parameters():  # mapped from the file at any address, and alignment affects rounding
+    for parameter in model.parameters():  # the file's mapping may be unaligned, and alignment affects rounding
         if parameter.data_ptr() % ALIGNMENT:
             parameter.data = parameter.data.clone()
     if is_adapter(checkpoint):
@@ -60,7 +60,7 @@ def load_model(
 def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
     """Raise ValueError unless a local folder's configuration describes a causal language model that can be loaded.
 
-    Errors from transformers, for an unreadable configuration or an unknown architecture, are passed on.
+    transformers' own errors pass through, such as those for an unreadable configuration or an unknown architecture.
     """
     from models.hf.lean import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -72,7 +72,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 @cache
 def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
-    """Load a folder's tokenizer (for an adapter, its base's), with PLAIN_TEMPLATE if it has no chat template."""
+    """Load a folder's tokenizer (for an adapter, its base's). PLAIN_TEMPLATE stands in for a missing chat template."""
     folder = base_of(checkpoint)
     options: dict[str, Any] = {"local_files_only": True}
     loader: Any
@@ -89,13 +89,13 @@ def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTra
 
 
 def _is_generic(folder: Path) -> bool:
-    """Return whether a folder's tokenizer is certainly a generic one, like that of a Llama saved by transformers 5.
+    """Return whether a folder's tokenizer is certain to be generic, like that of a Llama saved by transformers 5.
 
-    A generic tokenizer can be loaded without a class look-up, for which transformers imports all that models need.
+    A generic tokenizer needs no class look-up, and so spares transformers from importing everything that models need.
     """
     try:
         config, tokenizer = (read_json(folder / f"{name}.json", {}) for name in ("config", "tokenizer_config"))
-    except ValueError:  # loading it will report what is wrong
+    except ValueError:  # loading the tokenizer will report what is wrong
         return False
     named = config.get("model_type"), tokenizer.get("tokenizer_class")
     return named == ("llama", GENERIC) and "auto_map" not in tokenizer

@@ -27,9 +27,9 @@ KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or a
 
 
 def attach(model: PreTrainedModel, config: LoraConfig) -> None:
-    """Freeze the model and attach fresh adapters to its linear layers. At first, the adapters change nothing.
+    """Freeze the model and attach fresh adapters to its linear layers. Fresh adapters do not change the model's output.
 
-    Raises ValueError if the targets include the embeddings or the head, because these often share a tensor, and
+    Raises ValueError if the targets include the embeddings or the head, because the two often share a tensor, and
     log-probabilities are computed with the head's plain weight.
     """
     model.requires_grad_(False)
@@ -86,13 +86,13 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     peft: Any = model.peft_config
     config = peft["default"].to_dict()
-    # not peft's save_pretrained: its sets change order between runs, which would change the folder's digest
+    # not peft's save_pretrained, whose sets change order between runs and would change the folder's digest
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     (folder / SETTINGS).write_text(json.dumps(plain, indent=2, sort_keys=True) + "\n")
 
 
 def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
-    """Load a saved adapter into a model's attached adapters. Raises StateError if their shapes differ."""
+    """Load a saved adapter into a model's attached adapters. Raises StateError if their names or shapes differ."""
     saved = {_in_model(name): tensor for name, tensor in load_file(adapter / WEIGHTS).items()}
     attached = {name: tensor for name, tensor in model.state_dict().items() if ".lora_" in name}
     if {name: tensor.shape for name, tensor in saved.items()} != {name: t.shape for name, t in attached.items()}:
@@ -103,7 +103,7 @@ def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
 
 @torch.no_grad()
 def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
-    """Merge a saved adapter into its base, with the same rounding as `models.hf.merging.merge` uses on disk."""
+    """Merge a saved adapter into its loaded base. Rounding is the same as in `models.hf.merging.merge` on disk."""
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
     merged = merged_weights(model, rounding_of(adapter))
     adapted = [(name, module) for name, module in model.named_modules() if isinstance(module, LoraLayer)]
@@ -114,7 +114,7 @@ def merge_in_memory(model: PreTrainedModel, adapter: Path) -> None:
 
 
 def rounding_of(adapter: Path) -> torch.Generator:
-    """Return the random generator for rounding an adapter's merge, seeded by the adapter's digest."""
+    """Return the random generator that rounds an adapter's merged weights. It is seeded by the adapter's digest."""
     return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
 
 
@@ -126,11 +126,11 @@ def _in_model(name: str) -> str:
 
 @torch.no_grad()
 def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[str, Tensor]:
-    """Return the model's weights with the adapters merged in: added in fp32, rounded once, named as in the plain model.
+    """Return the model's weights with the adapters merged in, under the names that the plain model uses.
 
-    Rounds to bf16 stochastically, with a `generator` on the model's device: rounding to nearest would lose changes
-    smaller than half a unit in the last place. Raises MergeError if the rounded change, projected onto the exact one,
-    is longer or shorter than the exact one by more than 10 % plus five standard errors of the rounding.
+    The sum is computed in fp32 and rounded once. Rounding to bf16 is stochastic (`generator`: on the model's device),
+    because rounding to nearest would lose the smallest changes. Raises MergeError if the rounded change, projected onto
+    the exact one, differs from it in length by more than 10 % plus five standard errors of the rounding.
     """
     weights: dict[str, Tensor] = {}
     kept = added = variance = 0.0
@@ -149,7 +149,7 @@ def merged_weights(model: PreTrainedModel, generator: torch.Generator) -> dict[s
             weights[f"{name}.weight"] = merged
             kept += _sum((merged.float() - base.float()) * delta)
             added += _sum(delta.square())
-            variance += _sum((delta * exact * 2.0**-8).square())  # rounding deviates by half an ulp at most
+            variance += _sum((delta * exact * 2.0**-8).square())  # the rounding's deviation is half an ulp at most
     if added and not abs(kept - added) <= KEPT_TOLERANCE * added + 5 * math.sqrt(variance):
         raise MergeError(
             f"{kept / added:.0%} of the adapters' change is left in the merged weights: the merge is wrong; leave "

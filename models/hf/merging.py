@@ -17,7 +17,7 @@ from models.hf.lora import merged_weights, rounding_of
 
 
 def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = False) -> None:
-    """Merge an adapter into its base and write the full checkpoint, verified by `prove_merge`."""
+    """Merge an adapter into its base, write the full checkpoint to `target`, and verify it with `prove_merge`."""
     precision = compute_dtype(torch.device("cuda" if torch.cuda.is_available() else "cpu"))  # as in the trainer
     model = load_model(base, precision, torch.device("cpu"), trust_remote_code)
     PeftModel.from_pretrained(model, adapter)  # adds the adapters to the model in place
@@ -31,8 +31,8 @@ def merge(base: Path, adapter: Path, target: Path, trust_remote_code: bool = Fal
 def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = False) -> None:
     """Verify that a merged checkpoint computes what the model with its adapters does, and write its sync probe.
 
-    transformers computes the probe's log-probabilities from the merged files. Raises MergeError if they differ too much
-    from `adapted`, the probe of the model with its adapters.
+    transformers computes the probe's log-probabilities from the merged files. Raises MergeError if they differ from
+    those of `adapted`, the probe of the model with its adapters, by more than TOLERANCE on average.
     """
     merged = file_logprobs(checkpoint, adapted.token_ids, trust_remote_code)
     difference = adapted.difference(merged)
@@ -45,7 +45,7 @@ def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = Fals
 
 
 def file_logprobs(checkpoint: Path, token_ids: Sequence[int], trust_remote_code: bool = False) -> list[float]:
-    """Return the probe tokens' log-probabilities in nats, as transformers computes them from a checkpoint's files."""
+    """Return the probe tokens' log-probabilities in nats, computed by transformers from a checkpoint's files."""
     model: Any = AutoModelForCausalLM.from_pretrained(
         base_of(checkpoint),
         dtype="auto",

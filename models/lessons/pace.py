@@ -1,4 +1,4 @@
-"""The steps of a lesson: which examples each step takes, and how many fit into the lesson's share of the night."""
+"""The steps of a lesson: which examples each step takes, and how many steps fit into the lesson's time."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.storage.durable import read_json, write_atomically
 
 T = TypeVar("T")
-TIMED = 2  # steps taken before the number of steps is fixed; also the smallest such number
+TIMED = 2  # steps taken before the number of steps is fixed, and thus the fewest that it can be
 MOST_STEPS = 48  # per night and feedback channel; examples that do not fit tonight are used tomorrow
 
 
@@ -21,25 +21,25 @@ MOST_STEPS = 48  # per night and feedback channel; examples that do not fit toni
 class Pace:
     """A lesson's share of the night's time, and the file that records its number of steps.
 
-    `seconds`: for all steps together, excluding loading the weights and writing the checkpoint. `file`: lies outside
-    the stage's folder, which is emptied when an interrupted stage is retried.
+    `seconds`: the time for all steps together, excluding the time to load the weights and write the checkpoint. `file`
+    lies outside the stage's folder, because that folder is emptied when an interrupted stage is retried.
     """
 
     seconds: float
     file: Path
 
     def left(self, started: float) -> "Pace":
-        """Return what is left of the share for a lesson that began at `started` (`time.perf_counter`)."""
+        """Return what is left of the share for a lesson that began at `started`, a value of `time.perf_counter`."""
         return replace(self, seconds=max(0.0, self.seconds - (time.perf_counter() - started)))
 
     def share(self, of: int, name: str) -> "Pace":
-        """Return an equal share for the lesson `name`, one of `of` lessons that take turns, with a separate file."""
+        """Return the pace of lesson `name`, one of `of` lessons with equal shares of the time. It has its own file."""
         return replace(self, seconds=self.seconds / of, file=self.file.with_suffix("") / f"{name}.json")
 
 
 @dataclass(frozen=True)
 class FixedSteps:
-    """The number of steps that a lesson takes, the number planned, and the seconds per step."""
+    """How many steps were planned for a lesson, how many it takes, and how many seconds a step needs."""
 
     planned: int
     steps: int
@@ -52,9 +52,9 @@ class FixedSteps:
 
 
 def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
-    """Return a lesson's number of steps: as recorded for this plan in the pace's file, else fixed and recorded now.
+    """Return a lesson's number of steps from the pace's file, or fix and record it if the file has none for this plan.
 
-    It is the number of planned steps that fit into the lesson's share of time, but at least the two already taken.
+    The number is how many of the planned steps fit into the lesson's share of time, but at least the two already taken.
     `seconds_a_step`: measured on the second step alone, because the first also allocates memory and prepares the matrix
     products for each shape.
     """
@@ -89,10 +89,10 @@ def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]
 
 
 def plan_steps(examples: int, config: DistillConfig | LessonConfig, seed: int) -> list[list[int]]:
-    """Return the example indices of each planned step, shuffled so that all examples come before any repeats.
+    """Return the example indices of each planned step, shuffled so that every example is used before any is repeated.
 
-    Feedback examples come once per epoch. Worked solutions come at most `max_epochs` times, so a small set
-    gives fewer steps. Step sizes differ by at most one example.
+    Feedback examples come once per epoch. Worked solutions (DistillConfig) come at most `max_epochs` times, so a small
+    set gives fewer steps. Step sizes differ by at most one example.
     """
     if not examples:
         return []

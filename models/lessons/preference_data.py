@@ -43,7 +43,7 @@ def age_weight(nights: float, half_life: float) -> float:
 
 
 def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
-    """Return whether a conversation is held out for evaluation, as about `share` of all conversations are.
+    """Return whether a conversation belongs to the approximate `share` that is held out for evaluation.
 
     A hash of the conversation's opening decides, so all of its turns stay on the same side every night.
     """
@@ -52,10 +52,10 @@ def is_held_out(messages: Sequence[Mapping[str, Any]], share: float) -> bool:
 
 
 def opening(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the owner's first turn as JSON text; all prompts of a conversation have this turn in common.
+    """Return the owner's first turn as JSON text. All prompts of a conversation have this turn in common.
 
-    Later prompts contain earlier answers, including chosen ones, so a conversation must not be split. The system text
-    is left out, because a date in it could put the same question on both sides.
+    Later prompts contain earlier answers, including chosen ones, so a conversation must not be split between training
+    and evaluation. The system text is left out, because a date in it could put the same question on both sides.
     """
     turns = [[str(message["role"]), str(message["content"])] for message in messages]
     return json.dumps([turn for turn in turns if turn[0] == "user"][:1] or turns)

@@ -14,7 +14,7 @@ Rewards = Sequence[Sequence[float]]  # for each pick, one reward per answer
 
 @dataclass(frozen=True)
 class Interval:
-    """A share of `n` picks, with its 95 % confidence interval."""
+    """The share `value` of `n` picks, and its 95 % confidence interval from `low` to `high`."""
 
     value: float
     low: float
@@ -24,9 +24,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ranking:
-    """How well rewards predict picks: how often the chosen answer gets the highest reward, and the influence of length.
+    """How well rewards predict picks: how often the chosen answer gets the highest reward, and how much length matters.
 
-    The accuracy's interval is exact, because it decides whether the rewards may be used. `chance`: the accuracy of
+    The `accuracy` has an exact interval, because it decides whether the rewards may be used. `chance`: the accuracy of
     random guessing. `length`: see `by_length`.
     """
 
@@ -52,7 +52,7 @@ class Ranking:
 def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
     """Evaluate rewards on picks. Without picks, the accuracy is 0, with the interval [0, 1].
 
-    A pick with any non-finite reward counts as if its rewards were all equal.
+    A pick in which any reward is not finite counts as if its rewards were all equal.
     """
     rewards = [row if all(map(math.isfinite, row)) else [0.0] * len(row) for row in rewards]
     right = [hit(row, pick.chosen) for row, pick in zip(rewards, picks, strict=True)]
@@ -61,7 +61,7 @@ def rank(rewards: Rewards, picks: Sequence[Pick]) -> Ranking:
 
 
 def hit(values: Sequence[float], chosen: int) -> float:
-    """Return 1 if the chosen value alone is the highest, 1/k if k values including it tie for the highest, else 0."""
+    """Return 1 if the chosen value is the single highest, 1/k if it is one of k equal highest values, else 0."""
     top = max(values)
     return (values[chosen] == top) / sum(value == top for value in values)
 
@@ -69,7 +69,7 @@ def hit(values: Sequence[float], chosen: int) -> float:
 def exact_interval(successes: float, n: int) -> Interval:
     """Return the exact 95 % confidence interval of a proportion (Clopper and Pearson 1934).
 
-    At every n, each end excludes the true value in at most 2.5 % of cases. Ties make `successes` fractional.
+    For every n, each bound excludes the true value in at most 2.5 % of cases. Ties make `successes` fractional.
     """
     if n == 0:
         return Interval(0.0, 0.0, 1.0, 0)
@@ -79,10 +79,10 @@ def exact_interval(successes: float, n: int) -> Interval:
 
 
 def by_length(rewards: Rewards, picks: Sequence[Pick]) -> dict[str, float]:
-    """Return metrics of how strongly the picks and the rewards follow answer length; all are 0 without picks.
+    """Return how strongly the picks and the rewards follow answer length, as metrics that are all 0 without picks.
 
-    `longest_alone`, `shortest_alone`: how often the longest (shortest) answer is the chosen one; a tie counts as a
-    random pick among the tied. `longest_top`: how often the longest answer has the highest reward.
+    `longest_alone`, `shortest_alone`: how often the longest or the shortest answer is the chosen one, with ties broken
+    at random. `longest_top`: how often the longest answer has the highest reward.
     """
     longest = [hit(pick.lengths, pick.chosen) for pick in picks]
     shortest = [hit([-length for length in pick.lengths], pick.chosen) for pick in picks]

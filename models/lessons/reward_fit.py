@@ -37,9 +37,9 @@ def fit(
 ) -> tuple[RewardModel, list[dict[str, float]]]:
     """Fit a reward model to picks, starting from a checkpoint. Return the model and the metrics of every step.
 
-    Makes `config.epochs` passes over the picks, or one if it `continues` a reward model already fitted to most of them.
-    The word embeddings are frozen, because a few hundred picks contain few of the words. With `trainer.lora`,
-    only the head and the adapters (no dropout, ten times the learning rate) are trained.
+    Trains for `config.epochs` epochs, or for one if it `continues` a reward model already fitted to most of the picks.
+    The word embeddings stay frozen, because a few hundred picks cover little of the vocabulary. With `trainer.lora`,
+    only the head and the adapters are trained; the adapters have no dropout and ten times the learning rate.
     """
     model = RewardModel.load(start, trainer) if continues else RewardModel(start, trainer)
     with torch.random.fork_rng([model.device] if model.device.type == "cuda" else [], device_type="cuda"):
@@ -85,7 +85,7 @@ def _step(
 
 
 def _rows(rewards: Tensor, packed: Pack, picks: Sequence[Pick]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a pack's rewards [picks, n] (−inf beyond a pick's answers), chosen indices [picks], weights [picks]."""
+    """Return a pack's rewards [picks, n] (−inf beyond a pick's answers), chosen indices [picks] and weights [picks]."""
     members = [picks[group.rows[0]] for group in packed.groups]
     rows = pad_sequence(list(rewards.split([len(pick.answers) for pick in members])), True, float("-inf"))
     chosen = torch.tensor([pick.chosen for pick in members], device=rewards.device)

@@ -14,15 +14,15 @@ from models.optim.trainer_state import StateError
 BETAS, EPSILON = (0.9, 0.95), 1e-8  # of AdamW
 MAX_GRAD_NORM = 1.0
 PART = {"cpu": 2**18, "cuda": 2**24}  # elements updated at a time; on a CPU, few enough to fit in cache
-HALF = 2**15  # half a unit in a bf16's last place, as an offset to an fp32's bits
+HALF = 2**15  # half a unit in bf16's last place, counted in units of fp32's last place
 
 
 class MasterWeights:
     """Accumulates gradients over a step's microbatches and takes the optimizer step, both in fp32.
 
-    A bf16 parameter plus a 16-bit remainder encodes its fp32 master weight, which takes half the memory of a separate
-    fp32 copy. An fp32 parameter is its own master weight. Each gradient is added to an fp32 sum and freed as soon as
-    the backward pass has computed it, so the model never holds more than one gradient at a time.
+    A bf16 parameter and a 16-bit remainder together encode an fp32 master weight. The remainder needs half the memory
+    of a separate fp32 copy. An fp32 parameter is its own master weight. Each gradient is added to an fp32 sum and freed
+    as soon as the backward pass has computed it, so the model never holds more than one gradient at a time.
     """
 
     def __init__(self, model: torch.nn.Module, config: OptimizerConfig) -> None:
@@ -43,7 +43,7 @@ class MasterWeights:
 
     @property
     def learning_rate(self) -> float:
-        """The next step's learning rate: constant after a linear warm-up, times `rate_factor` (set by a schedule)."""
+        """The next step's learning rate: constant after a linear warm-up, times the scheduled `rate_factor`."""
         warmup = min(1.0, (self.step_count + 1) / max(1, self.config.warmup_steps))
         return self.config.learning_rate * self.rate_factor * warmup
 
@@ -88,8 +88,8 @@ class MasterWeights:
         """Round the master weights to bf16 stochastically (Gupta et al. 2015, arXiv:1502.02551); drop the remainders.
 
         At a low learning rate, a step moves most weights by less than half a unit in bf16's last place. Rounding to
-        nearest would undo the move; stochastic rounding preserves it in expectation. Unmoved weights stay unchanged.
-        Give `generator` (on the weights' device) a new seed for each call, or a weight will always round the same way.
+        nearest would undo such a move; stochastic rounding preserves it on average. Unmoved weights stay unchanged.
+        `generator` (on the weights' device) needs a new seed for each call, or weights always round the same way.
         """
         for name, remainder in self.remainders.items():
             parameter = self.trained[name].detach()
@@ -109,7 +109,7 @@ class MasterWeights:
                 split_bits(master, parameter, remainder)
 
     def _parts(self, name: str) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]]:
-        """Yield matching chunks (flat views) of a parameter, its remainder (None for fp32), gradient and moments."""
+        """Yield matching flat chunks of a parameter, its remainder (None for fp32), its gradient and its moments."""
         whole = [self.trained[name], self.gradients[name], self.exp_avg[name], self.exp_avg_sq[name]]
         size = PART[self.trained[name].device.type]
         parameters, *others = [tensor.detach().view(-1).split(size) for tensor in whole]

@@ -1,4 +1,4 @@
-"""Store a trainer's state on disk: first a file of tensors, then a JSON note that contains that file's digest."""
+"""Store a trainer's state on disk: a file of tensors and then, written last, a JSON note with that file's digest."""
 
 import json
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ class StateError(NightError):
 
 @dataclass(frozen=True)
 class TrainerState:
-    """Everything a trainer needs to resume.
+    """Everything that a trainer needs to resume.
 
     `weights`: master weights and optimizer state, by kind and name. `random`: the random generators' states, by device.
-    `step`: the number of optimizer steps taken. `non_finite`: the number of steps with a non-finite gradient since the
-    last finite one. `checkpoint`: the digest of the checkpoint with the same weights.
+    `step`: the number of optimizer steps taken. `non_finite`: how many steps since the last finite one had a non-finite
+    loss or gradient. `checkpoint`: the digest of the checkpoint with the same weights.
     """
 
     weights: Mapping[str, "Tensor"]
@@ -39,7 +39,7 @@ class TrainerState:
 
 
 def write_state(folder: Path, state: TrainerState) -> None:
-    """Write a trainer state to a folder. The note comes last, because tensors without a matching note are invalid.
+    """Write a trainer state to a folder. The note is written last: tensors without a matching note are invalid.
 
     Raises DiskFullError if the disk has no room for the state.
     """
@@ -64,8 +64,8 @@ def write_state(folder: Path, state: TrainerState) -> None:
 def read_state(folder: Path, checkpoint: str | None = None) -> TrainerState:
     """Read the trainer state that `write_state` wrote.
 
-    Raises StateError, with a one-line message, if the state is missing or damaged, or does not belong to `checkpoint`
-    (a digest; None accepts any checkpoint).
+    Raises StateError, with a one-line message, if the state is missing or damaged, or does not belong to the checkpoint
+    whose digest is `checkpoint` (None: any).
     """
     from safetensors.torch import load_file
 

@@ -1,8 +1,8 @@
-"""Causal attention over packed groups: a token attends to its sequence up to itself and to that sequence's prefix.
+"""Causal attention over packed groups: a token attends to its sequence's prefix, and to its sequence up to itself.
 
 It is registered with transformers as `packed_groups`. On a CPU, it uses matrix products, because torch's fused kernel
-is several times slower there on short completions, and a custom backward pass, because autograd would keep all scores
-and scatter all gradients. The products run over tables of rows of equal length (see `models/packing/layout.py`).
+is several times slower there on short completions. Its backward pass is custom, because autograd would keep all scores
+and scatter all gradients. The products run over tables with rows of equal length (see `models/packing/layout.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from transformers import AttentionInterface
 from models.packing.layout import Layout, Table
 
 ATTENTION = "packed_groups"
-BLOCK = 64  # tokens of a row that attend together, so that later keys can be skipped
+BLOCK = 64  # tokens of a row that are computed together; keys after the block are skipped
 KEPT = 512  # rows of up to this many tokens keep their attention weights for the backward pass
 
 
@@ -39,7 +39,7 @@ def packed_attention(
     """Return softmax(query · keyᵀ · scale) · value for each token, over the keys it may see, in `query`'s precision.
 
     Each key/value head serves an equal share of the query heads. Pass `layout` as a keyword argument of the model's
-    forward call. Raises ValueError for softcapped attention or attention sinks.
+    forward call. Raises ValueError if the model uses softcapped attention or attention sinks.
     """
     del module, attention_mask
     if softcap is not None or s_aux is not None:
@@ -80,7 +80,7 @@ class _PackedAttention(torch.autograd.Function):
         query, key, value, *kept = ctx.saved_tensors
         layout, scale, window, kv_heads = ctx.layout, ctx.scale, ctx.window, key.shape[1]
         found = [torch.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]
-        from_below: list[Tensor | None] = [None, None]  # key and value gradients from the tables below
+        from_below: list[Tensor | None] = [None, None]  # key and value gradients from later tables
         for number, (table, keys, values) in reversed([*enumerate(_tables(layout, key, value))]):
             own, above = table.rows(query), table.rows(gradients[0])
             if not table.full:
@@ -105,7 +105,7 @@ class _PackedAttention(torch.autograd.Function):
 
 
 def _tables(layout: Layout, key: Tensor, value: Tensor) -> Iterator[tuple[Table, Tensor, Tensor]]:
-    """Yield each table with its rows' keys and values, prefixes included; rows and heads share the first dimension."""
+    """Yield each table with its rows' keys and values, prefixes included. Rows and heads share the first dimension."""
     keys = values = None
     for table in layout.tables:
         keys, values = _after(keys, key, table), _after(values, value, table)
@@ -126,7 +126,7 @@ def _after(
 
 
 def _blocks(longest: int, keys: int) -> list[tuple[slice, int]]:
-    """Return blocks of a table's columns, each with the number of `keys` that the block's last column may see."""
+    """Return a table's columns as blocks, each with the number of `keys` that the block's last column may see."""
     ends = [min(start + BLOCK, longest) for start in range(0, longest, BLOCK)]
     return [(slice(start, end), keys - longest + end) for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -166,7 +166,7 @@ def _shares(
 def _bias(
     queries: Tensor, layout: Layout, number: int, columns: slice, window: int | None
 ) -> Float[Tensor, "share_columns keys"] | Float[Tensor, "rows_kv_heads share_columns keys"]:
-    """Return a bias of 0 for keys that a token may see, else −inf; one bias serves all rows if no prefix is padded."""
+    """Return a bias: 0 for keys that a token may see, else −inf. One bias serves all rows if no prefix is padded."""
     seen = _visible(layout, number, columns, window)
     bias = torch.zeros(seen.shape, dtype=queries.dtype).masked_fill_(~seen, float("-inf"))
     share = queries.shape[1] // bias.shape[1]
@@ -178,7 +178,7 @@ def _bias(
 def _visible(
     layout: Layout, number: int, columns: slice, window: int | None
 ) -> Bool[Tensor, "rows columns keys"] | Bool[Tensor, "1 columns keys"]:
-    """Return which keys a token sees: the latest `window` (None: all) of its row's prefix and its row up to itself."""
+    """Return which keys each token sees: the last `window` keys (None: all) of its prefix and its row up to itself."""
     known = _known(layout.tables[: number + 1])
     own = torch.arange(columns.stop, device=known.device).expand(len(known), -1)
     # positions are relative to the row's first token; padding in earlier tables does not count
@@ -189,7 +189,7 @@ def _visible(
 
 
 def _known(tables: Sequence[Table]) -> Bool[Tensor, "rows earlier"] | Bool[Tensor, "1 earlier"]:
-    """Return which prefix keys are not padding, for each row of the last table; one row for all if none is padded."""
+    """Return which prefix keys are not padding for each row of the last table, or one row for all if none is padded."""
     known = tables[0].valid[:, :0]
     for above, table in pairwise(tables):
         assert table.owners is not None
@@ -203,7 +203,7 @@ def _collect(
     table: Table,
     before: int,
 ) -> Float[Tensor, "before_kv_heads earlier width"] | None:
-    """Write a table's key or value gradients to `whole`; return the prefixes' gradients, summed for `before` owners."""
+    """Write a table's own key or value gradients to `whole`. Return its prefixes' gradients, summed by owner."""
     rows = d_rows.unflatten(0, (-1, whole.shape[1]))
     earlier = rows.shape[2] - table.places.shape[1]
     whole[table.start : table.start + table.tokens] = table.tokens_of(rows[:, :, earlier:].transpose(1, 2))
@@ -216,7 +216,7 @@ def _collect(
 def _summed(
     rows: Float[Tensor, "rows *shape"], owners: Int[Tensor, "rows"], count: int
 ) -> Float[Tensor, "count *shape"]:
-    """Sum the rows of each of `count` owners, as one matrix product so that the summation order is always the same."""
+    """Sum the rows of each of `count` owners by one matrix product, so that the summation order never changes."""
     members = one_hot(owners, count).T.to(rows.dtype)
     return (members @ rows.flatten(1)).unflatten(1, rows.shape[1:])
 
@@ -224,7 +224,7 @@ def _summed(
 def _fused(query: Tensor, key: Tensor, value: Tensor, layout: Layout, scale: float, window: int | None) -> Tensor:
     """Return the same output as `_PackedAttention`, computed on a GPU by torch's fused kernels and autograd.
 
-    Without a sliding window, the first table is plainly causal and needs no mask: padding is on the right, where no
+    Without a sliding window, the first table uses plain causal attention and no mask: padding is on the right, where no
     token sees it. With a mask, torch has no fused kernel for grouped key/value heads, so these heads are repeated.
     """
     share = query.shape[1] // key.shape[1]
@@ -249,7 +249,7 @@ def _rows_after(
     packed: Float[Tensor, "tokens kv_heads width"],
     table: Table,
 ) -> Float[Tensor, "rows keys kv_heads width"]:
-    """Return the keys or values of a table's rows, each preceded by those of its owner; differentiable."""
+    """Return, differentiably, the keys or values of a table's rows, each preceded by those of its owner."""
     own: Tensor = _Rows.apply(packed, table)  # pyright: ignore[reportAssignmentType]
     if before is None:
         return own
@@ -257,7 +257,7 @@ def _rows_after(
 
 
 class _Rows(torch.autograd.Function):
-    """`Table.rows` with `Table.tokens_of` as its backward pass; autograd's own would sum atomically, in any order."""
+    """`Table.rows` with `Table.tokens_of` as backward pass. Autograd would sum gradients atomically, in any order."""
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, table: Table) -> Tensor:
@@ -272,7 +272,7 @@ class _Rows(torch.autograd.Function):
 
 
 class _Owned(torch.autograd.Function):
-    """Gathers each row's owner; an owner's gradient is the sum of its rows' gradients."""
+    """Gathers each row's owner. In the backward pass, an owner's gradient is the sum of its rows' gradients."""
 
     @staticmethod
     def forward(ctx: Any, before: Tensor, owners: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from models.rollout import Rollout
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
     """Group the rollouts at the indices `rows` by problem and group number, ordered by each group's first row.
 
-    Log-probabilities and advantages cover only the tokens that the policy wrote, so a group's masks mark these tokens.
+    The groups' masks mark the tokens that the policy wrote, because log-probabilities and advantages cover only these.
     """
     members: dict[tuple[str, int], list[int]] = defaultdict(list)
     for row in rows:
@@ -34,7 +34,7 @@ def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
 
 
 def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B T"]:
-    """Convert a pack's flat values, one for each token to train on, to one row per completion, padded with 0."""
+    """Convert a pack's flat values, one per token to train on, to one row per completion. Rows are padded with 0."""
     return pad_sequence(list(flat.split(packed.lengths)), batch_first=True)
 
 
@@ -54,7 +54,7 @@ def rollout_logprobs(
 def logprobs_by_row(
     model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
 ) -> dict[int, Float[Tensor, "T"]]:
-    """Compute log-probabilities (nats, no gradient) of each row's tokens to train on, `budget` tokens at a time."""
+    """Compute the log-probabilities (nats, no gradient) of each row's tokens to train on, `budget` tokens at a time."""
     found: dict[int, Tensor] = {}
     for batch in split(groups, budget):
         packed = pack(batch, model.device)

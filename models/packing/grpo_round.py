@@ -22,8 +22,8 @@ MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]
 class GrpoRound:
     """The rollouts of a GRPO round with their advantages.
 
-    `groups` are the groups to train on. Ungraded completions are left out, as are truncated ones if `overlong` is
-    "mask". If the loss has no KL term, groups without a signal (all advantages are 0) are left out as well.
+    `groups` are the groups to train on. They contain no ungraded completions and, if `overlong` is "mask", no truncated
+    ones. If the loss has no KL term, groups without a signal (all advantages are 0) are left out as well.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class GrpoRound:
         return loss_denominator(lengths, self.config)
 
     def _sampler_logprobs(self, row: int) -> Float[Tensor, "T"]:
-        """Return the sampler's log-probability log μ of each token that the policy wrote, in nats."""
+        """Return log μ, the sampler's log-probability in nats, of each token that the policy wrote."""
         rollout = self.rollouts[row]
         return torch.tensor([*compress(rollout.sampler_logprobs, rollout.loss_mask)], device=self.device)
 
 
 def round_means(sums: defaultdict[str, float], steps: int) -> dict[str, float]:
-    """Return a round's means and extremes, given totals over its microbatches (see `grpo_loss`) and its step count."""
+    """Return a round's means and extremes, from totals over its microbatches (`sums`) and its optimizer `steps`."""
     tokens, sequences = sums["tokens"], sums["sequences"]
     ratio, squared = sums["sampler_ratio"], sums["sampler_ratio_squared"]
     return {

@@ -1,8 +1,8 @@
-"""RMSNorm and gated feed-forward layers with custom backward passes, which use less memory than autograd.
+"""RMSNorm and gated feed-forward layers whose custom backward passes need less memory than autograd's.
 
-RMSNorm in transformers keeps three copies of its input for the backward pass, two of them in fp32; a gated feed-forward
-layer keeps the gate, the activated gate, the factor (the up projection's output) and the product of the last two. Here,
-RMSNorm keeps its input and one number per row; a gated feed-forward layer keeps the gate and the factor.
+For the backward pass, RMSNorm in transformers keeps three copies of its input, two of them in fp32. A gated
+feed-forward layer keeps the gate, the activated gate, the factor (the up projection's output) and the product of the
+last two. Here, RMSNorm keeps its input and one number per row, and a gated layer keeps the gate and the factor.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def make_lean(model: PreTrainedModel) -> None:
 class _RmsNorm(torch.autograd.Function):
     """inputs ÷ √(mean square + epsilon) · weight (Zhang and Sennrich 2019, arXiv 1910.07467, equation 4).
 
-    The quotient is computed in fp32 and rounded before it is multiplied by the weight, as in transformers.
+    As in transformers, the quotient is computed in fp32 and rounded before it is multiplied by the weight.
     """
 
     @staticmethod
@@ -74,7 +74,7 @@ class _Gated(torch.autograd.Function):
 
 
 class _GatedDown(torch.autograd.Function):
-    """(silu(gate) · factor) · weightᵀ: gating and down projection together, without keeping the gated product."""
+    """(silu(gate) · factor) · weightᵀ: gating and down projection in one, so that the gated product is not kept."""
 
     @staticmethod
     def forward(ctx: Any, gate: Tensor, factor: Tensor, weight: Tensor) -> Tensor:
@@ -95,7 +95,7 @@ class _GatedDown(torch.autograd.Function):
 
 
 def _lean_forward(module: Any) -> Forward | None:
-    """Return a lean forward pass that might replace a module's own; None if there is none for this kind of module."""
+    """Return a lean forward pass that might replace a module's own, or None if there is none for its kind."""
     if type(module).__name__.endswith("RMSNorm"):
         epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None))
         return None if epsilon is None or module.weight is None else lambda x: _RmsNorm.apply(x, module.weight, epsilon)

@@ -17,15 +17,15 @@ def token_logprobs(
 ) -> tuple[Float[Tensor, "N"], Float[Tensor, "N"]]:
     """Return log softmax(hidden · headᵀ)[target] and the distribution's entropy at each position, in nats and in fp32.
 
-    Only the log-probabilities are differentiable. Logits are computed a few positions at a time, in the precision of
-    `hidden`, as in the sampler. The backward pass recomputes them for a slice of the vocabulary at a time, so that each
-    slice of `head`'s gradient is one matrix product over all positions.
+    Only the log-probabilities are differentiable. Logits are computed for a few positions at a time, in the precision
+    of `hidden`, as in the sampler. The backward pass recomputes them for a slice of the vocabulary at a time, so that
+    each slice of `head`'s gradient is one matrix product over all positions.
     """
     return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
 
 
 class _ChunkedLogprobs(torch.autograd.Function):
-    """Saves no logits; the backward pass recomputes them. d log softmax(z)[t] / dz = onehot(t) − softmax(z)."""
+    """Keeps no logits: the backward pass recomputes them. d log softmax(z)[t] / dz = onehot(t) − softmax(z)."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,7 +71,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
 
 
 def _blocks(start: int, logits: Float[Tensor, "rows V"]) -> Iterator[tuple[slice, Float[Tensor, "block V"]]]:
-    """Yield blocks of a few rows, each with the slice of positions it covers; `start` is the first row's position."""
+    """Yield blocks of a few rows, each with the slice of positions it covers. `start`: the first row's position."""
     size = max(1, BLOCK[logits.device.type] // logits.shape[1])
     for first in range(0, len(logits), size):
         block = logits[first : first + size]

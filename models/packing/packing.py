@@ -2,10 +2,10 @@
 
     beginning 0 | … | prompt 0 | prompt 1 | … | completion 0.0 | completion 0.1 | … | completion 1.0 | …
 
-A beginning is a prefix that prompts of several groups share (`models/packing/prefixes.py`). It also occurs only once;
+A beginning is a prefix that prompts of several groups share (`models/packing/prefixes.py`). It is packed only once, and
 each of these prompts continues it. Every token except a completion's last goes through the model. A completion attends
-to its prompt and itself (`models/packing/attention.py`). All matrix products outside attention run over the whole pack
-without padding. The head computes logits only for tokens to train on (in multi-turn episodes, those the model wrote).
+to its prompt and itself (`models/packing/attention.py`). All matrix products outside attention run over the whole pack,
+unpadded. The head computes logits only for tokens to train on (in multi-turn episodes, those that the model wrote).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +24,10 @@ from models.packing.prefixes import shared_prefix_lengths
 
 @dataclass(frozen=True)
 class Group:
-    """A prompt with some of its completions, as token ids; `rows` are the completions' indices in the batch.
+    """A prompt with some of its completions, as token ids. `rows`: the completions' indices in the batch.
 
-    `masks`: for each completion, a mask of the tokens to train on (at least one); None for all. `shared`: length of the
-    prefix (never the whole prompt) that prompts of other groups may share; a pack contains this prefix once.
+    `masks`: for each completion, a mask of the tokens to train on, at least one (None: all tokens). `shared`: the
+    length of the prompt's prefix (never the whole prompt) that other groups' prompts may share.
     """
 
     prompt: Sequence[int]
@@ -51,8 +51,8 @@ class Group:
 class Pack:
     """A packed sequence: the model's inputs, and the positions (`predictors`) that predict the tokens to train on.
 
-    `spans`: for each completion, the pack indices of the shared prefix, the rest of the prompt, and the completion.
-    `lengths`: the number of tokens to train on in each completion.
+    `spans`: for each completion, the pack indices of the shared prefix, of the rest of the prompt, and of the
+    completion. `lengths`: the number of tokens to train on in each completion.
     """
 
     input_ids: Int[Tensor, "1 tokens"]
@@ -67,10 +67,10 @@ class Pack:
 
 
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
-    """Split groups into microbatches of up to `budget` tokens; only a single completion with its prompt may exceed it.
+    """Split groups into microbatches of up to `budget` tokens. Only a single completion with its prompt may exceed it.
 
-    A larger group is cut into pieces that repeat its prompt. Groups of similar length go together, because attention
-    pads a microbatch's completions to the longest one. A prefix that prompts share counts once per microbatch.
+    A larger group is cut into pieces that each repeat its prompt. Groups of similar length go together, because
+    attention pads a microbatch's completions to the longest one. A shared prefix counts once per microbatch.
     """
     shared = shared_prefix_lengths([group.prompt for group in groups])
     sharing = [replace(group, shared=length) for group, length in zip(groups, shared, strict=True)]
@@ -120,7 +120,7 @@ class _Level(NamedTuple):
 def pack(groups: Sequence[Group], device: torch.device) -> Pack:
     """Pack groups: first the prefixes that prompts share, then the rest of each prompt, then the completions.
 
-    Neither prompts nor completions may be empty.
+    No prompt and no completion may be empty.
     """
     beginnings = {tokens: row for row, tokens in enumerate(dict.fromkeys(group.beginning for group in groups))}
     if len(beginnings) == len(groups):  # nothing is shared
@@ -159,7 +159,7 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
 
 
 def _levels(groups: Sequence[Group], beginnings: Mapping[tuple[int, ...], int]) -> list[_Level]:
-    """Return the shared prefixes (if any), the prompts without them, and the completions without their last tokens."""
+    """Return the shared prefixes (if any), the prompts without them, and all completions without their last tokens."""
     follow = [beginnings[group.beginning] for group in groups] if beginnings else []
     prompts = [group.prompt[group.shared :] for group in groups]
     owners = [owner for owner, group in enumerate(groups) for _ in group.completions]
@@ -180,7 +180,7 @@ def _positions(level: _Level) -> Iterator[int]:
 
 
 def _layout(levels: Sequence[_Level], device: torch.device) -> Layout:
-    """Convert the levels to tables; a completion of one token has no row."""
+    """Convert the levels to tables. A completion of one token has no row."""
     tables: list[Table] = []
     start = 0
     for level in levels:

@@ -9,7 +9,7 @@ FEWEST = 8  # tokens in the shortest prefix that is worth a separate row in the 
 
 @dataclass(frozen=True)
 class _Family:
-    """Prompts that share a prefix: their indices in the sorted prompts, and the prefix's length in tokens."""
+    """Prompts that share a prefix. `members`: their indices among the sorted prompts. `tokens`: the prefix's length."""
 
     members: list[int]
     tokens: int
@@ -20,10 +20,10 @@ class _Family:
 
 
 def shared_prefix_lengths(prompts: Sequence[Sequence[int]]) -> list[int]:
-    """Return, for each prompt (token ids), the length of the prefix that it shares with others; never the whole prompt.
+    """Return, for each prompt (token ids), how many of its first tokens it shares with others; never the whole prompt.
 
-    Each prompt belongs to at most one family of prompts with a common prefix: a small family with a long prefix or a
-    large one with a short prefix. The families are chosen so that one pack of all prompts has few tokens.
+    Prompts with a common prefix form a family, and each prompt belongs to at most one: a small family with a long
+    prefix or a large one with a short prefix. The families are chosen so that one pack of all prompts has few tokens.
     """
     order = sorted(range(len(prompts)), key=lambda row: [*prompts[row]])
     common = [_common(prompts[one], prompts[other]) for one, other in pairwise(order)]
@@ -43,8 +43,9 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 def _families(common: Sequence[int], first: int, last: int) -> tuple[list[_Family], list[int]]:
     """Return the families among the sorted prompts from `first` to `last`, and the prompts in no family.
 
-    `common[i]` is the number of tokens that prompts i and i + 1 share. Prompts that share a longer prefix form families
-    first. The others, and families that save less, then form one with the prefix common to all if this saves tokens.
+    `common[i]`: the number of tokens that prompts i and i + 1 share. Prompts with longer prefixes form families first.
+    The other prompts, and families that save less, then form one family with the prefix common to all, if that saves
+    tokens.
     """
     if first == last:
         return [], [first]

@@ -20,7 +20,7 @@ log = logging.getLogger("nightschool")
 
 # For each group of the probe: tokens in the shared prompt prefix, in the rest of the prompt, and in each completion
 SHAPES = ((4, 9, (6, 1, 11)), (0, 5, (4, 8)), (4, 3, (5,)))
-NATS, SHARE = 1e-4, 1e-3  # tolerances in fp32: mean difference in nats, and relative gradient difference
+NATS, SHARE = 1e-4, 1e-3  # fp32 tolerances: mean difference in nats, and relative difference of the gradients
 
 _packed: dict[str, bool] = {}  # this process's results, by `_kind`
 
@@ -31,8 +31,8 @@ LogProbs = Callable[[PreTrainedModel, Pack], tuple[Float[Tensor, "predicted"], F
 def choose_packing(model: PreTrainedModel) -> LogProbs:
     """If packing matches the plain computation, switch the model to packed attention and return `packed_logprobs`.
 
-    Otherwise, log the reason and return `plain_logprobs`. The weights do not affect the result, so a process checks
-    each model configuration only once.
+    Otherwise, log the reason and return `plain_logprobs`. The result does not depend on the weights, so a process
+    checks each model configuration only once.
     """
     if (kind := _kind(model)) not in _packed:
         _packed[kind] = _is_packed(model)
@@ -43,11 +43,11 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
 
 
 def _is_packed(model: PreTrainedModel) -> bool:
-    """Return whether packing matches the plain computation; restores the model's own attention.
+    """Return whether packing matches the plain computation. Afterwards, the model has its own attention again.
 
     Compares the log-probabilities of a small probe, and the gradient of their weighted sum with respect to each token's
     embedding. Both are computed in fp32, so that rounding hides no fault. Only the first layers are checked, because an
-    fp32 copy of the whole model would take twice its memory.
+    fp32 copy of a whole bf16 model would take twice its memory.
     """
     own = str(model.config._attn_implementation)
     packed = pack(_probe(model.config.get_text_config().vocab_size), model.device)
@@ -142,7 +142,7 @@ def _first_layers(model: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
-    """Make the model compute in fp32 inside the block, then restore its own weights bit for bit."""
+    """Make the model compute in fp32 inside the block, and then restore its own weights bit for bit."""
     weights = {p: p.data for p in model.parameters() if p.dtype != torch.float32}
     for parameter in weights:
         parameter.data = parameter.data.float()

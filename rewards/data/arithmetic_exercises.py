@@ -1,9 +1,9 @@
 """Generated exercises in five levels: stories and sums with their worked steps.
 
 An exercise is a chain of operations on one running value. Its *expression* lists each step's calculation, as in
-`5 + 7; 12 - 3`; if the first step is a sum or product, its two terms are sorted by size. A hash of the exercise's kind
-and expression assigns it to the exam or to training, so no seed and no wording can bring an exam problem into training.
-The same sum may be practised as one kind of exercise and examined as another.
+`5 + 7; 12 - 3`; if the first step is a sum or product, its two terms are sorted by size. A hash of kind and expression
+assigns each exercise to the exam or to training, so no seed and no wording can bring an exam problem into training. The
+same sum may still occur in training as one kind of exercise and in the exam as another.
 """
 
 import hashlib
@@ -16,9 +16,9 @@ from rewards.verifier import Split
 
 NAMES = ("Anna", "Ben", "Cora", "David", "Emma", "Finn", "Grace", "Hugo", "Ines", "Jack", "Lena", "Mia", "Noah", "Tom")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "marbles", "pencils", "shells", "stamps", "stickers")
-EXAM_SHARE = 4  # one in four expressions of each kind belongs to the exam
+EXAM_SHARE = 4  # one in this many expressions of each kind belongs to the exam
 
-# The kinds of each level, as chains of operations.
+# By level: the kinds of exercise, each of which is a chain of operations.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "1": (("plus",), ("minus",), ("times",), ("gain",), ("lose",), ("boxes",), ("share",)),
     "2": (("plus", "minus"), ("times", "plus"), ("gain", "lose"), ("boxes", "gain"), ("boxes", "lose"), ("compare",)),
@@ -34,7 +34,7 @@ LARGEST = {"1": 20, "2": 10, "3": 50, "4": 100, "5": 400}
 SUM = re.compile(r"\d{1,4}(?: [*/] \d{1,4}){0,4}(?: [+-] \d{1,4}){0,4}")
 OPERATIONS = {"+": "plus", "-": "minus", "*": "times", "/": "share"}
 TOO_LARGE, MOST_STEPS = 10_000, 4
-LARGE = 100  # at least one step of a level-5 exercise has a larger result
+LARGE = 100  # every level-5 exercise has at least one step with a larger result
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Exercise:
 
     @property
     def expression(self) -> str:
-        """The bare calculation: each step's left side; if the first is a sum or product, its two terms are sorted."""
+        """The left side of each step (`5 + 7; 12 - 3`). If the first step is a sum or product, its terms are sorted."""
         left = [step.split(" = ")[0] for step in self.steps]
         first, operator, second = left[0].split()
         if operator in "+*" and int(first) > int(second):
@@ -78,7 +78,7 @@ def exercises(seed: str, levels: tuple[str, ...], split: Split) -> Iterator[Exer
 
 
 def written_exercise(text: str) -> Exercise | None:
-    """Return the exercise that a line like `12 + 7 - 4` poses; None if the line isn't a sum of one to four steps.
+    """Return the exercise that a line like `12 + 7 - 4` poses; None if it is not a calculation of one to four steps.
 
     Products and quotients must come first, so that calculating from left to right is correct. Every value must be a
     whole number from 0 to 9,999.
@@ -102,7 +102,7 @@ def written_exercise(text: str) -> Exercise | None:
 
 
 def _exercise(level: str, chain: tuple[str, ...], chance: random.Random) -> Exercise | None:
-    """Return an exercise of the given kind, or None if a number in it would be negative, fractional or too small."""
+    """Return a random exercise of this kind; None if its numbers are negative, fractional or, at level 5, too small."""
     if chain[0] in ("plus", "minus", "times"):
         story = _sum(level, chain, chance)
     elif chain == ("compare",):
@@ -169,7 +169,7 @@ def _story(level: str, chain: tuple[str, ...], chance: random.Random) -> tuple[s
 def _event(
     operation: str, value: int, name: str, things: str, level: str, chance: random.Random
 ) -> tuple[str, str, int] | None:
-    """Return the next event (sentence, left side of the step, new value), or None if it is impossible."""
+    """Return the next event as (sentence, left side of the step, new value), or None if the event is impossible."""
     number = chance.randint(2, LARGEST[level])
     noun = "" if level == "1" else f" {things}"
     parts = chance.choice((2, 3, 4, 5, 6, 8, 10))

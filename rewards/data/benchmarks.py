@@ -22,9 +22,9 @@ OPTIONAL_MEMBERS = [name for name in vars(Benchmark) if not name.startswith("_")
 
 
 def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
-    """Return the built-in benchmark `name` with its default data, which is not read yet.
+    """Return the built-in benchmark `name`, set up for its default data. Nothing is read yet.
 
-    Raises InputError for any other name, because a class that is named in data must never be imported.
+    Raises InputError for any other name, because names also come from data, which must never choose a class to import.
     """
     names = get_args(BenchmarkName)
     if name not in names:
@@ -35,7 +35,7 @@ def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
     """Create the benchmark that a configuration entry describes, without reading its data.
 
-    Programs for mbpp and humaneval run in `sandbox`. Raises InputError if a user's class cannot be imported.
+    Answers to mbpp and humaneval run under the limits of `sandbox`. Raises InputError if a class cannot be imported.
     """
     match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
         case "arithmetic":
@@ -59,7 +59,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
 
 
 def _imported(name: str, source: str | None) -> Benchmark:
-    """Return an instance of `module:Class`: an environment wrapped in `Episodes` or a benchmark with defaults added."""
+    """Return an instance of `module:Class`: an environment wrapped in `Episodes`, or a benchmark given its defaults."""
     module, _, class_name = name.partition(":")
     try:
         benchmark_class = getattr(importlib.import_module(module), class_name)

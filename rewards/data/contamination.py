@@ -1,8 +1,8 @@
 """Detect whether a text asks an exam question in exactly or nearly the same words.
 
 Near matches are found by the overlap of word n-grams, as in the cleaning of GPT-3's training data (Brown et al. 2020,
-arXiv:2005.14165, appendix C), with one more rule: the numbers must be the same. Many problems are made from templates,
-and the same sentence with other numbers is a different problem, which may be trained on.
+arXiv:2005.14165, appendix C). In addition, the numbers must be the same: many problems are made from templates, and the
+same sentence with other numbers is a different problem, which may be trained on.
 """
 
 import re
@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Literal
 
 NGRAM = 4  # words
-MIN_NGRAMS = 6  # shorter questions are only matched exactly
-THRESHOLD = 0.6  # share of a question's n-grams; docs/journal.md reports what it finds
+MIN_NGRAMS = 6  # a question with fewer is matched only exactly
+THRESHOLD = 0.6  # share of a question's n-grams; docs/journal.md reports what this finds
 
-# Removed or unified, because they do not change the meaning: drawings, LaTeX's spacing, kinds of fraction.
+# These do not change the meaning, so they are removed or unified: drawings, LaTeX's spacing, kinds of fraction.
 FIGURE = re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)
 SPACING = re.compile(r"\\(?:[,;:! ]|left|right|displaystyle|text|mathrm|quad|qquad)(?![A-Za-z])")
 SIZE = re.compile(r"\\[dtc](?=frac|binom)")
@@ -33,7 +33,7 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Match:
-    """The exam question that a text asks. `share`: share of the question's n-grams in the text (1 if exact)."""
+    """The exam question that a text asks. `share`: the fraction of its n-grams that the text has (1 if exact)."""
 
     question: str
     kind: Literal["exact", "near"]
@@ -41,7 +41,7 @@ class Match:
 
 
 class Contamination:
-    """An n-gram index of an exam's questions that finds these questions in texts."""
+    """Finds an exam's questions in texts, with an n-gram index of the questions."""
 
     def __init__(self, questions: Iterable[str]) -> None:
         self.questions = sorted(set(questions))
@@ -59,20 +59,20 @@ class Contamination:
                     self._by_ngram[ngram].append(index)
 
     def match(self, text: str) -> Match | None:
-        """Return the exam question that all or part of the text asks: the longest exact match, else the nearest one."""
+        """Return the exam question that the text or part of it asks: the longest exact match, else the nearest one."""
         text_words = words(text)
         return self._exact(text_words) or self._near(text_words)
 
     def match_any(self, texts: Sequence[str]) -> Match | None:
-        """Return an exam question asked by one of the texts, by a paragraph or line of one, or by all texts together.
+        """Return an exam question asked by a text, by one of its paragraphs or lines, or by all of the texts joined.
 
-        Near matching needs these smaller pieces, because text around a question adds its own words and numbers.
+        Near matching needs the paragraphs and lines, because the text around a question adds words and numbers.
         """
         pieces = [piece for text in texts for piece in (text, *PARAGRAPH.split(text), *text.splitlines())]
         return next(filter(None, map(self.match, dict.fromkeys([*pieces, "\n".join(texts)]))), None)
 
     def has(self, question: str) -> bool:
-        """Return whether a question matches an exam question. Cached, because problems recur in later rounds."""
+        """Return whether a question matches an exam question. Results are cached: later rounds repeat problems."""
         if question not in self._asks:
             self._asks[question] = self.match_any([question]) is not None
         return self._asks[question]
@@ -107,8 +107,8 @@ class Contamination:
     def _same_numbers(self, index: int, text: Words) -> bool:
         """Return whether the text, or the part of it that asks the question, has the question's numbers and no others.
 
-        That part runs from the first shared n-gram to the last, extended by as many words as the question has before
-        and after them. A question without numbers (they may be in its drawing) matches only a text without numbers.
+        That part runs from the first shared n-gram to the last, plus as many words before and after as the question has
+        there. A question without numbers (they may be in its drawing) matches only a text without numbers.
         """
         if not (numbers := self._numbers[index]):
             return not _numbers(text)
@@ -121,7 +121,7 @@ class Contamination:
 
 @lru_cache(maxsize=4)
 def exam_index(questions: tuple[str, ...]) -> Contamination:
-    """Return the index of an exam's questions, built once per process."""
+    """Return the index of an exam's questions. It is built once per process."""
     return Contamination(questions)
 
 
@@ -133,7 +133,7 @@ def words(text: str) -> Words:
 
 
 def _is_complete(text: Words, start: int, end: int) -> bool:
-    """Return whether text[start:end] stands outside any longer calculation: `2 + 3 * 4` does not ask `2 + 3`."""
+    """Return whether text[start:end] is not part of a longer calculation, as `2 + 3` is in `2 + 3 * 4`."""
     neighbours = (*text[start - 1 : start], *text[end : end + 1])
     return not any(re.fullmatch(SIGN, word) for word in neighbours)
 

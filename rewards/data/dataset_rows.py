@@ -23,7 +23,7 @@ TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an ob
 
 @dataclass(frozen=True)
 class Excluded:
-    """An item that is left out because its truth cannot be used, and the reason."""
+    """A problem that is left out because its truth cannot be used, with the reason."""
 
     problem_id: str
     reason: str
@@ -32,8 +32,8 @@ class Excluded:
 def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
     """Return the file to read, or None if neither a source nor `NIGHTSCHOOL_DATA` is set.
 
-    `source` is a folder that has the file directly or in a subfolder named after the benchmark; `NIGHTSCHOOL_DATA` is a
-    folder with such a subfolder. The first existing file of `names` is used; `read_rows` reports a missing file.
+    `source` is a folder with the file, directly or in a subfolder named after the benchmark. If it is None, the file is
+    in such a subfolder of NIGHTSCHOOL_DATA. `names` are tried in order; `read_rows` reports a missing file.
     """
     data = os.environ.get(DATA_VARIABLE)
     folders = [Path(data) / benchmark] if data else []
@@ -46,7 +46,7 @@ def data_file(benchmark: str, source: str | None, *names: str) -> Path | None:
 def read_rows(path: Path, fields: Mapping[str, type]) -> list[dict[str, Any]]:
     """Return the rows of a JSONL file, or of a JSON array (`.json`), each with at least `fields` of the given types.
 
-    Blank lines are skipped; a file whose name ends in `.gz` is decompressed. Raises InputError, naming file and line,
+    Skips blank lines, and decompresses a file whose name ends in `.gz`. Raises an InputError that names file and line
     if the file is missing, unreadable or empty, or if a row is not a JSON object with those fields.
     """
     if not path.is_file():
@@ -70,8 +70,8 @@ def hub_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of a split on the hub, in the hub's order, each with at least `fields` of the given types.
 
-    `dataset` is a hub id (or a folder in the hub's layout), `config` one of its configurations (None if it has only
-    one), `revision` a branch, tag or commit. Raises InputError if the split cannot be loaded or a row lacks a field.
+    `dataset` is a hub id or a folder in the hub's layout. `config` is one of its configurations (None: the only one).
+    `revision` is a branch, tag or commit. Raises InputError if the split cannot be loaded or a row lacks a field.
     """
     import datasets  # takes two seconds, and local files do not need it
 
@@ -88,7 +88,7 @@ def hub_rows(
 
 
 def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
-    """Return `row` if it has these fields with these types; otherwise raise InputError with `where` in the message."""
+    """Return `row` if it has these fields with these types; otherwise raise an InputError that mentions `where`."""
     for name, kind in fields.items():
         if name not in row:
             every = ", ".join(f'"{field}"' for field in fields)
@@ -99,7 +99,7 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
 
 
 def drop_excluded(benchmark: Benchmark, split: Split, items: Iterable[Item | Excluded]) -> list[Item]:
-    """Return a split's items without the excluded ones, which are logged and recorded in `benchmark.excluded`."""
+    """Return a split's items without the excluded ones, whose ids are logged and stored in `benchmark.excluded`."""
     every = list(items)
     excluded = [item for item in every if isinstance(item, Excluded)]
     for item in excluded:

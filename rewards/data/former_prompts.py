@@ -8,7 +8,7 @@ import re
 from rewards.mbpp import PROMPT
 from rewards.verifier import Benchmark, Problem
 
-# The instruction that followed the question in 0.1.0, by the benchmark's name.
+# By benchmark: the instruction that followed the question in 0.1.0.
 BEHIND = {
     "arithmetic": "Give the steps, then the answer on a last line as #### <number>.",
     "gsm8k": "Reason step by step and end with a last line `#### <number>`.",
@@ -24,7 +24,7 @@ MBPP = re.compile(
 
 
 def instruction(benchmark: Benchmark) -> str:
-    """Return the instruction in a benchmark's prompts, which is all that a prompt for an empty question contains."""
+    """Return the instruction that a benchmark adds to a question: its prompt for an empty question."""
     return benchmark.prompt(Problem("", benchmark.name, "", "")).strip()
 
 

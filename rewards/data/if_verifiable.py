@@ -33,7 +33,7 @@ INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "startend:end_checker": lambda chance: {"end_phrase": chance.choice(ENDINGS)},
 }
 REQUESTS = ("Write a sentence about {}.", "Tell me about {}.", "Describe {}.", "Ask me something about {}.")
-# No topic is shared with the benchmark `instructions`, which guards against skills lost in a night on other tasks.
+# The benchmark `instructions`, which checks that training on other tasks costs no skills, shares none of these topics.
 TOPICS: Mapping[Split, Sequence[str]] = {
     "train": (
         "apples", "bridges", "bears", "candles", "castles", "chess", "clouds", "deserts", "farms", "fish", "glass",
@@ -46,7 +46,7 @@ EXAM = 200  # problems
 
 
 class IfVerifiable(Benchmark):
-    """Endless training problems and 200 exam problems on other topics, each with one instruction.
+    """Endless training problems, and 200 exam problems on other topics. Each problem has one instruction.
 
     Raises InputError if the package if-verifiable (Apache-2.0), whose checkers grade the answers, is not installed.
     """
@@ -64,11 +64,11 @@ class IfVerifiable(Benchmark):
         return self.draw("0", 500) if split == "train" else self.draw("exam", EXAM, "test")
 
     def kind(self, problem: Problem) -> str:
-        """Return the instruction's name after the benchmark's, as in `if_verifiable/punctuation:no_comma`."""
+        """Return the names of the benchmark and the instruction, as in `if_verifiable/punctuation:no_comma`."""
         return f"{self.name}/{problem.level}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Give a reward of 1 if the answer follows its instruction, else 0 (with verdict `no_answer` if empty)."""
+        """Give a reward of 1 if the answer follows its instruction, else 0. An empty answer counts as `no_answer`."""
         return [self._score(attempt) for attempt in attempts]
 
     def draw(self, seed: str, count: int, split: Split = "train") -> list[Problem]:

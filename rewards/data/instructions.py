@@ -1,4 +1,4 @@
-"""Instructions to answer in a form that a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
+"""Requests for answers in a form that a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
-# By form: the request, with {} for the topic, and a check of the answer. A small student can do these already.
+# By form: the request, with {} for the topic, and a check of the answer. Even a small student can do these.
 FORMS: Mapping[str, tuple[str, Callable[[str, str], bool]]] = {
     "sentence": (
         "Write exactly one sentence about {}.",
@@ -36,7 +36,7 @@ TOPICS = (
 
 
 class Instructions(Benchmark):
-    """150 exam problems, and no training problems: five forms, each with thirty topics.
+    """150 exam problems (five forms of answer, each on thirty topics), and no training problems.
 
     They check that an instruction-tuned student keeps these skills while it is trained on something else.
     """

@@ -33,7 +33,7 @@ class Solution:
 
 
 def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
-    """Return the question that a prompt asks, without R1's preamble or the benchmark's own instruction."""
+    """Return the question that a prompt asks, without DeepSeek-R1's preamble or the benchmark's instruction."""
     question = _users_turn(prompt).strip()
     if benchmark is not None:
         question = asked_now(question, benchmark).removeprefix(instruction(benchmark))
@@ -41,7 +41,7 @@ def read_question(prompt: str, benchmark: Benchmark | None = None) -> str:
 
 
 def has_tags(response: str) -> bool:
-    """Return whether a response contains R1's tags, which no benchmark here asks for."""
+    """Return whether a response contains DeepSeek-R1's tags, which no benchmark here asks for."""
     return TAGS.search(response) is not None
 
 
@@ -66,26 +66,26 @@ def read_solution(response: str) -> Solution | None:
 
 
 def rewritten(solution: Solution, benchmark: Benchmark) -> str | None:
-    """Return the reasoning, then the answer in the benchmark's format; None if no format is set (e.g. for programs)."""
+    """Return the reasoning and then the benchmark's answer line; None if it has no such line (as for programs)."""
     if benchmark.answer_line is None:
         return None
     return f"{solution.reasoning}\n{benchmark.answer_line.format(solution.answer)}".strip()
 
 
 def truth_of(row: Mapping[str, Any]) -> str | None:
-    """Return the truth in a row of a file, with numbers and lists as JSON; None if the row has no truth."""
+    """Return the truth in a row of a file; None if the row has none. A truth that is not a text is returned as JSON."""
     truth = next((row[column] for column in TRUTH_COLUMNS if row.get(column) is not None), None)
     return truth if truth is None or isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
 
 
 def marked_truth(truth: str, benchmark: Benchmark) -> str:
-    """Return a truth with the benchmark's own marker (GSM8K's `####`), which files from other sources leave out."""
+    """Return a truth with the benchmark's marker (GSM8K's `####`), adding the marker if the file left it out."""
     marker = benchmark.truth_marker
     return f"{marker} {truth.strip()}" if marker and marker not in truth else truth
 
 
 def _users_turn(prompt: str) -> str:
-    """Return the question in R1's prompt: preamble, `User:`, question, `Assistant:`, maybe `<think>`. Else `prompt`."""
+    """Return the question of an R1 prompt (`… User: question Assistant: <think>`), or any other prompt unchanged."""
     before, _, opening = f"\n{prompt}".rpartition("\nAssistant:")
     _, user, question = before.partition("\nUser:")
     return question if user and opening.strip() in ("", "<think>") else prompt

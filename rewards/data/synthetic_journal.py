@@ -1,6 +1,6 @@
 """Generate a day's journal for the starter night, as an owner and a teacher could have written it.
 
-Every line contains `"generated": true`. The exercises come from the training split and contain no exam expression.
+Every line contains `"generated": true`. The exercises come from the training split, so none has an exam expression.
 """
 
 import itertools
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | None:
-    """Return the Arithmetic levels that a night trains on; None if it uses all levels or no Arithmetic at all."""
+    """Return the Arithmetic levels that a night trains on; None if it trains on all of them or not on Arithmetic."""
     practised = [entry.levels for entry in entries if entry.name == Arithmetic.name]
     levels = tuple(sorted({level for some in practised for level in some or ()}))
     return levels if levels and None not in practised else None
@@ -32,12 +32,12 @@ def practised_levels(entries: Sequence[BenchmarkConfig]) -> tuple[str, ...] | No
 def generated_lines(
     lessons: Lessons, seed: str, count: int, levels: Sequence[str] | None, at: str
 ) -> list[dict[str, Any]]:
-    """Return `count` journal lines of one kind, each about one exercise; deterministic for the same arguments.
+    """Return `count` journal lines of one kind, each about one exercise. Equal arguments give equal lines.
 
-    Traces are worked solutions. A preference has five answers in random order: the right one, which is chosen,
-    and a wrong, an unfinished, an unmarked and a rambling answer. A correction replaces a bad answer with the
-    right one. Feedback alternates between a worked solution (+1) and a bad answer (-1). Words are the worked exercise
-    as plain text. `at` is an ISO date; `levels=None` means all levels.
+    Traces are worked solutions. A preference has five answers in random order: the right one, which is chosen, and four
+    bad ones: wrong, unfinished, unmarked and rambling. A correction replaces a bad answer with the right one. Feedback
+    alternates between a worked solution (+1) and a bad answer (-1). Words are a worked exercise as plain text. `at` is
+    an ISO date; `levels=None` means all levels.
     """
     chance = random.Random(f"{'answers' if lessons == 'preferences' else lessons} of the day {seed}")
     drawn = itertools.islice(exercises(f"day {lessons} {seed}", Arithmetic(levels=levels).levels, "train"), count)
@@ -85,25 +85,25 @@ def _slip(exercise: Exercise, chance: random.Random) -> int:
 
 
 def _wrong(exercise: Exercise, slip: int) -> str:
-    """Return all steps, with the last one miscalculated."""
+    """Return a solution that miscalculates its last step."""
     calculation = exercise.steps[-1].split(" = ")[0]
     return "\n".join([*exercise.steps[:-1], f"{calculation} = {slip}", f"#### {slip}"])
 
 
 def _unfinished(exercise: Exercise) -> str:
-    """Return all steps but the last, with an intermediate result as the answer."""
+    """Return a solution that leaves out its last step and gives an intermediate number as the answer."""
     numbers = [int(word) for word in exercise.steps[-1].split() if word.isdecimal()]
     answer = next((number for number in numbers if number != exercise.answer), exercise.answer + 1)
     return "\n".join([*exercise.steps[:-1], f"#### {answer}"])
 
 
 def _unmarked(exercise: Exercise) -> str:
-    """Return a right answer without the required marker."""
+    """Return a right solution whose answer lacks the required marker."""
     return "\n".join([*exercise.steps, f"The answer is {exercise.answer}."])
 
 
 def _rambling(exercise: Exercise, slip: int) -> str:
-    """Return a rambling text that has the right number among others and goes on after the marker."""
+    """Return a rambling text that has the right number among others, and more text after the marked answer."""
     steps = ", then ".join(exercise.steps)
     return (
         f"Let me think about this. First I look at the numbers. We have {steps}. So it should be {exercise.answer}, "

@@ -1,1 +1,1 @@
-"""Environments that come with Night school."""
+"""The environments that Night school provides."""

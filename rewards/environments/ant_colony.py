@@ -10,11 +10,11 @@ from rewards.environments.ant_layouts import WAYS, Cell, Layout, layout_of
 
 MOST_NOTES, LONGEST_NOTE = 3, 40
 SIGHT = 1  # cells in each direction, diagonals included
-FADING, FAINT = 0.95, 0.05  # each colony turn, pheromones are multiplied by FADING; below FAINT, they vanish
+FADING, FAINT = 0.95, 0.05  # once all ants have moved, pheromones are multiplied by FADING; below FAINT, they vanish
 
 
 def colony(tier: str, seed: int, turns: int, ants: int) -> State:
-    """Return a new colony's state, with every ant at the nest. Delivering `par` food items earns a reward of 1."""
+    """Return a new colony's state, with every ant at the nest. Delivering `state["par"]` items earns a reward of 1."""
     layout = layout_of(tier, seed)
     state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
     state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
@@ -80,7 +80,7 @@ def acting_ant(state: State) -> dict[str, Any]:
 
 
 def cell_of(pair: Sequence[int]) -> Cell:
-    """Convert a cell from the state (a list, in JSON) to the tuple that layouts use."""
+    """Convert a cell from its form in a state (a JSON list) to the tuple that layouts use."""
     return pair[0], pair[1]
 
 
@@ -90,7 +90,7 @@ def key_of(cell: Cell | None) -> str:
 
 
 def _new_food(state: State, layout: Layout) -> list[int]:
-    """Choose a free cell for food to reappear in, at random with the layout and the respawn count as the seed."""
+    """Return a random free cell in which food reappears. The seed is the layout and the number of reappearances."""
     state["respawned"] += 1
     taken = {layout.nest, *map(cell_of, state["food"])}
     chance = random.Random(f"{layout.digest} {state['respawned']}")

@@ -1,4 +1,4 @@
-"""The grids that ants forage in: open fields, walls and mazes in seven tiers, split between training and exam."""
+"""The grids that ants forage in. There are seven tiers, from open fields to mazes; each has training and exam grids."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ class Layout:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the grid and its food, used to decide the split and to seed where food reappears."""
+        """A digest of the grid and its food. It decides the split and seeds the choice of where food reappears."""
         return hashlib.sha256(json.dumps([self.tier, sorted(self.free), sorted(self.food)]).encode()).hexdigest()
 
     @property
@@ -65,7 +65,7 @@ class Layout:
 
 @lru_cache(maxsize=8192)
 def layout_of(tier: str, seed: int) -> Layout:
-    """Generate a seed's layout, with the nest in the middle, all cells that can be reached from it, and random food."""
+    """Generate a seed's layout: a nest in the middle, the cells that can be reached from the nest, and random food."""
     its, chance = TIERS[tier], random.Random(f"ants {tier} {seed}")
     if its.walls is None:
         middle, open_cells = 2 * (its.size // 4), _maze(its.size, chance)
@@ -100,7 +100,7 @@ def _maze(size: int, chance: random.Random) -> set[Cell]:
 
 @lru_cache(maxsize=16)
 def seeds_of(tier: str, split: Split) -> tuple[int, ...]:
-    """Return the seeds of a split's layouts, one seed per distinct layout."""
+    """Return the seeds of a split's 200 layouts, all of which are different."""
     found: dict[str, int] = {}
     seed = 0
     while len(found) < LAYOUTS:

@@ -33,7 +33,7 @@ class Ants:
     """The ant environment. Its reward is the colony's deliveries as a share of the oracle's, plus small shaping terms.
 
     The info from `step` has `food`, the colony's deliveries so far; `value`, those deliveries as a share of the
-    oracle's; `valid`, whether the answer was valid; `parts`, the reward's terms by name; `action`, the actions parsed
+    oracle's; `valid`, whether the answer was valid; `parts`, a dict of the reward's terms; `action`, the actions parsed
     from the answer; and `agent`, the number of the ant that acted.
     """
 
@@ -42,7 +42,7 @@ class Ants:
     characters = staticmethod(characters)
 
     def __init__(self, tiers: Sequence[str] = ("0",), turns: int | None = None, ants: int = 1) -> None:
-        """`turns`: per ant (None: the tier's number). `ants`: how many ants share the nest, food and pheromones."""
+        """`turns`: how many each ant has (None: the tier's). `ants`: how many share the nest, food and pheromones."""
         if unknown := [tier for tier in tiers if tier not in TIERS]:
             raise ValueError(f"ants: there is no tier {unknown[0]!r}; use {', '.join(TIERS)}")
         self.tiers, self.turns, self.ants = tuple(tiers), turns, ants
@@ -83,8 +83,8 @@ class Ants:
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes per training layout, played by a greedy ant that makes half of its moves at random.
 
-        The student is not trained on the random moves. They only serve to reach states that a greedy ant never visits,
-        but an imitator does (DART, arXiv 1703.09327).
+        The student is not trained on the random moves. They serve only to reach states that a greedy ant never visits,
+        but an ant that imitates it does (DART, arXiv 1703.09327).
         """
         return [(problem, self._played(problem, take)) for problem in self.problems("train") for take in range(3)]
 
@@ -103,7 +103,7 @@ class Ants:
 
 
 def parse(text: str) -> list[tuple[str, str]] | None:
-    """Return an answer's actions with their arguments, or None if the answer does not follow this module's format."""
+    """Return an answer's actions as (name, argument) pairs, or None if it is not in this module's format."""
     found: list[tuple[str, str]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("THINK:") and not found:
@@ -162,7 +162,7 @@ def oracle(state: State, rng: random.Random) -> str:
 
 @lru_cache(maxsize=8192)
 def _par(tier: str, seed: int, turns: int, ants: int) -> int:
-    """Return how much food the oracle delivers on a layout."""
+    """Return how many items of food the oracle delivers on a layout within the given turns."""
     state, chance = colony(tier, seed, turns, ants), random.Random(f"par {seed}")
     while state["turn"] < turns:
         for name, argument in parse(oracle(state, chance)) or []:
@@ -172,7 +172,7 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
 
 
 def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Return the reward terms that a valid answer earns, by name."""
+    """Return the reward terms that a valid answer earns, as a dict from name to value."""
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
@@ -199,15 +199,15 @@ def _goals(state: State) -> list[Cell]:
 def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
     """Return an ant's potential: minus its number of steps to the nearest goal, divided by the grid's size.
 
-    Pass the goals from before the turn. With the goals from after the turn, the distance home would be deducted for
-    picking up food, and an ant would learn to stand on food without taking it.
+    Pass the goals from before the turn. With the goals from after the turn, picking up food would cost the ant its
+    distance to the nest, so that the ant would learn to stand on food without taking it.
     """
     layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
 def _towards(state: State, goals: Sequence[Cell], rng: random.Random) -> str:
-    """Return a random move among those that get closest to a goal or, at a goal, the action to pick up or drop food."""
+    """If at a goal, return PICK_UP or DROP; else return a random move out of those that lead closest to a goal."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])
     if here in goals:

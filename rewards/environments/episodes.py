@@ -1,7 +1,7 @@
 """Presents an environment as a benchmark. A problem starts an episode; a completion is all that the model wrote in it.
 
 A completion is a JSON list with the text of each turn, and is graded by replaying the episode with these texts. So
-exams, rounds and drawings of an episode need only these texts.
+an exam, a round or a drawing needs nothing but these texts to reproduce the episode.
 """
 
 import json
@@ -39,7 +39,7 @@ class Episodes(Benchmark):
         return checked_reset(self._environment, problem)[1]
 
     def solutions(self) -> list[tuple[Problem, str]]:
-        """Return the problems and completions of a teacher's episodes, or an empty list if there are none."""
+        """Return a teacher's episodes as pairs of a problem and a completion, or an empty list if there are none."""
         taught = getattr(self._environment, "solutions", list)
         return [(problem, json.dumps(texts)) for problem, texts in taught()]
 
@@ -64,7 +64,7 @@ class Episodes(Benchmark):
 
 
 def texts_of(completion: str) -> list[str]:
-    """Return the text of each turn in a completion. Anything but a JSON list of turns counts as a single turn."""
+    """Return the text of each turn in a completion. A completion that is not a JSON list of turns is a single turn."""
     return [text for text, _ in weighted_texts(completion)]
 
 

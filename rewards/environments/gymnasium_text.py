@@ -1,6 +1,6 @@
 """Turns environments with Gymnasium's interface, `reset(seed=…)` and `step(action)`, into text episodes.
 
-The state holds only the seed and the actions so far, which each step replays. So the state is always JSON.
+A state holds only the seed, the turn and the actions so far, which each step replays. So a state is always JSON.
 Gymnasium itself is not imported: any object with these two methods will do.
 """
 
@@ -15,7 +15,7 @@ EPISODES = 200  # per split; their seeds are 0, 2, 4, … in training and 1, 3, 
 
 
 class GymnasiumText:
-    """A Gymnasium environment whose actions the model chooses by name.
+    """A Gymnasium environment, presented as text. The model chooses an action by its name.
 
     `make(seed)` returns a new environment. `actions` maps each action's name, a single lower-case word, to the action.
     `describe(environment, observation)` returns what the model sees. `rules` precede the first observation. `turns` is
@@ -40,7 +40,7 @@ class GymnasiumText:
         return [Problem(f"{self.name}/{seed}", self.name, f"Play {self.name} from seed {seed}.", "") for seed in seeds]
 
     def kind(self, problem: Problem) -> str:
-        """Return the environment's name, so that all its episodes are counted together."""
+        """Return the environment's name, so that a night tracks one solve rate for all its episodes."""
         return self.name
 
     def reset(self, problem: Problem) -> tuple[State, str]:

@@ -1,6 +1,7 @@
 """Tasks from reasoning-gym (Apache-2.0): over a hundred kinds of generated problems, each with its own grader.
 
-`pip install .[environments]`, then `{name: "rewards.environments.reasoning_gym:ReasoningGym", source: leg_counting}`.
+To use its task `leg_counting`, for example, `pip install .[environments]` and configure
+`{name: "rewards.environments.reasoning_gym:ReasoningGym", source: leg_counting}`.
 """
 
 import importlib
@@ -14,15 +15,15 @@ from typing import Any
 from conf.storage.home import InputError
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
-SEEDS = {"train": 0, "test": 1_000_000}  # far apart: the package adds a problem's index to the seed
+SEEDS = {"train": 0, "test": 1_000_000}  # far apart, because the package adds a problem's index to the seed
 PROBLEMS = 500  # per split
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-# Some graders evaluate an answer as Python, or parse it with a library that does, so a model could run any program.
+# Some graders evaluate an answer as Python, or with a library that does so: a model could then run any program.
 EVALUATES = re.compile(r"\b(?:eval|exec|parse_expr|sympify|parse_latex)\(")
 
 
 class ReasoningGym(Benchmark):
-    """One reasoning-gym task. Only a full score counts as correct; a partial score is kept in the score's parts.
+    """One reasoning-gym task. Only a full score counts as correct; a partial score is kept as a part of the `Score`.
 
     Raises InputError if the package is missing, if it has no such task, or if the task's grader would run a model's
     answer as code.
@@ -58,7 +59,7 @@ class ReasoningGym(Benchmark):
         return list(found.values())
 
     def kind(self, problem: Problem) -> str:
-        """Return the task's name: solve rates are counted per task, because no problem comes up twice."""
+        """Return the name of the task: a night tracks solve rates by task, because no problem comes up twice."""
         return f"reasoning_gym/{self.task}"
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:

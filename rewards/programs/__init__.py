@@ -1,1 +1,1 @@
-"""Extracts programs from answers and tests them."""
+"""Extracts programs from answers, and runs unit tests on them in a sandbox."""

@@ -1,4 +1,4 @@
-"""The command line that starts a warden in bubblewrap, with new namespaces and a read-only view of Python."""
+"""Builds the command line that starts a warden in bubblewrap: in new namespaces, with Python mounted read-only."""
 
 import os
 import sys
@@ -14,23 +14,23 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
     "PYTHONHASHSEED": "0",
-    "MALLOC_ARENA_MAX": "1",  # otherwise 64 MB of address space per thread
+    "MALLOC_ARENA_MAX": "1",  # otherwise each thread reserves 64 MB of address space
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
 def readable_folders() -> list[Path]:
-    """Return the folders that a program may read: the system's libraries and Python's own."""
+    """Return the folders that a program may read: the system's libraries, the Python installation and this package."""
     prefix = Path(sys.base_prefix).resolve()
     folders = [Path("/usr"), PACKAGE] if prefix.is_relative_to("/usr") else [Path("/usr"), prefix, PACKAGE]
     return [*folders, *(Path(name) for name in SYSTEM if Path(name).is_dir() and not Path(name).is_symlink())]
 
 
 def command(wrapper: str, program: str) -> list[str]:
-    """Return the command to run `python -c program` in bubblewrap, offline and able to read only `readable_folders`.
+    """Return the command that runs `python -c program` in bubblewrap, offline and with only `readable_folders` mounted.
 
-    The warden keeps CAP_SYS_ADMIN, valid only in the sandbox's user namespace, to give each program a PID namespace.
-    Every child drops this capability before its program starts.
+    The warden keeps CAP_SYS_ADMIN within the sandbox's user namespace, so that it can give each program a PID
+    namespace. Every process that the warden forks drops this capability before it runs anything untrusted.
     """
     words = [wrapper, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]
     words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--clearenv"]
@@ -47,7 +47,7 @@ def command(wrapper: str, program: str) -> list[str]:
 
 
 def interpreter(root: Path, program: str) -> list[str]:
-    """Return the command to run `program` in a Python with only its standard library and this package (in `root`)."""
+    """Return the command that runs `program` in a Python that sees only its standard library and code in `root`."""
     code = f"import sys; sys.path.insert(0, {str(root)!r}); {program}"
-    python = os.path.realpath(sys.executable)  # outside any virtual environment
+    python = os.path.realpath(sys.executable)  # its real path is outside any virtual environment
     return [python, "-s", "-S", "-B", "-P", "-c", code]  # not -I: it would ignore the hash seed

@@ -1,7 +1,7 @@
-"""The untrusted process, which executes the program's source and then answers the judge's questions about it.
+"""The untrusted process, which executes the program's source and then answers the judge's questions.
 
-Nothing here is trusted. The program shares this interpreter and may change every object in it. It can reach the judge
-only through the channel, on which the judge accepts only plain values.
+Nothing here is trusted, because the program shares this interpreter and may change every object in it. The program can
+reach the judge only through the channel, on which the judge accepts nothing but plain values.
 """
 
 import os
@@ -18,7 +18,7 @@ MODULE = "solution"  # not "__main__", so that a demo at the end of the program 
 
 
 def serve(channel: Channel, source: bytes) -> None:
-    """Execute the program, then answer questions until the judge is gone."""
+    """Execute the program, then answer questions until the judge closes the channel."""
     threading.stack_size(THREAD_STACK_BYTES)  # otherwise each thread takes 8 MB of the address space
     candidate = Candidate(channel)
     candidate.load(source)
@@ -30,7 +30,7 @@ def serve(channel: Channel, source: bytes) -> None:
 
 
 class Candidate:
-    """Holds the program's module, and every object of the program that the judge has a reference to."""
+    """Holds the program's module, and those of its objects that the judge has references to."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -45,7 +45,7 @@ class Candidate:
         sys.modules[MODULE] = self.module
         try:
             code = compile(source, "<solution>", "exec", dont_inherit=True)
-        except MemoryError:  # the parser's stack, not the machine's memory
+        except MemoryError:  # the parser's stack is full, not the machine's memory
             self.failure = SyntaxError("too deeply nested, or too long a line of words")
             return
         except Exception as error:
@@ -53,7 +53,7 @@ class Candidate:
             return
         try:
             exec(code, self.module.__dict__)
-        except BaseException as error:  # including SystemExit: the program ended itself
+        except BaseException as error:  # including SystemExit, with which a program ends itself
             self.failure = _freed(error)
 
     def answer(self, question: Any) -> None:
@@ -101,7 +101,7 @@ class Candidate:
             return ["opaque", type(error).__name__]
 
     def _refer(self, value: Any) -> list[Any]:
-        """Return a reference if the value is callable or of one of the program's classes, else only its type's name."""
+        """Return a reference to a callable or an instance of a program's class; for other values, their type's name."""
         kind = value if isinstance(value, type) else type(value)
         if not callable(value) and getattr(kind, "__module__", None) != MODULE:
             return ["opaque", kind.__name__]
@@ -120,7 +120,7 @@ class Candidate:
         raise WireError(f"no tag {tag}")
 
     def _callback(self, number: int) -> Callable[..., Any]:
-        """Return a stand-in for a function that the test passed. Calling the stand-in runs that test function."""
+        """Return a stand-in for a function that the test passed to the program. Calling it runs the test's function."""
 
         def call(*args: Any) -> Any:
             """Call the test's function in the judge's process, and return its result."""
@@ -129,13 +129,13 @@ class Candidate:
                 message = self.channel.receive()
                 if message[0] == "returned":
                     return self.decoder.decode(message[1])
-                self.answer(message)  # the test's function uses the program's objects
+                self.answer(message)  # the test's function asks about the program's objects
 
         return call
 
 
 def _freed(error: BaseException) -> BaseException:
-    """Release the frames that the exception holds, which frees memory for sending the answer."""
+    """Drop the frames that the exception refers to, so that there is memory for sending the answer."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 

@@ -1,4 +1,4 @@
-"""Extracts the program from a model's reply: the last fenced block, or the bare text."""
+"""Extracts the program from a model's reply: the last fenced block or, without one, the whole text."""
 
 import re
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ PYTHON = ("", "python", "python3", "py", "py3")
 
 
 def program_text(completion: str) -> str | None:
-    """Return the program to run: the last fenced block, else the whole text, or None if the text is blank.
+    """Return the program to run: the last fenced block or, without one, the whole text; None if that is blank.
 
-    Text without a fence is returned even if it is prose. Prose does not compile, so its verdict is `crashed`
-    (`no_answer` is for blank text). Empty fences are removed from the text. Takes linear time and never raises.
+    Text without a block is returned even if it is prose. Prose does not compile, so its verdict is `crashed`, whereas
+    blank text gets `no_answer`. Fences without content are removed. Takes linear time and never raises.
     """
     text = _with_plain_line_ends(completion)
     block = last_block(text)
@@ -27,8 +27,8 @@ def program_text(completion: str) -> str | None:
 def last_block(completion: str) -> str | None:
     """Return the content of the last fenced block that is not blank, or None if there is none.
 
-    A last block that is never closed extends to the end of the text. A block labelled with a language other than Python
-    (```text, ```bash) counts only if no block is Python or unlabelled. Content is dedented by the fence's indentation.
+    A block that is never closed extends to the end of the text. A block labelled with a language other than Python
+    (```text, ```bash) counts only if no block is Python or unlabelled. Content loses the indentation of its fence.
     """
     blocks = [block for block in _blocks(_with_plain_line_ends(completion)) if block[1].strip()]
     if not blocks:

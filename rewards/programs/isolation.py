@@ -1,7 +1,7 @@
-"""Drops the privileges of a process in the sandbox before it runs anything untrusted.
+"""Drops the privileges of a sandboxed process before that process runs anything untrusted.
 
-This module runs in the sandbox with only the standard library. The seccomp filter and the Landlock ruleset are built
-outside (`rewards.programs.policy`) and arrive as a BPF program and a file descriptor.
+This module runs inside the sandbox and imports only the standard library. The seccomp filter and the Landlock ruleset
+come from outside, where `rewards.programs.policy` builds them: as a BPF program and as a file descriptor.
 """
 
 import ctypes
@@ -41,8 +41,8 @@ class SeccompProgram:
 
 
 def drop_privileges() -> None:
-    """Leave the process group, die with the parent, forbid inspection, and permanently drop all capabilities."""
-    os.setsid()  # a process group is not bounded by a PID namespace: a signal to it would reach the warden
+    """Start a new session, die with the parent, forbid ptrace, and permanently drop all capabilities."""
+    os.setsid()  # a PID namespace does not bound a process group: a signal to the group would reach the warden
     _checked(LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent-death signal")
     _checked(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
     _checked(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
@@ -57,7 +57,7 @@ def restrict_files(ruleset: int) -> None:
 
 
 def limit(cpu_seconds: float, address_space: int) -> None:
-    """Set the kernel's limits. `address_space` is in bytes. The CPU limit only backs up the warden's finer limit."""
+    """Set the kernel's resource limits. `address_space` is in bytes. The CPU limit is a backup for the warden's own."""
     cpu = int(cpu_seconds) + 2
     for kind, value in (
         (resource.RLIMIT_CPU, cpu),
@@ -72,7 +72,7 @@ def limit(cpu_seconds: float, address_space: int) -> None:
 
 
 class PidNamespaces:
-    """Forks each child as process 1 of a new PID namespace, so that killing the child ends all its descendants."""
+    """Forks each child as process 1 of a new PID namespace, so that killing the child kills all its descendants."""
 
     def __init__(self) -> None:
         self.own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -87,14 +87,14 @@ class PidNamespaces:
 
 
 def hide_proc() -> None:
-    """Hide /proc from this process and its later forks. Call this only inside the sandbox's mount namespace."""
+    """Hide /proc from this process and its future children. Call this only inside the sandbox's mount namespace."""
     _checked(LIBC.umount2(b"/proc", MNT_DETACH), "umount /proc")
 
 
 def protect_null() -> None:
     """Remount /dev/null read-only: it still accepts writes, but the host file's mode and times cannot change.
 
-    The mount's existing restrictions must be passed again (mount_namespaces(7), locked flags).
+    The kernel requires a remount to repeat the mount's existing restrictions (mount_namespaces(7), locked flags).
     """
     forbidden = os.statvfs("/dev/null").f_flag
     flags = sum(mount for held, mount in LOCKED_FLAGS.items() if forbidden & held)

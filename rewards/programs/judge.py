@@ -1,7 +1,7 @@
-"""The trusted process, which runs a problem's tests with proxies in place of the names that the program defines.
+"""The trusted process, which runs a problem's tests with proxies in place of the program's functions and classes.
 
-The verdict is decided here, from values that arrive as plain data. The program never sees a test, and the worst that
-it can do from its own process is return a wrong value.
+This process decides the verdict, from values that arrive as plain data. The program never sees a test, and the worst
+that it can do from its own process is to return a wrong value.
 """
 
 import ast
@@ -13,7 +13,7 @@ from typing import Any
 from rewards.programs.proxies import CandidateGone, CandidateRaised, Connection, as_raised
 from rewards.programs.wire import Channel
 
-# Modules that tests use without importing them: in a plain run the program's imports would provide them.
+# Modules that tests use without importing them. Outside the sandbox, the program's imports would provide them.
 MODULES = frozenset(
     "bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re "
     "statistics string sys typing".split()
@@ -32,8 +32,8 @@ def open_names() -> dict[str, Any]:
 def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str | None) -> tuple[str, str]:
     """Run the setup and the tests, and return the verdict with a one-line reason.
 
-    The verdict is `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed` or `gone`. After `gone`,
-    the warden decides the verdict from how the program's process ended.
+    The verdict is `correct`, `wrong`, `crashed`, `forbidden`, `out_of_memory`, `grader_failed` or `gone`, which
+    means that the program's process ended early: the warden then decides the verdict from how that process ended.
     """
     try:
         codes = [compile(text, "<test>", "exec", dont_inherit=True) for text in (setup, *tests)]
@@ -63,7 +63,7 @@ def judge(channel: Channel, setup: str, tests: Sequence[str], entry_point: str |
 
 
 def free_names(texts: Sequence[str], entry_point: str | None) -> list[str]:
-    """Return the names that the program must provide: the tests use them, but neither tests nor libraries define them.
+    """Return the names that the program must define: the tests use them, but neither tests nor libraries define them.
 
     An entry point that the tests use is always included. If `entry_point` is None and no name qualifies, return
     the first name that the tests call, such as `sum` in `assert sum(2, 3) == 5`.
@@ -112,5 +112,5 @@ def _verdict_of(error: CandidateRaised) -> str:
 def _line(error: BaseException) -> str:
     try:
         return " ".join(str(error)[:200].split())
-    except BaseException:  # its arguments may be the program's objects
+    except BaseException:  # the error's arguments may be the program's objects
         return "no text"

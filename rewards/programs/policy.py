@@ -1,7 +1,7 @@
-"""The seccomp filter and the Landlock ruleset for untrusted processes, built outside the sandbox.
+"""Builds the seccomp filter and the Landlock ruleset for untrusted processes, outside the sandbox.
 
-Both are built with maintained libraries (libseccomp through pyseccomp, and py-landlock). The functions raise
-SandboxUnavailable if the machine lacks what they need.
+It uses maintained libraries for both: libseccomp through pyseccomp, and py-landlock. Functions that build a filter or
+a ruleset raise SandboxUnavailable if the machine lacks what they need.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from typing import Literal
 
 from conf.schema import SandboxConfig
 
-# The calls that computation needs: memory, time, threads, reading allowed files and using open descriptors.
+# The system calls that computation needs: memory, time, threads, reading allowed files, using open descriptors.
 ALLOWED = """
     read write readv writev pread64 close fstat newfstatat stat lstat statx lseek getdents64 readlink readlinkat
     open openat access faccessat faccessat2 getcwd dup dup2 dup3 pipe pipe2 poll ppoll select pselect6 close_range
@@ -29,7 +29,7 @@ ALLOWED = """
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrlimit
     getrandom uname sysinfo getcpu arch_prctl exit exit_group
 """.split()
-# These calls fail but do not kill the process: the standard library tries them, and works without them.
+# These system calls fail instead of killing the process: the standard library tries them but can do without.
 REFUSED = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "prctl": errno.EPERM, "sched_setaffinity": errno.EPERM}
 FCNTL_QUERIES = (1, 2, 3, 1030)  # F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 CLONE_THREAD = 0x00010000
@@ -43,9 +43,9 @@ class SandboxUnavailable(Exception):
 
 
 def seccomp_program(pid_namespace: bool = True) -> bytes:
-    """Return a BPF program that kills the process at any unlisted system call. It allows threads, but no new processes.
+    """Return a BPF program that kills a process at any unlisted system call. It allows threads, but no new processes.
 
-    With `pid_namespace`, the untrusted process has PID 1 in its namespace, and may send signals only to itself.
+    `pid_namespace`: the process will have PID 1 in a PID namespace of its own. It may then send signals to itself.
     """
     try:
         import pyseccomp
@@ -54,7 +54,7 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
             f"seccomp: libseccomp is missing ({error}); install it (apt install libseccomp2)"
         ) from None
     rules = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
-    with contextlib.suppress(OSError):  # libseccomp before 2.5: a linear search instead of a binary one
+    with contextlib.suppress(OSError):  # libseccomp before 2.5 has only a linear search
         rules.set_attr(pyseccomp.Attr.CTL_OPTIMIZE, 2)
     for name in ALLOWED:
         _add(rules, pyseccomp.ALLOW, name)
@@ -65,7 +65,7 @@ def seccomp_program(pid_namespace: bool = True) -> bytes:
     _add(rules, pyseccomp.ALLOW, "prlimit64", pyseccomp.Arg(2, pyseccomp.EQ, 0))  # reading limits
     setting = pyseccomp.Arg(2, pyseccomp.NE, 0)
     stack, other = (pyseccomp.Arg(1, sign, resource.RLIMIT_STACK) for sign in (pyseccomp.EQ, pyseccomp.NE))
-    # programs raise the stack limit before deep recursion: pretend that it worked
+    # programs raise the stack limit before deep recursion: pretend that this succeeds
     _add(rules, pyseccomp.ERRNO(0), "prlimit64", setting, stack)
     _add(rules, pyseccomp.ERRNO(errno.EPERM), "prlimit64", setting, other)
     if pid_namespace:
@@ -90,7 +90,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
         raise SandboxUnavailable(
             f"Landlock: {error}; boot a kernel of 5.13 or later with `landlock` among lsm="
         ) from None
-    reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR  # not EXECUTE: libraries are loaded without it
+    reading = flags.AccessFs.READ_FILE | flags.AccessFs.READ_DIR  # loading a library needs no EXECUTE
     for folder in readable:
         descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
         try:
@@ -101,7 +101,7 @@ def landlock_ruleset(readable: Sequence[Path]) -> int:
 
 
 def missing_layers() -> dict[Layer, str]:
-    """Return which of seccomp and Landlock this machine's kernel or libraries lack, each with a reason and a remedy."""
+    """Return those of the layers seccomp and Landlock that this machine lacks, each with the reason and a remedy."""
     missing: dict[Layer, str] = {}
     attempts: dict[Layer, Callable[[], object]] = {
         "seccomp": seccomp_program,
@@ -116,11 +116,11 @@ def missing_layers() -> dict[Layer, str]:
 
 
 def tolerated(config: SandboxConfig) -> frozenset[Layer]:
-    """Return the sandbox layers that this machine lacks and that the configuration allows to be missing."""
+    """Return the sandbox layers that this machine lacks and that `allow_missing` in the configuration lists."""
     return frozenset(missing_layers().keys() & set(config.allow_missing)) if config.allow_missing else frozenset()
 
 
 def _add(rules: object, action: int, name: str, *arguments: object) -> None:
-    """Add a rule, unless this architecture does not have the system call (arm64 has no `open`)."""
+    """Add a rule, or do nothing if this architecture lacks the system call (arm64 has no `open`)."""
     with contextlib.suppress(OSError):
         rules.add_rule(action, name, *arguments)  # pyright: ignore

@@ -1,6 +1,6 @@
 """Proxies that stand for the program's objects in the tests: each use of a proxy asks the program's process.
 
-Each value that arrives becomes plain data, a proxy or an opaque object. Nothing that the program sends is run here.
+Each value that the program sends becomes plain data, a proxy or an opaque object. Nothing that it sends is run here.
 """
 
 import builtins
@@ -20,13 +20,13 @@ class CandidateGone(BaseException):
 
 
 class CandidateRaised(Exception):
-    """An exception from the program, as the test sees it. Its class also derives from the nearest builtin class."""
+    """An exception that the program raised, as the test sees it. Its class also derives from a builtin exception."""
 
     names: tuple[str, ...] = ()
 
 
 class Unusable(Exception):
-    """A test depended on an object that was not sent by value: it used an opaque object, or compared a proxy."""
+    """A test needed the value of an object that was not sent by value, or the program's reply was malformed."""
 
 
 class Connection:
@@ -36,7 +36,7 @@ class Connection:
         self.channel = channel
         self.lent: list[Callable[..., Any]] = []  # the test's functions that were passed to the program
         self.knows_classes = True  # whether the tests name any of the program's classes
-        self.broken: BaseException | None = None  # kept, because a test may catch whatever is raised
+        self.broken: BaseException | None = None  # why the test must fail, even if it catches this exception
         self.proxies: dict[int, Proxy] = {}
         self.decoder = Decoder(self._resolve)
 
@@ -55,7 +55,7 @@ class Connection:
         return answer
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise Unusable. A test that catches it still fails."""
+        """Raise Unusable. The test fails even if it catches this exception."""
         self.broken = self.broken or Unusable(what)
         raise self.broken
 
@@ -73,7 +73,7 @@ class Connection:
                     raise WireError("no answer")
 
     def encode(self, value: Any) -> Any:
-        """Encode a value from the test in the wire format."""
+        """Return a value of the test in the wire format."""
         return Encoder(self._refer).encode(value)
 
     def _call_back(self, number: Any, args: Any) -> None:
@@ -105,7 +105,7 @@ class Connection:
 class Proxy:
     """Stands in for one of the program's objects. Attribute access and `ABILITIES` run in the program's process.
 
-    A proxy has no arithmetic, ordering or truth value, and equals only itself. So only plain values can decide a test.
+    A proxy has no arithmetic, ordering or truth value, and equals only itself, so that only plain values decide a test.
     """
 
     _connection: Connection
@@ -170,12 +170,12 @@ ABILITIES = {"__call__": _call, "__getitem__": _item, "__iter__": _iterate, "__l
 
 @cache
 def proxy_class(abilities: frozenset[str]) -> type[Proxy]:
-    """Return a Proxy class with only these abilities, as a test may check whether an object is callable or iterable."""
+    """Return a Proxy class with exactly these abilities. A test may check whether an object is callable or iterable."""
     return type("Proxy", (Proxy,), {name: method for name, method in ABILITIES.items() if name in abilities})
 
 
 class Opaque:
-    """A value that could not be sent. Every use of it fails the test."""
+    """Stands for a value that the program could not send. Every use of it fails the test."""
 
     def __init__(self, connection: Connection, kind: str) -> None:
         object.__setattr__(self, "_parts", (connection, kind))
@@ -188,7 +188,7 @@ class Opaque:
 
 
 def as_raised(names: list[Any], text: str) -> BaseException:
-    """Return the program's exception as one that a test can catch by its builtin class (`except ValueError`)."""
+    """Return the program's exception in a form that the test can catch by its builtin class (`except ValueError`)."""
     known = tuple(str(name)[:50] for name in names[:10])
     kinds = [kind for name in known if isinstance(kind := getattr(builtins, name, None), type)]
     base = next((kind for kind in kinds if issubclass(kind, BaseException)), Exception)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ProgramTests:
-    """The setup that runs before the tests, the tests in order, and the name of the function that they call."""
+    """The setup that runs before the tests, the tests in order, and the name of the function that the tests call."""
 
     setup: str
     tests: tuple[str, ...]
@@ -47,7 +47,7 @@ class ProgramTests:
 def score_programs(
     attempts: Sequence[Attempt], config: SandboxConfig, source: Callable[[Attempt, ProgramTests], str | None]
 ) -> list[Score]:
-    """Score attempts by the tests in their problems' truths. `source` extracts the program from an attempt."""
+    """Score each attempt by the tests in its problem's truth. `source` returns an attempt's program, or None."""
 
     def item(attempt: Attempt) -> Program | Score:
         tests = ProgramTests.read(attempt.problem.truth)

@@ -1,8 +1,8 @@
-"""The supervisor inside the sandbox, which forks a judge and a candidate for each program, and ends both.
+"""The supervisor inside the sandbox: for each program, it forks a judge and a candidate, and finally kills both.
 
-This warden never reads a source, a test or a judge's reason. Each is passed by file descriptor to or from the one
-child that may see it, so that no program can find it in inherited memory. The warden itself gives only the verdicts
-that need an observer: a timeout, and how a program's process died (out of memory, a forbidden system call, a crash).
+The warden never reads a program's source, a test or a judge's reason. A file descriptor passes each to or from the one
+child that may see it, so that no program can find it in memory inherited from the warden. The warden decides only the
+verdicts that need an observer: a timeout, or how a program died (out of memory, a forbidden system call, a crash).
 """
 
 import fcntl
@@ -24,9 +24,9 @@ from rewards.programs import candidate, isolation, judge
 from rewards.programs.wire import Channel, WireError
 
 TICK_SECONDS = 0.02
-JUDGE_SECONDS = 1.0  # the judge's minimum CPU limit; raised to the program's, as it handles the program's values
-JUDGE_MEMORY = 1 << 30  # bytes on top of what the process itself takes
-WALL_FACTOR = 20.0  # backstop on a busy machine: the wall-clock limit as a multiple of the CPU limit plus 1 s
+JUDGE_SECONDS = 1.0  # the judge's CPU limit, unless the program's is higher: comparing its values takes time
+JUDGE_MEMORY = 1 << 30  # bytes of address space on top of the warden's own
+WALL_FACTOR = 20.0  # the wall-clock limit, a backstop on a busy machine, is this times (CPU limit + 1 s)
 PATIENCE_SECONDS = (0.0, 0.001, 0.005, 0.02, 0.1, 0.5)
 FIRST_FREE = 3  # the first descriptor after the standard three
 REASON_BYTES = 300
@@ -47,7 +47,7 @@ class Isolation:
     landlock: int | None
     pid_namespaces: isolation.PidNamespaces | None
     limits: bool
-    own_bytes: int  # address space of the warden itself
+    own_bytes: int  # the warden's own address space
 
     def fork(self) -> int:
         """Fork a child, in a new PID namespace if that layer is on."""
@@ -88,7 +88,7 @@ class Trial:
         self.judge_seconds = max(JUDGE_SECONDS, self.seconds)
 
     def run(self, source: int, tests: int, reason: int) -> dict[str, Any]:
-        """Run the trial and return {verdict, detail, seconds}. Both child processes are gone afterwards.
+        """Run the trial and return {verdict, detail, seconds}. When it returns, both child processes have ended.
 
         `seconds` is the program's CPU time. `detail` is None if the judge wrote its reason into the pipe `reason`.
         """
@@ -111,7 +111,7 @@ class Trial:
         return {"verdict": verdict, "detail": detail, "seconds": used}
 
     def _fork(self, run: Callable[..., None], own: list[int], report: int, seconds: float, memory: int) -> int:
-        """Fork a locked-down child that calls `run` with the descriptors `own` and `report`, and has no others open."""
+        """Fork a locked-down child that calls `run` with the descriptors `own` and `report` and has no others."""
         pid = self.layers.fork()
         if pid:
             return pid
@@ -126,7 +126,7 @@ class Trial:
             os._exit(0)
 
     def _lock_down(self, descriptors: list[int], seconds: float, memory: int) -> None:
-        """Renumber `descriptors` to 3, 4, … (the report's is last), close all others, and apply every layer."""
+        """Renumber `descriptors` to 3, 4, …, with the report's last, close all others, and apply every layer."""
         null = os.open(NULL, os.O_RDWR)
         beyond = FIRST_FREE + len(descriptors)  # above the new numbers, which may still be in use, e.g. by the ruleset
         kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, beyond) for descriptor in descriptors]
@@ -144,7 +144,7 @@ class Trial:
             self.layers.seccomp.load()
 
     def _watch(self, candidate_pid: int, judge_pid: int, verdict_out: int) -> tuple[str, str] | None:
-        """Return None once the judge has given a verdict, or the verdict and detail if a limit is exceeded first."""
+        """Wait for the judge's verdict and return None. If a limit is exceeded first, return verdict and detail."""
         poll = select.poll()
         poll.register(verdict_out, select.POLLIN)
         poll.register(self.control, select.POLLIN)
@@ -154,7 +154,7 @@ class Trial:
             ready = poll.poll(TICK_SECONDS * 1000)
             if any(descriptor == verdict_out for descriptor, _ in ready):
                 return None
-            if ready:  # nothing is sent while a program runs, so the night's process is gone
+            if ready:  # nothing is sent while a program runs, so the night's process has ended
                 os._exit(0)
             candidate_cpu, judge_cpu = _cpu_seconds(candidate_pid), _cpu_seconds(judge_pid)
             if candidate_cpu > self.seconds:
@@ -211,14 +211,14 @@ def _run_judge(channel: int, tests: int, reason: int, report: int) -> None:
 
 
 def _read_file(descriptor: int) -> bytes:
-    """Read a whole memory file and close it, so that untrusted code cannot reach it."""
+    """Return a memory file's content. The file is closed, so that untrusted code cannot reach it."""
     with os.fdopen(descriptor, "rb") as file:
         file.seek(0)
         return file.read()
 
 
 def _state(tasks: int, thread: str) -> bytes:
-    """Return a thread's state as in proc(5), or an empty string once the thread is gone."""
+    """Return a thread's state letter (see proc(5)), or empty bytes if the thread has ended."""
     try:
         descriptor = os.open(f"{thread}/stat", os.O_RDONLY, dir_fd=tasks)
     except OSError:
@@ -232,7 +232,7 @@ def _state(tasks: int, thread: str) -> bytes:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of all threads of a process, or 0 once it is gone (clock_getcpuclockid(3))."""
+    """Return the CPU seconds that a process's threads have used, or 0 if it has ended (see clock_getcpuclockid(3))."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -240,9 +240,9 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _end(pid: int, patient: bool = False) -> tuple[int, float]:
-    """End a child and return its wait status and CPU seconds.
+    """Kill a child, and return its wait status and CPU seconds.
 
-    If `patient`, first give the child a moment to end by itself, so that the status shows the signal that ended it.
+    If `patient`, first give the child 0.6 s to end by itself. The status then shows how it ended.
     """
     for pause in PATIENCE_SECONDS if patient else ():
         time.sleep(pause)
@@ -252,5 +252,5 @@ def _end(pid: int, patient: bool = False) -> tuple[int, float]:
     os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     if patient:
-        status = 0  # we killed it: it had only closed its channel
+        status = 0  # the SIGKILL was ours: the child had only closed its channel
     return status, usage.ru_utime + usage.ru_stime

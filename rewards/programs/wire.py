@@ -1,8 +1,8 @@
 """The wire format between the judge and a candidate: frames of tagged JSON with plain values only.
 
 Nothing that arrives is ever executed or unpickled. None, booleans, strings, floats and small integers are sent as they
-are, all other values as `[tag, payload]`. An instance of a subclass arrives as the plain builtin. This module runs in
-the sandbox with only the standard library.
+are; all other values are sent as `[tag, payload]`. An instance of a builtin type's subclass arrives as an instance of
+the builtin type. This module runs inside the sandbox and imports only the standard library.
 """
 
 import datetime
@@ -81,7 +81,7 @@ class Channel:
         self.descriptor = descriptor
 
     def send(self, message: Any) -> None:
-        """Write one message. Raises WireError if it is too large."""
+        """Write one message. Raises WireError if the message is too large."""
         data = json.dumps(message, check_circular=False).encode("ascii")
         if len(data) > MAX_FRAME_BYTES:
             raise WireError(f"a message of {len(data)} bytes")
@@ -90,7 +90,7 @@ class Channel:
             view = view[os.write(self.descriptor, view) :]
 
     def receive(self) -> Any:
-        """Return the next message. Raises EOFError if the other side is gone, WireError for a malformed message."""
+        """Return the next message. Raises EOFError if the channel is closed, WireError if the message is malformed."""
         (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
         if length > MAX_FRAME_BYTES:
             raise WireError(f"a message of {length} bytes")

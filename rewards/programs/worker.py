@@ -19,8 +19,8 @@ from rewards.programs import bubblewrap
 from rewards.programs.policy import Layer, SandboxUnavailable
 from rewards.verifier import Score
 
-START_SECONDS = 30.0  # for a worker to become ready
-LOST_SECONDS = 60.0  # past a program's own limits, after which the worker counts as stuck
+START_SECONDS = 30.0  # limit for a worker to become ready
+LOST_SECONDS = 60.0  # a worker this long past its program's limits counts as stuck
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class SandboxWorker:
         self.reason, self.reason_in = os.pipe()
         os.set_blocking(self.reason, False)
         self.control.settimeout(START_SECONDS)
-        with contextlib.suppress(OSError):  # it has ended already: wait_until_ready reports why
+        with contextlib.suppress(OSError):  # if the warden has ended, wait_until_ready reports why
             self.control.send(seccomp)
 
     @property
@@ -85,7 +85,7 @@ class SandboxWorker:
             raise SandboxUnavailable(f"the sandbox does not start: {words[-1] if words else 'no reason given'}")
 
     def begin(self, index: int, program: Program) -> None:
-        """Hand a program to the warden: source and tests as memory files, and a pipe for the judge's reason."""
+        """Send a program to the warden: its source and tests as memory files, and a pipe for the judge's reason."""
         self.index, self.deadline = index, time.monotonic() + 25 * (program.seconds + 1) + LOST_SECONDS
         job = {"setup": program.setup, "tests": program.tests, "entry_point": program.entry_point}
         # This seed makes a test's random inputs reproducible, yet no program can predict them.
@@ -116,16 +116,16 @@ class SandboxWorker:
     def _reason(self) -> str:
         try:
             return os.read(self.reason, 1 << 12).decode(errors="replace")
-        except BlockingIOError:  # the judge ended before it wrote one
+        except BlockingIOError:  # the judge ended before it wrote a reason
             return ""
 
     def close(self) -> None:
-        """End the warden and everything inside by closing the control socket, or by force after 5 seconds."""
+        """Close the control socket, which stops the warden and its children. Kill them if they still run after 5 s."""
         self.control.close()
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
-            for pid in _children(self.process.pid):  # the first process inside: all others die with it
+            for pid in _children(self.process.pid):  # PID 1 inside the sandbox: all others die with it
                 os.kill(pid, signal.SIGKILL)
             self.process.kill()
             self.process.wait()
@@ -161,6 +161,6 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def scored(verdict: str, detail: str, seconds: float) -> Score:
-    """Return a program's score. `detail` may contain text from the program, so it is reduced to a printable line."""
+    """Return a program's score. `detail`, which may quote the program, is reduced to one line of printable text."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
     return Score.of(verdict, line, seconds)  # pyright: ignore[reportArgumentType]

@@ -1,6 +1,6 @@
 r"""Finds the content of the last box in a solution: `\boxed{…}`, `\fbox{…}` or `\boxed 5`.
 
-The scan takes linear time. A box counts only if its brace is closed; `\{` and `\}` do not count as braces.
+The scan takes linear time. A box with a brace counts only if the brace is closed; `\{` and `\}` are not braces.
 """
 
 import re
@@ -22,8 +22,8 @@ def has_box(text: str) -> bool:
 def last_boxed(text: str) -> str | None:
     r"""Return the content of the last complete box that is not empty, or None if there is none.
 
-    If boxes are nested, the innermost counts. Unclosed boxes do not count, nor does the prompt's empty `\boxed{}`.
-    Without braces (`\boxed 5`), the content can be a number, a plain fraction or a single letter.
+    If boxes are nested, the innermost counts. Unclosed boxes do not count, nor does the prompt's empty `\boxed{}`. The
+    content of a box without braces (`\boxed 5`) can be a number, a plain fraction or a single letter.
     """
     start = max(text.rfind(r"\boxed"), text.rfind(r"\fbox"))
     if start < 0:
@@ -33,7 +33,7 @@ def last_boxed(text: str) -> str | None:
 
 def _last_closed(text: str) -> str | None:
     last: tuple[int, str] = (-1, "")
-    open_braces: list[int] = []  # their positions; those that open a box are also in `boxes`
+    open_braces: list[int] = []  # positions; `boxes` has those that open a box
     boxes: set[int] = set()
     after_box = -1
     for token in TOKEN.finditer(text):

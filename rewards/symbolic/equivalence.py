@@ -1,4 +1,4 @@
-"""Compares mathematical expressions with math-verify, in child processes that can be killed.
+"""Uses math-verify to compare mathematical expressions, in child processes that can be killed.
 
 math-verify can take hours or all memory for one expression. Its built-in time limit is an alarm, which works only
 in the main thread and cancels the caller's alarm. So math-verify runs with its alarms off, in a script
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 Outcome = Literal["equal", "different", "timeout", "out_of_memory", "crashed"]
-ENVIRONMENT = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")  # passed on; no keys, no LD_PRELOAD
+ENVIRONMENT = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")  # all that is passed on: no keys, no LD_PRELOAD
 SCRIPT = Path(__file__).with_name("equivalence_worker.py")
 START_SECONDS = 120.0
 
 
 class MathWorkersError(Exception):
-    """The worker processes could not be started, or died. The fault is the grader's, not an answer's."""
+    """The worker processes could not be started, or died. This is the grader's fault, not that of an answer."""
 
 
 def compare(

@@ -1,8 +1,8 @@
 """The script behind `rewards.symbolic.equivalence`: imports math-verify once, and compares pairs in forked workers.
 
 It imports nothing from this project, and its forks do not import the caller's `__main__`, which may load all of torch.
-It reads a job (JSON) from standard input and writes a list of outcomes to standard output. If the caller dies, this
-process and its forks end too.
+It reads a job in JSON from standard input, and writes a JSON list of outcomes to standard output. If the caller dies,
+the kernel kills this process and its forks.
 """
 
 import ctypes
@@ -42,8 +42,8 @@ CLEANING = NormalizationConfig(
     basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
 )
 EXTRACTION = [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=CLEANING)]
-IMAGINARY = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")  # 2i becomes 2 i: math-verify only recognises a separate i
-# Compared before the first fork, so that every worker inherits the tables that the parser builds on first use.
+IMAGINARY = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])")  # 2i becomes 2 i, because math-verify needs a separate i
+# Pairs to compare before the first fork: workers then inherit the tables that the parser builds on first use.
 WARM_UP = (
     (r"\frac{\sqrt{3}}{2}", r"\frac{3}{2\sqrt{3}}"),
     (r"x^2 + 2x + 1", r"(x+1)^2"),
@@ -67,7 +67,7 @@ class TwoStageParser(latex2sympy2._Latex2Sympy):
     prediction = PredictionMode.SLL
 
     def create_parser(self, latex_str: str) -> PSParser:
-        """Return the parser that ANTLR generated, set to this stage's prediction mode."""
+        """Return ANTLR's generated parser, set to the prediction mode of the current stage."""
         parser = super().create_parser(latex_str)
         parser._interp.predictionMode = self.prediction
         return parser
@@ -107,13 +107,13 @@ def parsed(expression: str) -> Basic | MatrixBase | None:
         EXTRACTION,
         fallback_mode="no_fallback",
         extraction_mode="first_match",
-        parsing_timeout=None,  # pyright: ignore[reportArgumentType]  # switches its alarm off, as documented
+        parsing_timeout=None,  # pyright: ignore[reportArgumentType]  # no alarm, as documented
     )
     return expressions[0] if expressions else None
 
 
 def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
-    """Return whether two expressions differ in value at a test point. This check is much faster than algebra."""
+    """Return whether two expressions have different values at a test point. This is much faster than algebra."""
     if isinstance(truth, Tuple | Interval | MatrixBase) and isinstance(answer, type(truth)):
         parts, others = _parts(truth), _parts(answer)
         return len(parts) == len(others) and any(map(differ, parts, others))
@@ -133,7 +133,7 @@ def _parts(whole: Tuple | Interval | MatrixBase) -> Sequence[Any]:
 
 
 def is_false(answer: Basic | MatrixBase) -> bool:
-    """Return whether the answer equates two different numbers. math-verify would read only the last number."""
+    """Return whether the answer equates two different numbers (`2 = 3`). math-verify would read only the last one."""
     equations = answer.args if isinstance(answer, And) else (answer,)
     return any(
         isinstance(equation, Eq) and not equation.free_symbols and differ(equation.lhs, equation.rhs)
@@ -144,8 +144,8 @@ def is_false(answer: Basic | MatrixBase) -> bool:
 def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
     """Return whether math-verify's `equal` is wrong, as it can be for small numbers and equations without a variable.
 
-    math-verify compares a fixed number of decimal places, so 0.0 equals every small number. It compares equations by
-    their solutions, and an equation without a variable has none.
+    math-verify compares a fixed number of decimal places, so it takes every small number for 0.0. It compares equations
+    by their solutions, and an equation without a variable has none.
     """
     if truth.free_symbols or answer.free_symbols:
         return False
@@ -171,7 +171,7 @@ def end_with(parent: int) -> None:
 
 
 class MathProcess:
-    """A forked worker that compares pairs one by one, within `seconds` per pair and `memory` bytes of address space."""
+    """A forked worker that compares one pair at a time, with `seconds` for each and `memory` bytes of address space."""
 
     def __init__(self, seconds: float, memory: int) -> None:
         self.seconds = seconds
@@ -183,7 +183,7 @@ class MathProcess:
     def begin(self, index: int, pair: Sequence[str]) -> None:
         """Start comparing the pair that has this index in the job."""
         self.index, self.deadline = index, time.monotonic() + self.seconds
-        with suppress(BrokenPipeError):  # the worker died, which `outcome` reports
+        with suppress(BrokenPipeError):  # the worker has died: `outcome` will report this
             self.channel.send_bytes(json.dumps(pair).encode())
 
     def outcome(self) -> str | None:
@@ -203,7 +203,7 @@ class MathProcess:
 
 
 def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
-    """Return the outcome of each pair by index, comparing up to `workers` pairs at a time."""
+    """Return a dict from each pair's index to its outcome. Up to `workers` pairs are compared at a time."""
     outcomes: dict[int, str] = {}
     waiting, idle = deque(pairs), [MathProcess(seconds, memory) for _ in range(min(workers, len(pairs)))]
     busy: list[MathProcess] = []
@@ -225,7 +225,7 @@ def compared(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, m
 
 
 def compared_twice(pairs: Mapping[int, Sequence[str]], workers: int, seconds: float, memory: int) -> dict[int, str]:
-    """Return the outcome of each pair by index. Failed pairs are retried alone, as the machine may have been busy."""
+    """Return a dict from each pair's index to its outcome. Failures are retried alone, in case the machine was busy."""
     outcomes = compared(pairs, workers, seconds, memory)
     for index in [index for index, outcome in outcomes.items() if outcome in FAILURES]:
         outcomes |= compared({index: pairs[index]}, 1, seconds, memory)

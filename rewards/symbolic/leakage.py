@@ -1,13 +1,13 @@
 """Rejects expressions that equal the truth but are not answers: the question repeated, or an unfinished calculation.
 
-Without this check, a policy that boxes the question's expression would count as correct without solving anything.
+Without this check, a policy could box the question's own expression and count as correct without solving anything.
 """
 
 import re
 
 from rewards.symbolic.normalize import MathAnswer, passages, rational, unnamed
 
-# Matches what makes an expression more than a number, a letter or a point, so that it could still be evaluated.
+# Matches the operators and commands of an expression that could still be evaluated, unlike a number or a letter.
 UNFINISHED = re.compile(r"[-+*/^=.|]|\\(?!pi(?![A-Za-z])|infty|emptyset|[{}])")
 FUNCTION = re.compile(
     r"\\(?:(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?|log|ln|lg|exp|[lr]floor|[lr]ceil|gcd|lcm|max|min|det|[pb]?mod)"
@@ -17,10 +17,10 @@ SUM = re.compile(r"(?<=[0-9A-Za-z)}\]])[-+]")  # a sign between two terms
 
 
 def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str | None:
-    """For an answer whose text is not the truth's, return why it does not count, or None if it may count.
+    """Return why an answer does not count, or None if it may count. The answer's text must differ from the truth's.
 
-    An answer does not count if it repeats a passage that the question asks to transform (`0.75` to a fraction,
-    `x^2 - 9` to a product). If the truth is a number, unevaluated functions and sums of 3 or more terms do not count.
+    An answer does not count if it repeats an expression that the question asks to transform (`0.75` into a fraction,
+    `x^2 - 9` into a product). If the truth is a number, unevaluated functions and sums of 3 or more terms don't count.
     """
     value = unnamed(answer.normal)
     number = rational(value)
@@ -37,6 +37,6 @@ def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str |
 
 
 def _is_passage(value: str, question: str) -> bool:
-    """Return whether the question contains the expression (ignoring spaces) outside any longer number or name."""
+    """Return whether the question contains the expression, but not inside a longer number or name. Ignores spaces."""
     pattern = r"\s*".join(re.escape(character) for character in value if character != " ")
     return re.search(rf"(?<![A-Za-z0-9.\\]){pattern}(?![A-Za-z0-9]|\.[0-9])", question) is not None

@@ -1,4 +1,4 @@
-r"""Refuses expressions that the symbolic parser must never see, because they explode or because it misreads them.
+r"""Refuses expressions that the symbolic parser would misread, or that would exhaust time or memory.
 
 An answer that needs ten seconds of algebra, or a gigabyte of memory, is not a final answer. A refused expression still
 counts as correct if its text equals the truth's.
@@ -44,7 +44,7 @@ def refusal(expression: str) -> str | None:
 
 @dataclass
 class _Bracket:
-    """The part of a bracket that has been read: its largest power and number, and its last item."""
+    """What has been read of a bracket so far: its largest power, its largest number and its last item."""
 
     exponent: bool = False  # the bracket itself is an exponent
     inside_exponent: bool = False  # this bracket or one around it is an exponent
@@ -62,7 +62,7 @@ class _Bracket:
         return None
 
     def add(self, closed: "_Bracket") -> str | None:
-        """Add a closed bracket as the last item or as its exponent. Return a reason if the exponent is too large."""
+        """Add a closed bracket as a new item or the last item's exponent. Return a reason if a power is too large."""
         if closed.exponent:
             return self.to_the(closed.largest)
         self.power, self.largest = max(self.power, closed.power), max(self.largest, closed.largest)
@@ -72,7 +72,7 @@ class _Bracket:
 
 
 def _explosion(expression: str) -> str | None:
-    """Return what makes the expression explode: a power tower, a huge exponent or number, or deep nesting."""
+    """Return what makes an expression too costly to parse (a power tower, deep nesting, a huge number), or None."""
     brackets, pending = [_Bracket()], False  # pending: the last token was `^`
     for token in TOKEN.findall(expression):
         inner, problem = brackets[-1], None
@@ -85,7 +85,7 @@ def _explosion(expression: str) -> str | None:
             brackets.append(_Bracket(exponent=pending, inside_exponent=pending or inner.inside_exponent))
             problem = "deep nesting" if len(brackets) > DEEPEST else None
         elif token in CLOSING:
-            if len(brackets) > 1:  # an unmatched one is left to the parser, which refuses it
+            if len(brackets) > 1:  # the parser refuses an unmatched one
                 problem = brackets[-2].add(brackets.pop())
         else:
             problem = _atom(token, inner, pending)
@@ -96,7 +96,7 @@ def _explosion(expression: str) -> str | None:
 
 
 def _atom(token: str, inner: _Bracket, pending: bool) -> str | None:
-    """Add a number, letter or command to the bracket. Return a reason if a number or power is too large, else None."""
+    """Add a number, letter or command to the bracket. Return why a number or power is too large, or None."""
     if len(token) > MAX_DIGITS:
         return f"a number of more than {MAX_DIGITS} digits"
     value = int(token.partition(".")[0]) if token[0].isdigit() else 1

@@ -33,7 +33,7 @@ UNICODE = str.maketrans(
 )
 DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})(?![A-Za-z])|\\degree(?![A-Za-z])")
 TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)")
-# Applied in order. `(?<!\\)` preserves the line breaks of matrices. None: keep the digits only.
+# Applied in this order. `(?<!\\)` preserves the line breaks of matrices. A replacement of None keeps only the digits.
 REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -87,7 +87,7 @@ RATIONAL = re.compile(
 
 @dataclass(frozen=True)
 class MathAnswer:
-    """An answer as parsed (`plain`) and as compared (`normal`), and whether it is only text or has a percent sign."""
+    """An answer as parsed (`plain`) and as compared (`normal`). `text`: it is only text. `percent`: it has a % sign."""
 
     plain: str
     normal: str
@@ -97,7 +97,7 @@ class MathAnswer:
 
 @lru_cache(maxsize=1024)
 def read(answer: str) -> MathAnswer:
-    """Normalise the content of a box, removing everything that does not affect its value. Never raises."""
+    """Normalise the content of a box: remove or unify what does not affect its value. Never raises."""
     if len(answer) > LONGEST:
         return MathAnswer(answer, " ".join(answer.split()), text=False)
     plain = _rewritten(answer)
@@ -115,7 +115,7 @@ def read(answer: str) -> MathAnswer:
 
 @lru_cache(maxsize=256)
 def passages(question: str) -> str:
-    """Return a question's text in the normal form of answers, except that spaces are kept."""
+    """Return a question's text rewritten like an answer but with its spaces, so that it can be searched for answers."""
     return _unified(_with_braces(_rewritten(question)))
 
 
@@ -126,7 +126,7 @@ def unnamed(normal: str) -> str:
 
 
 def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str]:
-    """Return whether two answers are equal by text or number (None if undecided), and how this was decided."""
+    """Compare two answers as text and as numbers. Return whether they are equal (None: undecided), and the reason."""
     if prediction.normal == truth.normal:
         return bool(truth.normal), "the same text"
     if prediction.text or truth.text:
@@ -148,7 +148,7 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
 
 
 def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
-    """Return both answers for math-verify. A shared name is removed, so that math-verify solves no equations."""
+    """Return both answers for math-verify, without a name that they share (`x=…`), so that it solves no equations."""
     names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
     if names[0] and names[1] and names[0][1] == names[1][1]:
         return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
@@ -209,12 +209,12 @@ def _squeezed(plain: str) -> str:
 
 
 def _unified(plain: str) -> str:
-    """Return the text with `x^2` for `x^{2}`, and with the same sign for all products."""
+    """Return the text with `x^2` instead of `x^{2}`, and with `\\cdot` for every product."""
     return re.sub(r"\\times(?![A-Za-z])|\*", r"\\cdot", re.sub(r"([\^_])\{ ?([0-9A-Za-z]) ?\}", r"\1\2", plain))
 
 
 def _only_text(normal: str) -> bool:
-    """Return whether an answer has no value to compare: letters, words, times, ratios, numbers in another base."""
+    """Return whether an answer is comparable only as text: letters, a time, a ratio or a number in another base."""
     return ":" in normal or BASE.fullmatch(normal) is not None or LETTERS.fullmatch(normal) is not None
 
 

@@ -1,4 +1,4 @@
-"""Finds the numbers in a short answer: `$1,080.00 dollars` is 1080.
+"""Finds the numbers in a short answer, such as 1080 in `$1,080.00 dollars`.
 
 Every pattern takes linear time: a run of digits, points and commas is matched as a whole, then parsed.
 """
@@ -13,16 +13,15 @@ MINUS = "-\N{MINUS SIGN}"
 RUN = re.compile(rf"((?<![0-9])[{MINUS}](?:\*\*)?\\?[$€£]?)?(\.?[0-9][0-9.,]*)")
 PLAIN = re.compile(r"[0-9]*\.?[0-9]+")
 THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-OPERATOR = re.compile(rf"[{MINUS}+*/^×÷·:eExX{{}}]+")  # alone between two numbers: a calculation
+OPERATOR = re.compile(rf"[{MINUS}+*/^×÷·:eExX{{}}]+")  # alone between two numbers, it makes them a calculation
 UNIT_POWER = re.compile(r"[A-Za-z](?:\^\{?)?$")  # what precedes the 2 of `m2`, `ft^2`, `cm^{2}`
 LONGEST = 60  # digits, points and commas per number
 
 
 def numbers(answer: str) -> Iterator[Fraction | None]:
-    """Yield each number in a short answer, and None for what only looks like one (`1,80`, `1.2.3`, `18½`, `18/18`).
+    """Yield each number in a short answer, and None for digits that are not a number (`1,80`, `1.2.3`, `18½`, `18/18`).
 
-    Currency, thousands separators, a trailing point, bold, percent, surrounding words and the power of a unit are
-    ignored.
+    Ignores currency, thousands separators, a final point, bold, percent, surrounding words and the power of a unit.
     """
     answer = re.sub(rf"^\s*([{MINUS}])\s+", r"\1", answer)  # `- 18` at the beginning is minus eighteen
     end = 0

@@ -1,4 +1,4 @@
-r"""Units at the end of an answer: `5 \text{ cm}^2` and `5 square feet` are 5, `5 \text{ or six}` is not."""
+r"""Removes units from the end of an answer: from `5 \text{ cm}^2` or `5 square feet`, but not `5 \text{ or six}`."""
 
 import re
 
@@ -7,7 +7,7 @@ UNIT_TEXT = re.compile(rf"\s*{TEXT}\{{([A-Za-z .,'/~-]*)\}}\s*(?:\^\s*\{{?\s*[23
 UNIT_WORDS = re.compile(r"(?<=[0-9})])\s*([A-Za-z]+(?: [A-Za-z]+){0,3})\s*(?:\^\s*\{?\s*[23]\s*\}?)?$")
 OPERATOR_END = re.compile(r"(?:[-+*/=<>^_(\[{:;,\\]|\\(?:cdot|times|div|pm|cup|cap|in|le|ge|ne))\s*$")
 ONE_LETTER_UNITS = frozenset("agmshlLVWNJK")  # `a` for "of a pie"
-# In `\text{…}` any words can be a unit (`students`, `feet per second`) except those that change the value.
+# Inside `\text{…}`, any word can belong to a unit (`students`, `feet per second`), except these: they change the value.
 OTHER_WORDS = """
     and or not no nor if is are was to either neither both but when where while unless except for with all base
     mod am pm times half thirds quarters hundred hundreds thousand thousands million millions billion billions
@@ -15,7 +15,7 @@ OTHER_WORDS = """
     seven eight nine ten eleven twelve thirteen fifteen twenty thirty forty fifty sixty eighty ninety wrong
     maybe than
 """
-# Without `\text{…}` words can be letters of a product, so only these are units.
+# Outside `\text{…}`, the letters of a word may be factors of a product, so only these words are units.
 UNIT_NAMES = """
     unit units sq square cu cubic cm mm km dm ft yd mi kg mg gm gram grams kilogram kilograms pound pounds lb
     lbs ounce ounces oz inch inches foot feet yard yards mile miles meter meters metre metres centimeter
@@ -27,7 +27,7 @@ NO_UNITS, UNITS = frozenset(OTHER_WORDS.split()), frozenset(UNIT_NAMES.split())
 
 
 def without_units(plain: str) -> str:
-    """Return the answer without the units after its value: `\\text{ cm}^2`, `square feet`."""
+    """Return the answer without the units that follow its value, such as `\\text{ cm}^2` or `square feet`."""
     for _ in range(3):
         plain = plain.rstrip(" .,;")
         as_text, as_words = UNIT_TEXT.search(plain), UNIT_WORDS.search(plain)

@@ -1,4 +1,4 @@
-"""The problems that the student practised in earlier rounds and nights, with its attempts and correct answers."""
+"""The problems that the student practised in earlier rounds and nights, with attempt counts and correct answers."""
 
 import json
 import logging
@@ -17,20 +17,20 @@ from tasks.stage import MANIFEST, committed
 
 log = logging.getLogger("nightschool")
 
-RECENT_NIGHTS = 7  # few older nights still have their tables
+RECENT_NIGHTS = 7  # older nights seldom have their tables any more
 KEY = ["problem_id", "group"]
 TABLES = ("score/scores.parquet", "select_prompts/prompts.parquet", "sample/rollouts.parquet")
 
 
 @dataclass
 class PractisedProblem:
-    """A problem with a known truth, the conversation that asked it, and the outcome of all graded attempts at it."""
+    """A problem with a truth, the conversation that asked it, and the results of the graded attempts at it."""
 
     problem: Problem
     messages: list[dict[str, str]]
     tried: int = 0
     solved: int = 0
-    correct: list[str] = field(default_factory=list)  # correct answers that were not cut off; empty unless requested
+    correct: list[str] = field(default_factory=list)  # the complete correct answers, if requested
 
     def trace(self, response: str, teacher: str, source: str) -> dict[str, Any]:
         """Return a row of the traces table with `response` as this problem's solution."""
@@ -40,7 +40,7 @@ class PractisedProblem:
 
 
 def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
-    """Return the folders of all rounds and refills, in order, from a model's last seven nights before a date.
+    """Return the folders of all rounds and refills, in order, of a model's last seven nights before the date `before`.
 
     A night without a readable configuration is assumed to belong to the model.
     """
@@ -55,7 +55,7 @@ def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
 
 
 def practised_problems(rounds: Iterable[Path], *, answers: bool) -> list[PractisedProblem]:
-    """Return the problems of these rounds in order of first attempt, with their correct answers if `answers` is set.
+    """Return the problems of these rounds, ordered by first attempt, with their correct answers if `answers` is set.
 
     Skips rounds that were not scored, rounds whose tables were pruned and, with a warning, rounds with damaged tables.
     """

@@ -1,4 +1,4 @@
-"""Turn a teacher's episodes into training examples: the teacher's turns are trained on, the rest is context."""
+"""Turn a teacher's episodes into training examples: the loss covers the teacher's turns, and the rest is context."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ def example_maker(
 
 
 class Demonstrations:
-    """Turns an environment's traces into training examples. A trace's response is a JSON list of the turns' texts.
+    """Turns an environment's traces, whose responses are JSON lists of the teacher's turns, into training examples.
 
     Raises InputError if the student's chat template cannot continue a conversation after an answer.
     """
@@ -46,7 +46,7 @@ class Demonstrations:
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the first observation's tokens, all later tokens, and the training mask of the later tokens."""
+        """Return the tokens of the first observation, all later tokens, and a mask of the later tokens to train on."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])

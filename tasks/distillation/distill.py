@@ -35,7 +35,7 @@ from tasks.training import trainer_process
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
-PACE = "pace.json"  # written if the lesson had a pace: the steps taken and the steps planned
+PACE = "pace.json"  # the numbers of steps taken and planned, if the lesson has a pace
 
 
 @stage(retries=2, resources=("answering", "trainer", "checkpoints", "pace"))
@@ -59,16 +59,16 @@ def distill(
     answering: Player | None = None,
     pace: Pace | None = None,
 ) -> None:
-    """Train on the traces that the verifier accepts or cannot judge, and that match no problem of the exam.
+    """Train on the traces that the verifier accepts or cannot judge, except those that match an exam problem.
 
-    Draws traces without repetition, with the seed `drawn_by`, to fill the configured steps; a `pace` may allow fewer
-    steps. Skips journal lessons that the checkpoint has already learned. Traces that are held out, or for which there
-    is no room, are not marked as learned, so that a later night can teach them. `answering`: the player that answers as
-    the student; if given, problems that it already solves are skipped. The student's `rehearsed` answers are mixed in
-    (see `tasks/distillation/rehearsal.py`), but never trained on alone. `traces`: artifacts, each with a traces table.
-    `benchmarks`: the night's benchmarks, including the user's own. `unseen`: openings of the conversations that test
-    the reward model (see `models/lessons/preference_data.py`); traces with such an opening are not trained on. If no
-    traces remain, the checkpoint is unchanged.
+    Draws as many traces as the configured steps can hold, each at most once, with the seed `drawn_by`; a `pace` may
+    allow fewer steps. Skips journal lessons that the checkpoint has already learned. Traces that are held out or find
+    no room are not marked as learned, so that a later night can teach them. If no traces remain, the checkpoint is
+    unchanged. `traces`: artifacts that each contain a traces table. `benchmarks`: the night's benchmarks, including the
+    user's own. `unseen`: openings of conversations that test the reward model; traces with such an opening are not
+    trained on. `answering`: the student as a player; if given, problems that it already solves are skipped.
+    `rehearsed`: the student's own answers to everyday prompts (see `tasks/distillation/rehearsal.py`), which are mixed
+    with the traces. These answers are not used if no traces remain.
     """
     started = time.perf_counter()
     known = learned(checkpoint)
@@ -101,7 +101,7 @@ def distill(
             config,
             examples,
             checkpoints,
-            pace and pace.left(started),  # minus the time that the student's own attempts took
+            pace and pace.left(started),  # minus the time spent since the stage started
             [filtered[index].lesson for index in chosen],
             [trace.lesson for trace in filtered if trace.lesson and trace.fate not in (*LEARNED, "later", "held_out")],
         )
@@ -118,9 +118,9 @@ def distill(
 def mark_known(
     traces: Sequence[Trace], player: Player, sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]
 ) -> list[Trace]:
-    """Return the traces; trainable ones (fate in `LEARNED`) become `known` if the player already solves their problem.
+    """Return all traces. Those whose problem the player already solves get the fate `known`.
 
-    Traces without a truth or from an unknown benchmark never get this fate. Puts the engine to sleep afterwards.
+    Checks only traces with a trainable fate (see `LEARNED`), a truth and a benchmark. Then puts the engine to sleep.
     """
     rows: dict[str | None, list[int]] = defaultdict(list)
     for row, trace in enumerate(traces):

@@ -20,9 +20,9 @@ from tasks.tables import write_table
 
 @stage()
 def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
-    """Write the files' worked solutions as traces in their benchmark's prompt format, and quarantine bad rows.
+    """Write the files' worked solutions as traces, and quarantine bad rows.
 
-    Raises InputError if a file cannot be read.
+    Puts questions into their benchmark's prompt format where possible. Raises InputError if a file cannot be read.
     """
     rows: list[dict[str, Any]] = []
     quarantine: list[dict[str, Any]] = []
@@ -39,7 +39,7 @@ def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
 
 
 def check_source(source: str) -> None:
-    """Raise InputError if a file of traces does not exist. Hub ids are not checked here, but when the night runs."""
+    """Raise InputError if a file of traces does not exist. A hub id is not checked until the night reads it."""
     path = Path(source)
     is_file = path.suffix in (".jsonl", ".json", ".parquet") or path.is_absolute()
     if is_file and not path.is_file():
@@ -54,7 +54,7 @@ def _trace(row: Mapping[str, Any] | str, file: TraceFile) -> dict[str, Any]:
     benchmark = benchmarks.load(trace.benchmark) if trace.benchmark else None
     *before, last = trace.messages
     question = read_question(last.content, benchmark)
-    if benchmark is not None and benchmark.answer_line is not None:  # else its prompt shows tests, which traces lack
+    if benchmark is not None and benchmark.answer_line is not None:  # other prompts show tests, which traces lack
         question = benchmark.prompt(Problem("", benchmark.name, question, ""))
     asked = [*before, last.model_copy(update={"content": question})]
     return table_row(trace.model_copy(update={"messages": asked}))

@@ -1,4 +1,4 @@
-"""Query a teacher about the problems that the student solved neither tonight nor on recent nights."""
+"""Query a teacher about problems that the student has tried, but solved neither tonight nor on recent nights."""
 
 import json
 import logging
@@ -32,11 +32,11 @@ def ask_teacher(
     cache: Path,
     until: float = math.inf,
 ) -> None:
-    """Write the teacher's answers as traces, and counts and costs to `asked.json`. A failing teacher raises no error.
+    """Write the teacher's answers as traces, and counts and costs to `asked.json`. Log a warning if the teacher fails.
 
-    `model`: the configured name by which the student's earlier nights are found. `scores`: the scores of tonight's
-    rounds before this lesson; `upto`: the number of the last such round. Answers are cached, so neither a resumed night
-    nor a later night pays for them again. `until`: the time to stop querying, in seconds since the epoch.
+    `model`: the model's configured name, which identifies its earlier nights. `scores`: the scores of tonight's rounds
+    before this lesson. `upto`: the number of the last of these rounds. `until`: when to stop querying, in seconds since
+    the epoch. Answers are kept in `cache`, so neither a resumed night nor a later night pays for them again.
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
@@ -60,7 +60,7 @@ def ask_teacher(
 def _select(
     failed: Sequence[PractisedProblem], config: TeacherConfig, cache: Path, date: str
 ) -> list[PractisedProblem]:
-    """Return the problems whose answers are all cached from earlier nights, and up to `config.problems` others."""
+    """Return all problems whose answers are cached from earlier nights, and the first `config.problems` others."""
     selected, new = [], 0
     for entry in failed:
         questions = _questions(entry, config)
@@ -77,7 +77,7 @@ def _questions(practised: PractisedProblem, config: TeacherConfig) -> list[Quest
 
 
 def unsolved(practised: Sequence[PractisedProblem], exam_questions: Sequence[str]) -> list[PractisedProblem]:
-    """Return the problems that no attempt solved and that match no exam question, those with most attempts first."""
+    """Return the problems that no attempt solved and that match no exam question, the most attempted ones first."""
     exam = exam_index(tuple(exam_questions))
     failed = [
         entry

@@ -12,16 +12,16 @@ from tasks.rollouts.draw import shares
 from tasks.stage import stage
 from tasks.tables import Row, write_table
 
-EASIEST = 8  # size of the pool of easiest problems, as a multiple of the share drawn from it
+EASIEST = 8  # a benchmark's pool of easiest problems is this many times its share
 
 
 @stage()
 def reference_solutions(
     folder: Path, *, sources: tuple[BenchmarkConfig, ...], sandbox: SandboxConfig, count: int, seed: str
 ) -> None:
-    """Write the solutions to `count` training problems, divided among the benchmarks by weight.
+    """Write the solutions to `count` training problems, divided among the benchmarks in proportion to their weights.
 
-    The problems are drawn from each benchmark's easiest ones: those with the lowest levels and, within a level, the
+    Each benchmark's share is drawn from its easiest problems: those with the lowest levels and, within a level, the
     shortest solutions. A benchmark without solutions gets no share.
     """
     benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]

@@ -1,7 +1,7 @@
 """Rehearsal: lessons also train on the student's own answers to everyday prompts, so that the student forgets less.
 
-Samples at temperature 1 are unbiased: on average they pull the student back to what it was (Robins 1995, "Catastrophic
-forgetting, rehearsal and pseudorehearsal"). Greedy answers would make the student repeat itself.
+Answers sampled at temperature 1 follow the student's own distribution, so training on them preserves it (Robins 1995,
+"Catastrophic forgetting, rehearsal and pseudorehearsal"). Greedy answers would teach the student to repeat itself.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from tasks.tables import write_rollouts
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
-PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one per line, written for this program
+PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one prompt per line, written for this project
 
 
 @stage(retries=2, resources=("engine",))
@@ -30,9 +30,9 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers, spread evenly over the prompts; truncated answers have no end token to train on.
+    """Write `count` answers, spread evenly over the prompts, then put the engine to sleep.
 
-    Puts the engine to sleep afterwards.
+    Truncated answers are kept, but have no end token.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     asked = PROMPTS.read_text(encoding="utf-8").splitlines()

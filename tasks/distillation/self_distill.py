@@ -22,12 +22,12 @@ def own_answers(
     night: Path,
     nights: Path,
 ) -> None:
-    """Write the student's correct answers to hard problems, from tonight's rounds and recent nights, as a traces table.
+    """Write a traces table of the student's correct answers to hard problems, tonight and on recent nights.
 
-    `model`: the configured name by which the student's earlier nights are found. `scores`: the scores of tonight's
-    rounds; `upto`: the number of the last such round. Keeps at most `per_problem` different answers per problem: the
-    shortest ones, because they have the fewest incidental details. This is rejection-sampling fine-tuning (Yuan et al.
-    2023, arXiv:2308.01825, who find that the diversity of solutions matters most).
+    `model`: the model's configured name, which identifies its earlier nights. `scores`: the scores of tonight's rounds
+    before this lesson. `upto`: the number of the last of these rounds. Keeps the `per_problem` shortest different
+    answers to each problem, because they have the fewest incidental details. This is rejection-sampling fine-tuning
+    (Yuan et al. 2023, arXiv:2308.01825), which gains most from many different solutions, according to the paper.
     """
     rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
     hard = [entry for entry in practised_problems(rounds, answers=True) if 0 < entry.solved < HARD * entry.tried]

@@ -1,4 +1,4 @@
-"""Filter worked solutions: keep those that are correct or cannot be judged, in their benchmark's format."""
+"""Filter worked solutions: keep those that are correct or cannot be judged, and put them in the benchmark's format."""
 
 import json
 import random
@@ -22,12 +22,12 @@ from tasks.tables import table_rows
 
 Fate = Literal[
     "kept",  # its answer is correct
-    "unknown",  # kept too: there is no truth, or the grader failed
+    "unknown",  # also kept: it has no truth, its benchmark is not found, or the grader failed
     "dropped",  # its answer is wrong
     "unreadable",  # no answer can be found in it
     "exam",  # it asks a problem of the exam
     "held_out",  # it opens like a conversation that is held out to test the reward model
-    "refused",  # by the student's chat template
+    "refused",  # the student's chat template refuses it
     "too_long",
     "duplicate",
     "surplus",  # its problem already has enough solutions
@@ -36,7 +36,7 @@ Fate = Literal[
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
 LEARNED: tuple[Fate, ...] = ("kept", "unknown")
-DATASET = "dataset"  # the teacher of the benchmarks' own solutions
+DATASET = "dataset"  # the `teacher` of a benchmark's own solutions
 
 NO_PROBLEMS: Mapping[str, Problem] = {}
 
@@ -45,7 +45,7 @@ NO_PROBLEMS: Mapping[str, Problem] = {}
 class Trace:
     """A worked solution in the form used for training.
 
-    `exam`: the exam question that it matches, if any. `lesson`: the name of its lesson in the journal, if any.
+    `exam`: the exam question that it matches, or None. `lesson`: its lesson's name; None if it is not from the journal.
     """
 
     messages: list[dict[str, str]]
@@ -75,10 +75,10 @@ def filter_traces(
     unseen: Collection[str] = (),
     user_benchmarks: Sequence[Benchmark] = (),
 ) -> list[Trace]:
-    """Return the traces in order, each with its fate, and rewritten in its benchmark's format if necessary.
+    """Return the traces in order, each with its fate and, if necessary, rewritten in its benchmark's format.
 
-    `per_problem`: the maximum number of solutions per prompt; the first ones are kept. `unfit`: returns the fate of a
-    trace that cannot be trained on; None for any other. `unseen`: openings of conversations that no lesson may contain.
+    `per_problem`: the maximum number of solutions per prompt; more get the fate `surplus`. `unfit`: returns the fate of
+    a trace that cannot be trained on, else None. `unseen`: openings of conversations that no lesson may contain.
     `user_benchmarks`: the user's own benchmarks, in addition to the built-in ones.
     """
     exam = exam_index(tuple(exam_questions))
@@ -108,9 +108,9 @@ def filter_traces(
 
 
 def draw_lessons(traces: Sequence[Trace], room: int, seed: str) -> list[Trace]:
-    """Draw up to `room` trainable traces, using the seed, and give the other trainable ones the fate `later`.
+    """Draw up to `room` trainable traces with the seed. Return all traces; the trainable ones not drawn become `later`.
 
-    The trainable fates are those in `LEARNED`. Datasets' own solutions are drawn only if the other traces leave room.
+    A trace is trainable if its fate is in `LEARNED`. Datasets' own solutions fill only the room that the others leave.
     """
     chance, drawn = random.Random(seed), set[int]()
     worth = [index for index, trace in enumerate(traces) if trace.fate in LEARNED]
@@ -130,7 +130,7 @@ def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchma
 
 
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]) -> list[Trace]:
-    """Return the traces graded by their benchmarks; traces of an unknown benchmark stay `unknown`.
+    """Return the traces as graded by their benchmarks. A trace whose benchmark is not found is unchanged.
 
     Grading is strict, even if the night's rounds are lenient. Each benchmark grades all of its traces in one call.
     """
@@ -160,9 +160,9 @@ def _asked_now(trace: Trace, benchmark: Benchmark) -> Trace:
 def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list[Trace]:
     """Return a built-in benchmark's traces, graded and, if necessary, rewritten in the benchmark's format.
 
-    A trace that is already in this format is kept word for word. A trace with tags, or one in which the
-    benchmark finds no answer, is rewritten; both the whole rewritten text and its bare answer must be correct. If a
-    trace has no truth, its answer serves as the truth, to test whether the benchmark finds that answer.
+    A trace keeps its text if it has no tags such as `<think>` and the benchmark finds an answer in it. Any other trace
+    is rewritten; it is not kept if the grader then rejects the whole new text or its bare answer. If a trace has no
+    truth, its own answer serves as the truth, but only to test whether the benchmark finds that answer.
     """
     rewrites = benchmark.answer_line is not None
     solutions = [read_solution(trace.response) if rewrites else None for trace in traces]
@@ -191,7 +191,7 @@ def _graded_and_rewritten(traces: Sequence[Trace], benchmark: Benchmark) -> list
 
 
 def _rewrite(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
-    """Return the trace with its solution in the benchmark's format and its last turn as the benchmark's prompt."""
+    """Return the trace with the solution in the benchmark's format and the benchmark's prompt as its last turn."""
     *before, last = trace.messages
     prompt = benchmark.prompt(_problem(trace, read_question(last["content"], benchmark)))
     response = rewritten(solution, benchmark) or ""
@@ -199,9 +199,9 @@ def _rewrite(trace: Trace, solution: Solution, benchmark: Benchmark) -> Trace:
 
 
 def _grade(traces: Sequence[Trace], benchmark: Benchmark, problems: Mapping[str, Problem] = NO_PROBLEMS) -> list[Trace]:
-    """Return the traces with the verdicts as fates; traces without a truth are unchanged.
+    """Return the traces with fates that reflect the grader's verdicts. Traces without a truth are unchanged.
 
-    `problems`: the benchmark's problems by prompt; for any other prompt, the problem is built from the trace.
+    `problems`: maps prompts to the benchmark's problems. For other prompts, the problem is built from the trace.
     """
     attempts = [
         Attempt(problems.get(prompt := trace.messages[-1]["content"]) or _problem(trace, prompt), trace.response)
@@ -228,7 +228,7 @@ def counts(traces: Sequence[Trace]) -> dict[str, int]:
 
 
 def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """Return `counts` for each teacher and source (a file, a day's journal, or a teacher queried at night)."""
+    """Return `counts` for each pair of teacher and source (e.g. a file or a day's journal)."""
     groups: dict[tuple[str, str], list[Trace]] = defaultdict(list)
     for trace in traces:
         groups[trace.teacher, (trace.source or "").rpartition(":")[0] or trace.source or ""].append(trace)
@@ -238,7 +238,7 @@ def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 
 
 def write_fates(folder: Path, traces: Sequence[Trace]) -> None:
-    """Write the number of traces by fate and by source, and the traces that match an exam question."""
+    """Write the number of traces with each fate, in total and by source, and list those that match an exam question."""
     (folder / "counts.json").write_text(json.dumps(counts(traces)))
     (folder / "sources.json").write_text(json.dumps(counts_by_source(traces)))
     matches = [

@@ -11,7 +11,7 @@ MOST_BAD_LUCK = 0.25  # if a guard is likelier than this to refuse an equally go
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision whether the candidate becomes the champion, and the reasons in sentences."""
+    """Whether the candidate is promoted to champion, and the reasons in sentences."""
 
     promote: bool
     reasons: tuple[str, ...]
@@ -20,7 +20,7 @@ class Decision:
 def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
     """Return a sentence that states the exam's result on its target.
 
-    `level`: the last look's level. `most`: the maximum number of problems. `better`: whether the p-value ≤ `level`.
+    `level`: the last look's significance level. `most`: the maximum number of problems. `better`: whether p ≤ `level`.
     """
     verb = "solved" if target.after.counted else "reached"
     verdict = "at most" if better else "above"
@@ -39,10 +39,10 @@ def judge_guard(
     than: str = "",
     champion: Comparison | None = None,
 ) -> Decision:
-    """Return the decision after applying a guard: the difference's one-sided lower bound must be above −`margin`.
+    """Return the decision after a guard, which fails unless the difference's one-sided lower bound is above −`margin`.
 
     `than`: the model that the candidate is compared with, if not the champion. `champion`: the champion's comparison
-    with that model. If the champion also fails this guard, nothing can be promoted, and the reason says so.
+    with that model. If the candidate and the champion both fail, the reason says that nothing can be promoted.
     """
     if (refusal := refuse_ungraded(guard)) is not None:
         return Decision(False, (*decision.reasons, refusal))
@@ -66,7 +66,7 @@ def judge_guard(
 
 
 def refuse_ungraded(part: Comparison) -> str | None:
-    """Return why an exam part cannot be decided (too many ungraded pairs, or no pairs at all); None if it can."""
+    """Return why a part of the exam cannot be decided (too many ungraded pairs, or no graded ones), else None."""
     pairs = part.n + part.nulls
     if part.nulls > MAX_NULL_SHARE * pairs:
         return f"{part.name}: the grader failed on {part.nulls} of {pairs} problems, more than 1 %: no decision."

@@ -28,9 +28,9 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Examiner:
-    """Has checkpoints answer an exam's problems, except those whose answers are already stored under `exams`.
+    """Asks checkpoints the problems of an exam, and reuses the answers that are stored under `exams`.
 
-    `answered`: the number of problems that a model had to answer. `seconds`: the time that answering and grading took.
+    `answered`: the number of problems without a stored answer. `seconds`: how long answering and grading those took.
     """
 
     student: StudentConfig
@@ -47,7 +47,7 @@ class Examiner:
     ) -> Rows:
         """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-        Each part has its own engine calls, because other parts in the same batch would change the rounding.
+        Each exam part gets its own engine calls, because mixing parts in a batch would change floating-point rounding.
         """
         benchmark = benchmarks.configured(part, self.sandbox)
         prompts = render_prompts(benchmark, problems, checkpoint, self.student)
@@ -71,7 +71,7 @@ class Examiner:
 
 
 def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Problem], exams: Path) -> int:
-    """Return how many of these problems of the exam's target a checkpoint has already answered."""
+    """Return how many of these problems, which belong to the exam's target, a checkpoint has already answered."""
     part = config.exam.target
     benchmark = benchmarks.configured(part, config.sandbox)
     settings = (config.sampler, config.sandbox, config.exam.max_completion_tokens)
@@ -81,10 +81,10 @@ def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Probl
 
 
 def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
-    """Return an exam part's problems: the first `part.problems` of the test split when sorted by a hash of their ids.
+    """Return an exam part's problems: the first `part.problems` of the test split when sorted by a hash of the id.
 
-    In the split's original order, the first problems could all be of one level or subject. `order`: a seed that
-    shuffles the chosen problems, for an exam that may end before the last one.
+    Without sorting, the first problems could all have the same level or subject. `order`: a seed that shuffles the
+    chosen problems, for an exam that may end before all of them have been asked. An empty `order` leaves them sorted.
     """
     by_hash = sorted(
         benchmarks.configured(part, sandbox).problems("test"),
@@ -108,8 +108,8 @@ def answer_questions(
 ) -> list[dict[str, Any]]:
     """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
-    `prompts`: from `render_prompts`. A question that is too long for the engine gets empty answers, so every
-    checkpoint fails it.
+    `prompts`: the output of `render_prompts`. A question that is too long for the engine gets empty answers, so that
+    every checkpoint fails it.
     """
     if benchmark.environment is None:
         rollouts = _written(prompts, player, samples)

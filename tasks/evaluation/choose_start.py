@@ -1,4 +1,4 @@
-"""Choose the model that the night begins with: the champion, or your day copy if it has proved better."""
+"""Choose the model that the night begins with: the champion, or the day copy if it has proved better."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ def choose_start(
     alpha: float,
     refused: str = "",
 ) -> None:
-    """Write `start.json`: whether the night begins with the day copy instead of the champion (`day`), and the reasons.
+    """Write `start.json`: whether the night begins with the day copy (`day`: true) or the champion, and the `reasons`.
 
     The day copy must favour your held-out picks more than the champion does (exact one-sided paired test at `alpha`)
-    and do no worse in the quiz. `champion`, `day`: the models' quizzes, if taken. `refused`: why there is no day copy.
+    and do no worse in the quiz. `champion`, `day`: their quizzes, if taken. `refused`: why there is no day copy.
     """
     begins, taste = False, compare_taste(champion_picks, day_picks, alpha)
     if refused:

@@ -1,4 +1,4 @@
-"""Compare two checkpoints on the same problems, pair by pair."""
+"""Compare two checkpoints by pairing their answers to the same problems."""
 
 from dataclasses import dataclass
 
@@ -22,12 +22,12 @@ KEYS = ["problem_id", "sample"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The paired comparison of two checkpoints' answers to the same problems, for one part of the exam.
+    """A comparison of two checkpoints, `before` and `after`, by their paired answers to one part of the exam.
 
-    `nulls`: the number of ungraded pairs. `gained`, `lost`: how many answers became right or wrong, or how many
-    episodes went better or worse. `low`, `high`: the difference's 95 % interval; `guard_low`: the difference's
-    one-sided 95 % lower bound. `detectable`: the smallest true difference that such an exam detects with 80 % power;
-    None if it cannot detect any.
+    `n`, `nulls`: the numbers of graded and ungraded pairs. `gained`, `lost`: how many answers became right or wrong, or
+    how many episodes went better or worse. `low`, `high`: the 95 % interval of the `difference`. `guard_low`: its
+    one-sided 95 % lower bound. `detectable`: the smallest true difference that an exam of this size detects with 80 %
+    power; None if it cannot detect any.
     """
 
     name: str
@@ -48,10 +48,10 @@ class Comparison:
 
 
 def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
-    """Compare two checkpoints on the exam part with this name, given their rows of the evaluations table.
+    """Compare two checkpoints on the exam part `name`, given each one's rows of the evaluations table.
 
-    Pairs in which either answer could not be graded are dropped and counted. `seed`: for the bootstrap. `alpha`: the
-    level of the test that `detectable` refers to. Raises ValueError if the two tables do not have the same problems.
+    A pair with an ungraded answer is dropped and counted in `nulls`. `seed`: for the bootstrap. `alpha`: the level of
+    the test that `detectable` refers to. Raises ValueError if the two tables do not have the same problems.
     """
     before, after = (table[table["benchmark"] == name] for table in (before, after))
     first, second = _outcomes(before), _outcomes(after)

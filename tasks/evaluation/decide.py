@@ -44,23 +44,23 @@ def decide(
 ) -> None:
     """Write `decision.json`: whether the candidate is promoted, whether the next night begins with it, and why.
 
-    The candidate is promoted if the first three rules hold:
+    The candidate is promoted if all of these rules hold:
 
-    - It is better by the last of the `looks`, at that look's share of `alpha`; or it is better by your held-out picks,
-      at `alpha`, and stays within the target's margin.
+    - It is significantly better, either at the last of the `looks` (at that look's share of `alpha`) or on your
+      held-out picks (at `alpha`). If only on the picks, its loss on the exam's target must stay within the margin.
     - It passes the guards: against the champion, and against the first student if that is a different model.
     - There is no severe alarm, and the candidate is not the champion itself.
-    - The next night begins with an unpromoted candidate if there is no severe alarm and the candidate was ahead at the
-      last look, passed the English guard and the quiz, and is not the fourth in a row (`unpromoted`: the count so far).
 
+    Without a severe alarm, the next night begins with an unpromoted candidate if it was ahead at the last look, passed
+    the English guard and the quiz, and is not the fourth such candidate in a row. `unpromoted`: how many came before.
     `planned`: the number of problems at each look. `exams`: the exams of `champion`, `candidate` and `first`. `whole`:
-    exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` asks for them. `quizzes`: the quizzes
-    at the `start` and `end` of the night. `digests`: the digests of champion, start, distilled and candidate.
+    exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` is set. `quizzes`: the quizzes at the
+    `start` and `end` of the night. `digests`: the digests of champion, start, distilled and candidate.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}
     pair = partial(compare, seed=seed, alpha=alpha)
-    guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # those examined
+    guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # tonight's guards
     parts = (exam.target, *guards)
     against = {part.name: pair(part.name, rows["champion"], rows["candidate"]) for part in parts}
     target = against[exam.target.name]
@@ -108,7 +108,7 @@ def _decide_target(
     alpha: float,
     taste: Taste | None,
 ) -> Decision:
-    """Decide by the exam's target and by the held-out picks; either is enough to promote."""
+    """Decide by the exam's target and by the held-out picks. A significant gain on either is enough to promote."""
     better, by_picks = last["verdict"] == "better", taste is not None and taste.p_value <= alpha
     if target.before_digest == target.after_digest:
         return Decision(False, (f"The candidate is the champion itself ({target.after_digest[:12]}).",))
@@ -152,5 +152,5 @@ def _on_next_night(goes_on: bool, ahead: bool) -> str:
 
 
 def _passed_quiz(quizzes: Mapping[str, Artifact]) -> bool:
-    """Return whether the student does no worse in the quiz at the end than at the start; True without quizzes."""
+    """Return whether the quiz at the night's end went no worse than the one at its start; True if one is missing."""
     return not {"start", "end"} <= quizzes.keys() or p_worse(quizzes["start"], quizzes["end"]) >= LEVEL

@@ -1,4 +1,4 @@
-"""The English guard, which tests how well a checkpoint predicts English prose that no night trains on."""
+"""The English guard: a test of how well a checkpoint predicts English prose that no night trains on."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 FILE = "english.json"
-PASSAGES = Path(__file__).with_name("english.txt")  # one per line, written for this program
+PASSAGES = Path(__file__).with_name("english.txt")  # one passage per line, written for this project
 
 
 def write_english(
@@ -29,7 +29,7 @@ def write_english(
 ) -> None:
     """Write `english.json`: each passage's mean negative log-likelihood in nats per token, excluding the first token.
 
-    The result is stored under `exams`, so each checkpoint is measured only once.
+    The result is stored under `exams`, so that each checkpoint is measured only once.
     """
     inputs = {
         "checkpoint": checkpoint.name,
@@ -61,9 +61,9 @@ def apply_english_guard(
 ) -> tuple[Decision, bool]:
     """Return the decision with the English guard applied, and whether the candidate passed.
 
-    Compares two `evaluate` stages passage by passage. The one-sided 95 % upper bound on the increase in mean negative
-    log-likelihood per token (Student's t over the passages, in nats) must be below the margin. `than`: the model that
-    the candidate is compared with, if not the champion.
+    Compares the results of two `evaluate` stages passage by passage. The candidate passes if the one-sided 95 % upper
+    bound on the rise in mean negative log-likelihood per token (Student's t over the passages) is below `margin` nats.
+    `than`: the model that the candidate is compared with, if not the champion.
     """
     old, new = (np.array(artifact.read_json(FILE)["nats"]) for artifact in (before, after))
     high = -student_low(old - new)

@@ -1,4 +1,4 @@
-"""The exam, in which checkpoints answer problems greedily until a look at the answers decides it; and the quiz."""
+"""The exam, which ends when a look at the checkpoints' greedy answers decides it, and the quiz."""
 
 import itertools
 import json
@@ -47,11 +47,11 @@ def look(
     exams: Path,
     versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
-    """Have champion and candidate answer a part's first problems, and write whether their answers decide the exam.
+    """Have both checkpoints answer a part's first `problems` problems, and write whether the answers decide the exam.
 
-    `order`: seed for the order of the problems. `problems`: the number answered by this look. `looks`: that number for
-    each planned look. Writes `look.json`; the answers are stored under `exams`. `versions`: engine and grader versions,
-    so that the stage runs again after an upgrade. Returns the number of new answers and the seconds that they took.
+    Writes `look.json`, and stores the answers under `exams`. `order`: the seed for the order of the problems. `looks`:
+    the number of problems at each planned look. `versions`: the versions of engine and graders, so that the stage runs
+    again after an upgrade. Returns the number of new answers and the seconds that answering and grading took.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     chosen = exam_problems(part, sandbox, order)[:problems]
@@ -93,11 +93,11 @@ def evaluate(
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on the parts of an exam, reusing the answers that are stored under `exams`.
 
-    Writes `evaluations.parquet`, with each problem's greedy answer and its verdict; `samples.parquet`, with the parts'
-    sampled answers, if `sampled` is set (no decision uses them); and `excluded.json`, with the problems that benchmarks
-    left out. If `english` is set, also writes `english.json`: how well the checkpoint predicts English prose (see
-    `tasks/evaluation/english.py`). `order`: seed for the order of the problems. `first`: how many problems of the first
-    part to use (None: all). `versions`: engine and grader versions, so that the stage runs again after an upgrade.
+    Writes `evaluations.parquet` (the graded greedy answers), `samples.parquet` (the graded sampled answers, which no
+    decision uses; empty unless `sampled` is set) and `excluded.json` (the ids of problems that the benchmarks left
+    out). If `english` is set, also writes `english.json`: how well the checkpoint predicts English prose. `order`: the
+    seed for the order of the problems. `first`: how many problems of the first part are asked (None: all). `versions`:
+    the versions of engine and graders, so that the stage runs again after an upgrade.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     greedy, samples, excluded = Rows(), Rows(), {}
@@ -132,10 +132,10 @@ def quiz(
     exam_questions: tuple[str, ...],
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Evaluate a checkpoint on a few training problems, none of which matches any of the `exam_questions`.
+    """Evaluate a checkpoint on a few training problems that match none of the `exam_questions`.
 
-    A quiz shows the trend during the night; it never promotes a model. Returns the seconds spent answering and grading,
-    excluding engine startup.
+    Quizzes check lessons and show the night's trend; they never promote a model. Returns the seconds spent on answering
+    and grading, excluding the engine's startup.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
     there = benchmark.draw(seed, part.problems or 0)

@@ -1,6 +1,6 @@
 """The exam's metrics: accuracy, pass@k, accuracy by level and subject, format, truncation, length.
 
-The decision uses only the greedy answers. Its statistical tests are in `tasks/evaluation/statistics.py`.
+The decision uses only the greedy answers; `tasks/evaluation/statistics.py` has the statistical tests.
 """
 
 import math
@@ -26,10 +26,10 @@ class ExamFigures:
     """One checkpoint's metrics on one part of the exam.
 
     All but `sampled` and `pass_at` describe the greedy answers. `format_rate`: the share of texts in which the grader
-    found an answer, right or wrong. `truncation_rate`: the share cut off by the length limit. Both are None if there is
-    nothing to count. `mean_tokens` includes the end token. `ungraded`: the number of answers on which the grader itself
-    failed. `pass_at`: pass@k by k, from `sampled` answers to each problem; empty if there are none. `mean_turns`,
-    `valid_rate`: for episodes, the mean number of turns, and the share of turns with a valid action; else None.
+    found an answer, right or wrong. `truncation_rate`: the share of texts cut off by the length limit. Both rates are
+    None without texts to count. `mean_tokens` counts the end token. `ungraded`: the number of texts on which the grader
+    failed. `pass_at`: maps k to pass@k, estimated from `sampled` answers to each problem; empty without samples.
+    `mean_turns`, `valid_rate`: the mean number of turns and the share of valid turns; None for single answers.
     """
 
     part: str
@@ -47,7 +47,7 @@ class ExamFigures:
 
 
 def exam_figures(folder: Path) -> dict[str, ExamFigures]:
-    """Return an `evaluate` stage's metrics for each exam part, in the exam's order."""
+    """Return the metrics of each exam part, in the exam's order, given the folder of an `evaluate` stage."""
     greedy: Any = read_table(folder / "evaluations.parquet", EVALUATIONS)
     sampled: Any = read_table(folder / "samples.parquet", EVALUATIONS)
     return {
@@ -77,7 +77,7 @@ def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigur
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Estimate the probability that at least one of k answers is correct, from n answers, `correct` of which are right.
+    """Estimate the probability that at least one of k answers is right, given that `correct` of n answers are right.
 
     Uses the unbiased estimator 1 − C(n − c, k) / C(n, k) of Chen et al. 2021 (arXiv:2107.03374), equation 1, where
     c is `correct`. Requires 0 ≤ correct ≤ n and 1 ≤ k ≤ n.
@@ -88,7 +88,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
     """Return the metrics under MLflow names, grouped by part, e.g. `exam/math-500/format_rate`.
 
-    Levels and subjects may contain characters that MLflow does not allow in a name; these become `_`.
+    In the names of parts, levels and subjects, slashes and characters that MLflow does not allow become `_`.
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():
@@ -103,7 +103,7 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
 
 
 def _plain(name: str) -> str:
-    """Replace the characters that MLflow refuses, and slashes, which would begin another group."""
+    """Replace slashes, which would begin another group, and all characters that MLflow refuses."""
     return re.sub(r"[^\w.\- :]", "_", name)
 
 
@@ -112,15 +112,15 @@ def _accuracy(rows: pd.DataFrame) -> Accuracy:
 
 
 def _by(rows: pd.DataFrame, column: str) -> dict[str, Accuracy]:
-    """Return the accuracy for each value of a column, sorted; empty if there is only one value."""
+    """Return the accuracy for each value of a column, sorted by value; empty if the column has only one value."""
     groups = {str(value): _accuracy(group) for value, group in rows.dropna(subset=[column]).groupby(column)}
     return groups if len(groups) > 1 else {}
 
 
 def _pass_at(sampled: pd.DataFrame, n: int) -> dict[int, float]:
-    """Return the mean of pass@k over the problems, for k = 1, 2, 4, … and n.
+    """Return, for k = 1, 2, 4, … and n, the mean of pass@k over all problems.
 
-    Ungraded answers are ignored; a problem with fewer than k graded answers is left out of pass@k.
+    Ungraded answers are ignored. A problem with fewer than k graded answers is left out of the mean for k.
     """
     graded = sampled.dropna(subset=["correct"]).groupby("problem_id", sort=False)["correct"]
     counts = [(len(answers), int(answers.sum())) for _, answers in graded]

@@ -1,7 +1,7 @@
-"""The sequential exam: when it looks at the answers, at which significance level, and what each look decides.
+"""The sequential exam: when it looks at the answers, at which significance level, and which verdict each look gives.
 
 Candidate and champion answer the same problems in the same order. The exam looks after 100, 200, 400, … problems. It
-ends as soon as the candidate is better beyond chance, or if the candidate is not ahead after 400 or more problems.
+ends once the candidate is significantly better, or once the candidate is not ahead after 400 or more problems.
 """
 
 import math
@@ -26,7 +26,7 @@ _NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class Outlook:
-    """An exam's probability of finding the candidate better, and the mean number of problems that it takes."""
+    """The probability that an exam finds the candidate better, and the mean number of problems that the exam takes."""
 
     promoted: float
     problems: float
@@ -35,8 +35,8 @@ class Outlook:
 def looks(most: int) -> list[int]:
     """Return the numbers of problems after which an exam of at most `most` problems looks at the answers.
 
-    The numbers double from 100 up to two thirds of `most`, followed by `most` itself. Raises ValueError if `most` is
-    below 1.
+    The numbers double from 100 up to two thirds of `most`; the last number is `most` itself. Raises ValueError if
+    `most` is below 1.
     """
     if most < 1:
         raise ValueError(f"an exam needs at least one problem, not {most}")
@@ -49,26 +49,26 @@ def looks(most: int) -> list[int]:
 def levels(looks: Sequence[int], alpha: float) -> list[float]:
     """Return each look's significance level; the levels sum to at most `alpha`.
 
-    By a look at fraction t of the longest exam, α(t) = α · t² has been spent (Kim and DeMets 1987, Biometrika 74), so
-    look k has the level α(t_k) − α(t_{k−1}). By the union bound, the probability that any look promotes by chance is at
-    most `alpha`, whatever the dependence between the looks. Raises ValueError if the looks do not ascend.
+    The looks up to fraction t of the longest exam may spend α(t) = α · t² (Kim and DeMets 1987, Biometrika 74), so look
+    k has the level α(t_k) − α(t_{k−1}). By the union bound, the probability that any look promotes by chance is at most
+    `alpha`, whatever the dependence between the looks. Raises ValueError if the looks do not ascend.
     """
     if not looks or looks[0] < 1 or any(later <= look for look, later in pairwise(looks)):
         raise ValueError(f"an exam's looks must ascend from at least 1: {list(looks)}")
     spent = [alpha * (look / looks[-1]) ** 2 for look in looks]
     shares = [now - before for now, before in zip(spent, [0.0, *spent], strict=False)]
-    while max(sum(shares), math.fsum(shares)) > alpha:  # because of rounding
+    while max(sum(shares), math.fsum(shares)) > alpha:  # rounding can make the sum too large
         shares[-1] = math.nextafter(shares[-1], 0.0)
     return shares
 
 
 def successor_alpha(alpha: float, unpromoted: int) -> float:
-    """Return a candidate's significance level: `alpha`, or half of it if it continues from an unpromoted candidate.
+    """Return a candidate's significance level: `alpha`, halved if the candidate was trained from an unpromoted one.
 
-    `unpromoted`: the number of candidates in a row before this one that were ahead but unproven; 0 after the champion.
-    A successor inherits its parents' luck on the same problems. With α = 0.025, 4.0 % of successors without any gain
-    are promoted at `alpha`, and 2.1 % at half of `alpha` (`python -m benchmarks.promotions`: the maximum over exams of
-    850 to 1,600 problems, up to three parents, and shares of persisting flips from 0.3 to 0.9).
+    `unpromoted`: how many unpromoted candidates in a row led to this one; 0 if it was trained from the champion. A
+    successor inherits its parents' luck on the same problems. With α = 0.025, up to 4.0 % of the successors without any
+    gain are promoted at α, but at most 2.1 % at α/2 (`python -m benchmarks.promotions`, for exams of 850 to 1,600
+    problems, up to three parents, and 0.3 to 0.9 of the flips persisting from parent to successor).
     """
     return alpha / 2 if unpromoted else alpha
 
@@ -85,11 +85,11 @@ def verdict(look: int, gained: int, lost: int, looks: Sequence[int], alpha: floa
 
 
 def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alpha: float) -> Verdict:
-    """Return the exam's verdict after `look` problems, by a one-sided test's p-value.
+    """Return the exam's verdict after `look` problems, given the p-value of a one-sided test.
 
     *better*: the p-value is at most the look's level. *not ahead*: the p-value is higher, and the candidate is not
-    `ahead` after 400 or more problems or at the last look. *undecided*: otherwise; the exam goes on or, at the last
-    look, ends with the candidate ahead but unproven. Raises ValueError if `look` is not one of the looks.
+    `ahead` after 400 or more problems or at the last look. *undecided*: any other case. The exam then continues with
+    the next look or, after the last, ends with an unproven lead. Raises ValueError if `look` is not in `looks`.
     """
     level = dict(zip(looks, levels(looks, alpha), strict=True)).get(look)
     if level is None:
@@ -100,10 +100,10 @@ def verdict_of(look: int, p_value: float, ahead: bool, looks: Sequence[int], alp
 
 
 def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUAL_FLIPS) -> Outlook:
-    """Return an exam's mean length and its probability of detecting a true accuracy `gain` if `share` of answers flip.
+    """Return an exam's `Outlook` if the true gain in accuracy is `gain` and a `share` of the answers flip.
 
-    The result is exact: the joint distribution of gained and lost problems is carried from look to look, excluding
-    exams that have ended. Raises ValueError if the gain is larger than the share.
+    Computes the joint distribution of gained and lost problems at each look, leaving out exams that ended earlier. The
+    result is exact except for negligible tails. Raises ValueError if the gain is larger than the share.
     """
     if not abs(gain) <= share <= 1:
         raise ValueError(f"a gain of {gain} cannot come from {share} of the answers")
@@ -124,10 +124,10 @@ def outlook(looks: Sequence[int], alpha: float, gain: float, share: float = USUA
 
 
 def smallest_gain(looks: Sequence[int], alpha: float, share: float = USUAL_FLIPS) -> float | None:
-    """Return the smallest true gain in accuracy that an exam detects with 80 % power, if `share` of answers flip.
+    """Return the smallest true gain in accuracy that an exam detects with 80 % power, if a `share` of the answers flip.
 
-    If that flip rate is too low for any gain to be detectable, assumes instead that every flip is a gain, at whatever
-    rate is needed. Returns None if the exam is too small to detect any gain.
+    If no gain is detectable at this `share`, assumes instead that every flip is a gain, so that the share equals the
+    gain. Returns None if the exam is too small to detect any gain.
     """
 
     def surplus(gain: float, flips: float) -> float:
@@ -145,5 +145,5 @@ def _may_end(look: int, looks: Sequence[int]) -> bool:
 
 
 def _most(problems: int, share: float) -> int:
-    """Return a number of flips that is exceeded only with negligible probability."""
+    """Return a number of flips that is exceeded with a probability of at most `_NEGLIGIBLE`."""
     return int(binom.isf(_NEGLIGIBLE, problems, share))

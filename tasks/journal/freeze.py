@@ -24,7 +24,7 @@ LESSONS = {
     "words": WORDS,
     "traces": TRACES,
 }
-# An entry, its rows by lesson, its source, and whether it is held out for judging and so never taught.
+# An entry, its table rows by lesson name, its source, and whether it is held out for judging and so never taught.
 Taught = tuple[Entry, Mapping[str, dict[str, Any]], str, bool]
 
 
@@ -41,11 +41,11 @@ def freeze_journal(
     unseen_share: float,
     journal: Path,
 ) -> None:
-    """Write the lesson tables: the journal's lessons, learned or not, and any lessons of the generated (synthetic) day.
+    """Write the lesson tables: all lessons of the journal, and those of the generated day that the student needs.
 
-    Each row has its lesson's name, so that training can skip what the student has learned. An untrained student gets
-    the whole generated day. For a trained student, repeating that day would undo the rounds since, so it gets only the
-    day's picks, which test the reward model, and worked solutions of `new_levels`. The journal itself is not changed.
+    Each row has its lesson's name, so that training can skip lessons that the student has learned. An untrained student
+    gets the whole generated (synthetic) day. A trained student gets only that day's picks, which test the reward model,
+    and worked solutions of `new_levels`: repeating the rest would undo the rounds since. The journal is not changed.
 
     `start`: the checkpoint that the night begins with. `unseen_share`: the share of conversations held out for judging.
     Writes `counts.json`: how many of each table's lessons are `new` to `start`, already `learned`, or `generated`.
@@ -86,8 +86,8 @@ def frozen_lessons(frozen: Artifact) -> set[str]:
 def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: float) -> set[str]:
     """Return the openings of the conversations that are held out for judging, and so never taught.
 
-    Classroom lines say whether their conversation is held out; for other lines, a hash decides (`is_held_out`). A
-    conversation is not held out if the student has learned any of it, or if `share` is 0. Traces are ignored.
+    A classroom line says whether its conversation is held out; for any other line, a hash decides (`is_held_out`). A
+    conversation is not held out if the student has learned any of its lessons, or if `share` is 0. Traces are ignored.
     """
     if not share:
         return set()
@@ -104,7 +104,7 @@ def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: 
 
 
 def is_judge(entry: Entry, share: float) -> bool:
-    """Return whether a hash of an entry's conversation selects it for judging, so that it is never taught."""
+    """Return whether an entry's conversation is held out for judging, as decided by a hash of the conversation."""
     return not isinstance(entry, Words | Trace) and is_held_out(_messages(entry), share)
 
 
@@ -120,7 +120,7 @@ def _messages(entry: Any) -> list[dict[str, Any]]:
 def _tables(
     taught: Iterable[Taught], known: frozenset[str]
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Counter[str]]]:
-    """Return each lesson table's rows and counts; a conversation's rows go into the feedback table."""
+    """Return the rows and counts of each lesson table. Rated conversations go into the feedback table."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in LESSONS}
     counts = {name: Counter(new=0, learned=0, generated=0) for name in LESSONS}
     for entry, lessons, source, held_out in taught:

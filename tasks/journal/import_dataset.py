@@ -18,7 +18,7 @@ LOADERS = {".json": "json", ".parquet": "parquet"}  # names in the `datasets` pa
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import: counts of rows added to `file` and of rows already known, and the refused rows."""
+    """The outcome of an import: how many rows were `added` to `file` or already `known`, and which were `refused`."""
 
     file: Path
     added: int
@@ -38,7 +38,7 @@ def import_rows(
 
     For `source`, see `read_rows`. `benchmark`: the benchmark for worked solutions whose rows name none. Nothing is
     written until all rows have been read. Raises InputError if the source cannot be read, if its columns are not
-    recognised, or if no row can become a line.
+    recognised, or if no row can become a journal line.
     """
     before = (entry for file in journal.glob("*.jsonl") for _, entry in read_file(file)[0] if entry.imported_from)
     seen, known = set(map(lesson_digest, before)), 0
@@ -62,7 +62,7 @@ def import_rows(
 def read_rows(
     source: str, split: str = "train", subset: str | None = None, limit: int | None = None
 ) -> Iterator[tuple[int, Row | str]]:
-    """Yield a source's rows, numbered from 1; for a bad line of JSONL, the reason takes the row's place.
+    """Yield each row of a source with its number (from 1). If a JSONL line is invalid, the reason replaces the row.
 
     `source`: a JSONL, JSON or Parquet file, a folder in the hub's layout, or a hub id. `subset`: the dataset's
     configuration on the hub. `limit`: the maximum number of rows. Raises InputError if the source cannot be read.

@@ -1,9 +1,9 @@
 """The journal's lessons, identified by content: what a checkpoint has learned is a set of lesson names.
 
 A lesson's name is the digest of what it teaches (`conf.storage.journal.lesson_digest`). If the same content is taught
-again, the occurrence number is appended. So an edited line is a new lesson, a removed line is not taught again,
-and a line's file and position do not matter. A rated conversation has one lesson per rated turn, and a long text one
-per piece.
+again, a number is appended (`-2` for the second time). An edited line is therefore a new lesson, a removed line is not
+taught again, and a line's file and position do not matter. A rated conversation contains one lesson per rated turn, and
+a long text contains one lesson per piece.
 """
 
 import datetime
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Refused:
-    """An invalid line of the journal and the reason; line 0 stands for the whole file."""
+    """An invalid line of the journal, and why it is invalid. Line 0 stands for the whole file."""
 
     file: str
     line: int
@@ -52,9 +52,9 @@ class Refused:
 
 
 def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
-    """Yield each journal file's lines that the night of `date` may use, then the file's refused lines.
+    """Yield, for each journal file, the lines that the night of `date` may use, then the refused lines.
 
-    A night lasts until the day after its date. A last line that is still being written is left out.
+    The night ends on the day after `date`, so lines of that day count. A last line still being written is left out.
     """
     until = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
     said: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def lessons_in(journal: Path, date: str) -> set[str]:
 
 
 def learned_by(home: Home, file: Path, number: int) -> int:
-    """Return how many of a home's checkpoints have learned from the journal line with this file and number."""
+    """Return how many checkpoints in the home have learned from the journal line with this file and number."""
     lines = (line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line))
     names = next((line.rows.keys() for line in lines if (line.file, line.number) == (file, number)), set[str]())
     return sum(not learned(checkpoint).isdisjoint(names) for checkpoint in home.checkpoints.glob("*"))

@@ -5,8 +5,8 @@ import json
 from tasks.tables import MESSAGES, Row, table
 
 # What the owner taught. `messages` and `responses` are JSON. `source`: the journal's file and line, or GENERATED.
-# `day`: the line's date. `lesson`: the lesson's name (`tasks/journal/read.py`). `held_out`: whether its conversation is
-# used for judging and never taught. Worked solutions that are not from the journal have no day and no lesson.
+# `day`: the line's date. `lesson`: the lesson's name (`tasks/journal/read.py`). `held_out`: whether the conversation is
+# used only for judging and never taught. Worked solutions from outside the journal have no day and no lesson.
 GENERATED = "generated"
 _ORIGIN: Row = {"source": "2026-11-20.jsonl:3", "day": "2026-11-20", "lesson": "4f1c0b7a2d9e83561ab0"}
 _WRONG = "12 - 8 = 6\n#### 6"

@@ -16,7 +16,7 @@ log = logging.getLogger("nightschool")
 
 
 class AlarmLog:
-    """Raises a night's alarms, and keeps them in `alarms.json` in its folder so that they survive interruptions."""
+    """Raises a night's alarms, and saves them as `alarms.json` in the night's folder to survive interruptions."""
 
     def __init__(self, night: Path, tracking: Tracking) -> None:
         self.night, self.tracking = night, tracking
@@ -24,7 +24,7 @@ class AlarmLog:
         self.alarms = {_key(alarm): alarm for alarm in (Alarm(**fields) for fields in read_json(self.file, []))}
 
     def record(self, found: Sequence[Alarm]) -> None:
-        """Raise the new alarms. A known alarm that is not severe is only updated, if it recurs in a later round."""
+        """Raise the new alarms. A non-severe alarm that recurs in a later round is updated but not raised again."""
         new = [alarm for alarm in found if _key(alarm) not in self.alarms]
         later = [alarm for alarm in found if alarm not in new and self._is_later(alarm)]
         if not new and not later:
@@ -36,7 +36,7 @@ class AlarmLog:
         self.publish()
 
     def publish(self) -> None:
-        """Publish all alarms so far, if any, as an artifact of this flow run and as tags of the MLflow run."""
+        """Publish all alarms so far as one artifact of the Prefect flow run and as tags of the MLflow run."""
         if not self.alarms:
             return
         lines = [f"- {plain_line(alarm_line(alarm))}" for alarm in self._in_order()]
@@ -63,7 +63,7 @@ class AlarmLog:
 
 
 def alarm_line(alarm: Alarm) -> str:
-    """Format an alarm as one line."""
+    """Format an alarm as one line: `severe alarm mismatch: Sampler and trainer disagreed in round 3 …`."""
     return f"{'severe alarm' if alarm.severe else 'alarm'} {alarm.name}: {alarm.sentence}"
 
 

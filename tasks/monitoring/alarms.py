@@ -1,4 +1,4 @@
-"""The `Alarm` class, and alarms about disk space, problem kinds and exams. See `round_alarms.py` for the rounds."""
+"""The `Alarm` class, and alarms about disk space, problem kinds and exams. `round_alarms.py` has those about rounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Alarm:
     """A sign that a night is going wrong.
 
     A night raises each combination of `name` and `severe` once. A severe alarm stops training and blocks promotion.
-    `round`: the last round that the sentence is about, if any.
+    `round`: the last round that the sentence is about; None if it is about the exam or the whole night.
     """
 
     name: str
@@ -32,10 +32,10 @@ class Alarm:
 
 
 def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
-    """Return a list with an alarm if disk space is short after round `number`, or an empty list if there is enough.
+    """Return one alarm if disk space is short after round `number`, or an empty list if there is enough.
 
-    The alarm is severe if the next round may not fit. `room`: the bytes that are free or held by rounds, because each
-    new round replaces an older one. `of_a_round`: the bytes written per round.
+    The alarm is severe if the next round may not fit. `room`: the free bytes plus those of older rounds, which the next
+    rounds replace. `of_a_round`: the bytes that one round writes.
     """
     needed = ROUNDS_HELD * of_a_round
     if room >= needed + SPARE * of_a_round:
@@ -48,13 +48,13 @@ def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
 
 
 def bytes_of_a_round(checkpoint: Path, state: Path) -> int:
-    """Return the bytes written per round: checkpoint plus trainer state. The size of a missing state is estimated."""
+    """Return the bytes that a round writes: its checkpoint and its trainer state (estimated if there is none yet)."""
     weights = size_of(checkpoint)
     return weights + (size_of(state) or STATE_PER_CHECKPOINT * weights)
 
 
 def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
-    """Return alarms about kinds of problems that the student never learned, or learned and then forgot.
+    """Return alarms about the kinds of problems that the student never learned, or learned and then forgot.
 
     `rates`: the table returned by `tasks.report.queries.solve_rates`.
     """
@@ -72,7 +72,7 @@ def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
 
 
 def exam_alarms(verdicts: Mapping[tuple[str, str], Mapping[str, int]]) -> list[Alarm]:
-    """Return a list with an alarm if the grader failed on exam answers. `verdicts`: counts by (exam part, model)."""
+    """Return at most one alarm: the grader failed on exam answers. `verdicts`: verdict counts by (exam part, model)."""
     parts = [
         f"{counts[FAILED]} of {sum(counts.values())} of {part} ({model})"
         for (part, model), counts in verdicts.items()

@@ -1,4 +1,4 @@
-"""A night's incidents, kept in its folder: child processes that died or hung, and rounds that ended early."""
+"""A night's incidents, recorded in the night's folder: for example, a child process died or training ended early."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):
-    """How far a night got before it ended early, and why. `steps`: the number of recipe steps that are kept."""
+    """Why a night's training ended early, and how many `rounds` and recipe `steps` were finished and are kept."""
 
     rounds: int
     why: str
@@ -23,18 +23,18 @@ class EarlyEnd(NamedTuple):
 
 
 def note(folder: Path, what: str, **extra: Any) -> None:
-    """Record an incident in the night's folder, and log it. `extra`: log record fields for the progress display."""
+    """Log an incident and record it in the night's folder. `extra`: fields to add to the log record for the console."""
     log.warning(what, extra=extra)
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     with (folder / FILE).open("a") as file:
-        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # a killed process may leave a partial line
+        file.write(f"\n{json.dumps({'at': now, 'what': what})}\n")  # "\n" first: a kill may leave a partial line
         file.flush()
         os.fsync(file.fileno())
 
 
 def incidents(folder: Path) -> list[str]:
-    """Return a night's incidents in order, each with its time of day. Incomplete lines are skipped."""
+    """Return a night's incidents in order, each prefixed with its time of day. Skip incomplete lines of the file."""
     lines = []
     with suppress(FileNotFoundError):
         for line in (folder / FILE).read_text().splitlines():
@@ -45,12 +45,12 @@ def incidents(folder: Path) -> list[str]:
 
 
 def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
-    """End a night's training permanently. A night that is resumed goes on to the exam with these rounds and steps."""
+    """End a night's training for good. A resumed night keeps these rounds and steps and continues with the exam."""
     write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
     note(folder, why, rounds=rounds)
 
 
 def ended_early(folder: Path) -> EarlyEnd | None:
-    """Return how far a night got before it ended early, or None if it did not end early."""
+    """Return how a night's training ended early, or None if it did not end early."""
     found = read_json(folder / EARLY)
     return found and EarlyEnd(**found)

@@ -1,4 +1,4 @@
-"""Post the short report to a webhook. A failure never ends the night."""
+"""Post the short report to a webhook. A failure to post it is logged and never fails the night."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ log = logging.getLogger("nightschool")
 
 
 def webhook(variable: str) -> str:
-    """Return the URL in an environment variable. Raises InputError, without quoting the value, if it holds no URL."""
+    """Return the URL in an environment variable. If the value is not a URL, raise InputError without quoting it."""
     url = os.environ.get(variable, "")
     if not url.startswith(("http://", "https://")):
         state = "holds no http:// or https:// URL" if url else "is not set"
@@ -24,11 +24,12 @@ def webhook(variable: str) -> str:
 
 
 def post_report(variable: str, text: str, limit: float = WEBHOOK_LIMIT) -> None:
-    """Post `{"text": …}`, which Slack, Mattermost, Rocket.Chat and Google Chat accept, within `limit` seconds.
+    """Post a text as `{"text": …}`, the format that Slack, Mattermost, Rocket.Chat and Google Chat accept.
 
-    Redirects are not followed. A failure is logged in one line, without the URL, which may be secret.
+    `variable`: the environment variable that holds the webhook's URL. `limit`: the timeout in seconds. Redirects are
+    not followed. A failure is logged in one line, without the URL, which may be secret.
     """
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # at lower levels it logs URLs
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # httpx logs URLs at lower levels
     try:
         url, trusted = webhook(variable), ssl.create_default_context()  # the system's certificates, not httpx's own
         answer = httpx.post(url, json={"text": text}, timeout=limit, verify=trusted)

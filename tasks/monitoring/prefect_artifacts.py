@@ -1,4 +1,4 @@
-"""Show the night's artifacts in Prefect. A failure to show one is logged and never ends the night."""
+"""Show the night's artifacts in Prefect. A failure to show one is logged and never fails the night."""
 
 import logging
 
@@ -11,7 +11,7 @@ log = logging.getLogger("nightschool")
 
 
 def show_text(key: str, markdown: str, description: str) -> None:
-    """Show Markdown as an artifact of this flow run."""
+    """Show a Markdown text as an artifact of the current flow run. `key`: the artifact's name in Prefect."""
     try:
         with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: RETRIES}):
             create_markdown_artifact(key=key, description=description, markdown=markdown)

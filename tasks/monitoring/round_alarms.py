@@ -1,4 +1,4 @@
-"""Alarms on the rounds' metrics, checked after every round.
+"""Alarms about the rounds' metrics, checked after every round.
 
 docs/how-to/every-night.md explains what each alarm means and what to do about it.
 """
@@ -27,16 +27,16 @@ CUT_SHARE, CUT_RISE = 0.5, 0.3  # share of completions cut off at the length lim
 ENTROPY_LOW, ENTROPY_KEPT = 0.01, 0.1  # nats per token, and share of the first entropy; the starter model stays at 0.1
 MASTERED = 0.9  # share of correct completions above which low entropy is fine
 TIMES_MEDIAN, TIMED_BEFORE = 3, 3  # multiple of the median that makes a round slow; rounds needed for a median
-QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen, since the best of several is partly luck
+QUIZ_ERRORS = 3  # standard errors by which a quiz must have fallen; the best of several quizzes is partly luck
 REWARD_RISE = 0.02
-# Defaults for a round without an optimizer step. Comparisons with NaN are false.
+# Defaults of metrics that a round without an optimizer step lacks. NaN compares as false, so it raises no alarm.
 MISSING = dict.fromkeys(("completion_length", "truncated_share"), math.nan) | dict.fromkeys(
     ("non_finite_steps", "masked_share", "sampler_k3"), 0.0
 )
 
 
 def round_alarms(rounds: Sequence[Figures], quizzes: Quizzes | None = None) -> list[Alarm]:
-    """Return alarms on the rounds so far, at most one per name. A round without an optimizer step has fewer metrics."""
+    """Return the alarms about the rounds so far, at most one per name. `quizzes`: the results of quizzes, by round."""
     if not rounds:
         return []
     rounds = [{**MISSING, **figures} for figures in rounds]
@@ -71,7 +71,7 @@ def _non_finite_steps(rounds: Sequence[Figures]) -> Alarm | None:
 
 def _graders_failing(rounds: Sequence[Figures]) -> Alarm | None:
     some = _where(rounds, lambda r: r["null_rewards"] > 0)
-    of_owner = f"verdicts/{OWNER}/{FAILED}"  # a reward model that fails is no reason to end the night
+    of_owner = f"verdicts/{OWNER}/{FAILED}"  # failures of the reward model are no reason to end training
     most = _where(rounds, lambda r: 0 < MOST_FAILED * _completions(r) < r["null_rewards"] - r.get(of_owner, 0))
     failed = sum(r["null_rewards"] for r in rounds)
     return _alarm(
@@ -144,7 +144,7 @@ def _slow_round(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _reward_up_quiz_down(rounds: Sequence[Figures], quizzes: Quizzes) -> Alarm | None:
-    """Compare the last quiz with the best earlier one, using Agresti and Coull's adjusted shares for small quizzes."""
+    """Compare the last quiz with the best earlier one. Agresti and Coull's adjusted shares allow for small quizzes."""
     counts = {number: graded for number, graded in quizzes.items() if graded[1]}
     share = {number: solved / n for number, (solved, n) in counts.items()}
     last = max(counts, default=0)
@@ -193,13 +193,13 @@ def _mastered(figures: Figures) -> bool:
 
 
 def _reward(rounds: Sequence[Figures], number: int) -> float:
-    """Return the mean reward of the last `WINDOW` rounds up to round `number`, or NaN if none has a reward."""
+    """Return the mean reward of the `WINDOW` rounds that end with round `number`, or NaN if they have no rewards."""
     recent = [r["reward"] for r in rounds[max(0, number - WINDOW) : number] if "reward" in r]
     return fmean(recent) if recent else math.nan
 
 
 def _by_benchmark(rounds: Sequence[Figures]) -> str:
-    """Return the grader failures per benchmark, in parentheses, or an empty string if the metrics have none."""
+    """Return how often the grader failed, by benchmark: ` (mbpp 3, gsm8k 1)`, or an empty string if it never failed."""
     failed: Counter[str] = Counter()
     for name, number in (figure for figures in rounds for figure in figures.items()):
         if fnmatch(name, f"verdicts/*/{FAILED}"):

@@ -1,4 +1,4 @@
-"""MLflow tracking: one run per night, with its configuration, the metrics of every round, and files."""
+"""MLflow tracking: one run per night, which holds the night's configuration, the metrics of every round, and files."""
 
 import hashlib
 import json
@@ -26,15 +26,15 @@ from rewards.verifier import Problem
 RUN_FILE = "mlflow_run.txt"
 NIGHT_RUNS = "tags.`mlflow.source.name` = 'nightschool night'"  # excludes their nested runs
 HOME_TAG = "nightschool.home"
-# This tag tells MLflow to show an experiment as model training with metrics, not as an application with traces. The
-# pages of MLflow 3.17 go by the URL instead (see TRAINING_VIEW), and show traces by default.
+# This tag tells MLflow to show an experiment as model training with metrics, not as an application with traces.
+# MLflow 3.17 ignores the tag on its pages: they show traces unless the URL asks for training (see TRAINING_VIEW).
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 EXPERIMENT_NOTE = (
     "One run a night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
 )
 TRAINING_VIEW = "workflowType=machine_learning"
 
-# The groups of MLflow's charts, and the round metrics in each. All other metrics are in `update`.
+# MLflow's chart groups, each with its round metrics. `_grouped` chooses the group of a metric that is not listed here.
 CHARTS = {
     "reward": (
         *("reward", "signal_share", "expected_signal_share", "useful_groups", "groups"),
@@ -50,14 +50,14 @@ CHARTS = {
 
 
 def home_mark(home: Home) -> str:
-    """Return a tag value that identifies the home on a shared server: a digest of the host name and the home's path."""
+    """Return the tag value that identifies a home on a shared server: a digest of the host name and the home's path."""
     return "home-" + hashlib.sha256(f"{socket.gethostname()}:{home.root}".encode()).hexdigest()[:12]
 
 
 def tracking_uri(home: Home, config: NightConfig) -> str:
     """Return MLflow's URI: the configured one, else MLFLOW_TRACKING_URI, else the home's database.
 
-    Raises InputError if the variable contains a password. In the configuration, passwords are rejected on loading.
+    Raises InputError if the variable's URI contains a password. A configured URI was checked when it was loaded.
     """
     named = without_password(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
     return config.tracking.tracking_uri or named or home.database
@@ -78,7 +78,7 @@ class Tracking:
             self.experiment_id = self.client.create_experiment(name, artifact_location=location, tags=tags)
 
     def open_run(self, night: Path, config: NightConfig, links: Mapping[str, str]) -> None:
-        """Resume the run of an interrupted night, or create a new run that records the frozen configuration."""
+        """Resume an interrupted night's run, or create one with the frozen configuration and with `links` as tags."""
         file = night / RUN_FILE
         if file.exists():
             with suppress(MlflowException):  # the run may have been deleted
@@ -105,7 +105,7 @@ class Tracking:
         )
 
     def log_dataset(self, name: str, context: str, source: str | None, problems: Sequence[Problem]) -> None:
-        """Record problems as the run's input dataset for `context` (training or exam). A restart adds no duplicate.
+        """Record problems as an input dataset of the run. `context`: training or exam. A restart adds no duplicate.
 
         The dataset's digest covers the problems' ids, questions and truths, in the given order.
         """
@@ -117,7 +117,7 @@ class Tracking:
         self.client.log_inputs(self.run_id, [DatasetInput(dataset, [InputTag(MLFLOW_DATASET_CONTEXT, context)])])
 
     def log_artifact(self, file: Path, folder: str | None = None) -> None:
-        """Upload a file to the run's artifacts, at the top level or into `folder`."""
+        """Upload a file to the run's artifacts, into `folder` or, without one, at the top level."""
         self.client.log_artifact(self.run_id, str(file), folder)
 
     def tag(self, **tags: str) -> None:
@@ -125,18 +125,18 @@ class Tracking:
         self.client.log_batch(self.run_id, tags=[RunTag(name, value) for name, value in tags.items()])
 
     def close_run(self, status: str) -> None:
-        """End the run with the status FINISHED, FAILED or KILLED."""
+        """End the run, if one is open. `status`: FINISHED, FAILED or KILLED."""
         if self.run_id:
             self.client.set_terminated(self.run_id, status)
 
     @property
     def run_path(self) -> str:
-        """The run's page in the model-training view, relative to the server's root."""
+        """The path of the run's page in MLflow's model-training view, relative to the server's root."""
         return f"#/experiments/{self.experiment_id}/runs/{self.run_id}?{TRAINING_VIEW}"
 
 
 def code_version() -> dict[str, str]:
-    """Return this code's git commit as an MLflow tag, or an empty dict outside a checkout."""
+    """Return an MLflow tag with the git commit of this code, or an empty dict if the code is not in a git checkout."""
     here = Path(__file__).parent
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
     return {"mlflow.source.git.commit": head.stdout.strip()} if head.returncode == 0 else {}

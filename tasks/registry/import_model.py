@@ -1,4 +1,4 @@
-"""Import the student's first checkpoint from the starter package, a folder or the hub."""
+"""Import the student's first checkpoint from the starter package, a folder or the Hugging Face hub."""
 
 import importlib.util
 import re
@@ -20,7 +20,7 @@ STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 TEMPLATE = "chat_template.jinja"
-CODE = "*.py"  # copied only if the owner trusts it
+CODE = "*.py"  # copied only if `student.trust_remote_code` is set
 GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
 
 
@@ -45,15 +45,15 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
         if student.chat_template is not None:
             template.write_text(student.chat_template)
         elif not template.exists() and not read_json(draft / "tokenizer_config.json", {}).get("chat_template"):
-            template.write_text(PLAIN_TEMPLATE)  # a base model has none
+            template.write_text(PLAIN_TEMPLATE)  # a base model has no template
         write_lineage(draft, parent=None)
         (folder / "checkpoint.txt").write_text(keep(draft, checkpoints).name)
 
 
 def find_model(source: str, revision: str | None, key: str, patterns: Sequence[str] = PATTERNS) -> Path:
-    """Return a model's folder: `source` itself if it is a folder, else the hub client's local copy of that hub model.
+    """Return a model's folder: `source` itself if that is a folder, else a local copy of the hub model with this id.
 
-    Raises InputError, which names the setting `key`, if the model does not exist or is incomplete.
+    If the model does not exist or is incomplete, raises an InputError that names the setting `key`.
     """
     folder = Path(source)
     if not folder.is_dir():
@@ -63,7 +63,7 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 
 
 def check_source(student: StudentConfig) -> None:
-    """Raise InputError unless the student is the installed starter, a complete model folder or a known hub id."""
+    """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id."""
     source = Path(student.source)
     if student.source == STARTER_MODEL:
         if importlib.util.find_spec(PACKAGE) is None:
@@ -77,7 +77,7 @@ def check_source(student: StudentConfig) -> None:
 
 
 def check_student(source: Path, key: str = "student.source") -> None:
-    """Raise InputError for the setting `key` unless a folder has a model's configuration, tokenizer and safetensors."""
+    """Raise an InputError that names the setting `key` if a folder lacks a configuration, tokenizer or safetensors."""
     if not any(source.glob("*.safetensors")) and (pickled := next(source.glob("pytorch_model*.bin"), None)):
         raise InputError(
             f"{key}: {pickled}: pickled weights, which can run code when loaded; convert them to safetensors: "

@@ -1,4 +1,4 @@
-"""Checkpoints as MLflow model versions. Aliases: `daytime` is the serving version, `previous` the one before it."""
+"""Checkpoints as MLflow model versions. The alias `daytime` marks the serving version, `previous` the one before it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from models.hf.checkpoint import is_adapter
 DAYTIME, PREVIOUS = "daytime", "previous"
 SERVED = f"{DAYTIME}."  # prefix of the tags that log moves: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
 REWARD_MODEL = "reward model"  # the role of a version that scores answers
-PARTS = "model", "components/tokenizer"  # folders of a logged model of flavor `transformers`: each is the checkpoint
+PARTS = "model", "components/tokenizer"  # folders of a logged `transformers` model: each holds the checkpoint
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
 
@@ -44,7 +44,7 @@ class Version:
 class Move:
     """A move of the alias `daytime` to `version`. Moves are numbered from 1.
 
-    `at`: the time (UTC, ISO 8601). `by`: the command or the night (`night 2026-11-20`) that moved the alias.
+    `at`: the time (UTC, ISO 8601). `by`: what moved the alias: a command (`promote`) or a night (`night 2026-11-20`).
     """
 
     number: int
@@ -70,7 +70,7 @@ class Registry:
         return Registry(self.client, f"{self.model}-reward")
 
     def versions(self) -> list[Version]:
-        """Return all versions, oldest first. Versions without a digest were registered by others and are ignored."""
+        """Return all versions, oldest first. Ignores versions without a digest: other programs made them."""
         model = self._registered()
         if model is None:
             return []
@@ -90,7 +90,7 @@ class Registry:
         ]
 
     def others(self) -> dict[str, str]:
-        """Map each digest registered under a model other than this one and its reward models to that model's name."""
+        """Return a dict from digest to model name, for versions of all models but this one and its reward models."""
         own = (self.model, self.reward_models.model)
         versions = self.client.search_model_versions()
         return {v.tags["digest"]: v.name for v in versions if v.name not in own and v.tags.get("digest")}
@@ -115,8 +115,8 @@ class Registry:
         """Register a checkpoint with its exam results. If it is already registered, return the existing version.
 
         Each version gets a run and a logged model. The run is nested in the night's run `run_id`, so that MLflow can
-        compare versions. `mlflow.transformers.load_model` can load the logged model, unless the checkpoint is a reward
-        model (MLflow does not know its head) or an adapter (it needs its base). Both are logged without a flavor.
+        compare versions. `mlflow.transformers.load_model` can load the logged model of a full language model. Reward
+        models (whose head MLflow does not support) and adapters (which need their base) are logged without a flavor.
         """
         known = next((version for version in self.versions() if version.digest == checkpoint.name), None)
         if known is not None:
@@ -143,7 +143,7 @@ class Registry:
         return next(version for version in self.versions() if version.version == str(created.version))
 
     def _nested_run(self, parent: str, experiment_id: str, name: str, tags: Mapping[str, str]) -> str:
-        """Return the id of a checkpoint's nested run, reusing one that an interrupted registration left behind."""
+        """Return the id of a checkpoint's nested run, either a new run or one that an interrupted registration left."""
         nested = f"tags.`{MLFLOW_PARENT_RUN_ID}` = '{parent}' and tags.digest = '{tags['digest']}'"
         if leftover := self.client.search_runs([experiment_id], nested):
             return leftover[0].info.run_id
@@ -154,7 +154,7 @@ class Registry:
     def promote(self, version: str, by: str = PROMOTE) -> None:
         """Move the alias `daytime` to a version, which then serves. `by`: the command or the night that moves it.
 
-        The move is first logged as a tag of the version, in one call. The aliases are derived from this log, so
+        First, a single call logs the move as a tag of the version. Both aliases are derived from these tags, so that
         `finish_alias_move` can complete a move that a crash interrupted.
         """
         self.finish_alias_move()
@@ -168,10 +168,10 @@ class Registry:
         self.finish_alias_move()
 
     def finish_alias_move(self) -> bool:
-        """Bring both aliases up to date with the log of moves. Return whether either was behind, e.g. after a crash.
+        """Set both aliases as the logged moves require. Return whether either was out of date, e.g. after a crash.
 
-        `daytime` names the version of the last move, and `previous` the last other version before it. `previous`
-        is set first, so that both aliases always name a version that has served.
+        `daytime` names the version of the last move, and `previous` names the version that served before that one.
+        `previous` is set first, so that both aliases always name a version that has served.
         """
         model, moves = self._registered(), self.moves()
         if model is None or not moves:
@@ -185,7 +185,7 @@ class Registry:
         return bool(behind)
 
     def remove(self, version: str) -> None:
-        """Remove a version from the registry. Its MLflow run and its exam rows are kept."""
+        """Remove a version from the registry. Its MLflow run and its exam answers are kept."""
         self.client.delete_model_version(self.model, version)
 
     def _search(self) -> list[ModelVersion]:
@@ -200,10 +200,10 @@ class Registry:
             return None
 
     def _source(self, checkpoint: Path, role: str, model_id: str, location: str) -> str:
-        """Lay a checkpoint out as MLflow's flavor `transformers` expects, and return the URI to load it from.
+        """Lay out a checkpoint as MLflow's flavor `transformers` expects, and return the URI from which to load it.
 
-        In a local artifact store the parts are symlinks to the checkpoint; to a remote store they are uploaded. Clients
-        of a database cannot resolve `models:/m-…` (MLflow 3.17 asks the global client), but a server requires it.
+        In a local artifact store, the parts are symlinks to the checkpoint; otherwise they are uploaded. A server needs
+        a URI `models:/m-…`. With a database, MLflow 3.17 cannot resolve such a URI, because it asks the global client.
         """
         loadable = role != REWARD_MODEL and not is_adapter(checkpoint)  # an adapter needs its base
         flavors = {"transformers": _flavor(checkpoint)} if loadable else {}

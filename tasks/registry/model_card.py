@@ -19,18 +19,18 @@ TEMPLATE = Path(__file__).with_suffix(".md")
 
 
 def write_cards(night: Path, decision: Mapping[str, Any], checkpoints: Mapping[str, Path], config: NightConfig) -> None:
-    """Write the model cards of champion and candidate. Existing cards are kept, as the owner may have edited them.
+    """Write the model cards of champion and candidate. Keep existing cards, because the owner may have edited them.
 
     A checkpoint's digest does not cover its card. Cards have no timestamps, so a resumed night writes the same card.
     """
-    for role in ROLES:  # the champion first: a candidate that learned nothing is the champion
+    for role in ROLES:  # champion first: a candidate that learned nothing is the same checkpoint
         checkpoint = checkpoints[role]
         if checkpoint.is_dir() and not (checkpoint / CARD).exists():
             write_atomically(checkpoint / CARD, str(card(night, decision, role, checkpoint, config)))
 
 
 def card(night: Path, decision: Mapping[str, Any], role: str, checkpoint: Path, config: NightConfig) -> ModelCard:
-    """Return the model card of one of the night's models, in the Hugging Face hub's format."""
+    """Return the model card of the night's champion or candidate (`role`), in the Hugging Face hub's format."""
     exam = intervals_of(decision, role)
     benchmarks = {part.name: part.benchmark for part in config.exam.parts}
     results = [

@@ -1,4 +1,4 @@
-"""Promotion: register the evaluated checkpoints as versions, and let the winner serve by day."""
+"""Promotion: register the evaluated checkpoints as model versions, and let the exam's winner serve by day."""
 
 import dataclasses
 import json
@@ -20,12 +20,12 @@ from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Vers
 from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, committed
 
-OUTCOME = "promotion.json"  # in the night's folder: written once the aliases have moved
-DRY_RUN = "dry_run"  # in the night's folder: no alias may move
+OUTCOME = "promotion.json"  # in the night's folder: written once the promotion is carried out
+DRY_RUN = "dry_run"  # in the night's folder: its presence means that no alias may move
 
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
-    """Tell Prefect to retry a promotion only if MLflow failed, because a damaged checkpoint would stay damaged."""
+    """Return whether Prefect should retry a promotion: only if MLflow failed, as a damaged checkpoint stays damaged."""
     return isinstance(getattr(state.data, "exception", state.data), MlflowException)
 
 
@@ -42,15 +42,13 @@ def promote(
 ) -> dict[str, Any]:
     """Register champion and candidate with their accuracies, and move the aliases as the decision says.
 
-    If the night has fitted a reward model that serves, it is registered too.
+    If the night has fitted a reward model that serves, it is registered too. A dry run moves no alias. If the champion
+    was replaced during the night, the candidate is not promoted: the exam did not compare it with the new champion.
+    The task is idempotent: it can be killed at any point and run again, even if the owner has moved an alias meanwhile.
 
-    `checkpoints`: by role. Returns the decision as carried out, plus the digest that now serves (`serving`) and the
-    owner's moves so far (`by_hand`). A dry run moves no alias. If the champion was replaced after the exam, the
-    candidate is not promoted, because the exam says nothing about the new champion. The task is idempotent: it can be
-    killed at any point and run again, even if the owner has moved an alias in between.
-
-    Raises DamagedCheckpointError if a checkpoint is damaged (before any alias moves), and MlflowException if the
-    registry still does not answer after two retries.
+    `checkpoints`: by role. Returns the decision as carried out, plus the digest of the checkpoint that now serves
+    (`serving`) and the owner's moves of the alias so far (`by_hand`). Raises DamagedCheckpointError, before any alias
+    moves, if a checkpoint is damaged, and MlflowException if the registry still does not answer after two retries.
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
     outcome = night / OUTCOME
@@ -107,7 +105,7 @@ def _move_aliases(
 ) -> dict[str, Any]:
     registry.finish_alias_move()
     if any((move.version, move.by) == (versions["candidate"].version, by) for move in registry.moves()):
-        return decision  # the night was killed right after the move; later moves by the owner stand
+        return decision  # the night was killed after this move; moves that the owner made since then stand
     serving = registry.named(DAYTIME)
     if serving is None:
         registry.promote(versions["champion"].version, by)
@@ -132,9 +130,9 @@ def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dic
 
 
 def intervals_of(decision: Mapping[str, Any], role: str) -> dict[str, dict[str, float]]:
-    """Return a model's accuracy, its 95 % interval and the number of answers (`n`), for each exam part that it took.
+    """Return, for each exam part that a model took, its accuracy, its 95 % interval and the number of answers (`n`).
 
-    `role`: champion, candidate or distilled, which takes the whole target part or no exam (see `exam.after_lessons`).
+    `role`: champion, candidate or distilled. A distilled model takes only the target part (see `exam.after_lessons`).
     """
     if role == "distilled":
         return {decision["target"]: decision["growth"]["before"]} if decision["growth"] else {}

@@ -28,7 +28,7 @@ BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advanta
 
 @dataclass(frozen=True)
 class Item:
-    """Files and folders that are removed together, and the registry version that names them, if any."""
+    """Files and folders that are removed together, with their version in a registry (None if they have none)."""
 
     what: str
     why: str
@@ -44,7 +44,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Pruning:
-    """A pruning plan. `goes`: the items to remove. `stays`: the reason why each other checkpoint stays, by digest."""
+    """A pruning plan. `goes`: the items to remove. `stays`: why each other checkpoint stays, by digest."""
 
     goes: tuple[Item, ...]
     stays: Mapping[str, str]
@@ -52,14 +52,14 @@ class Pruning:
 
 @task(name="prune", task_run_name="prune", cache_policy=NO_CACHE)
 def prune(home: Home, keep_nights: int, registry: Registry) -> list[str]:
-    """Remove what the retention rule allows, and return the items' names. The caller must hold the home's lock."""
+    """Make and carry out a pruning plan. Return the names of its items. The caller must hold the home's lock."""
     planned = plan(home, keep_nights, registry)
     remove(home, planned)
     return [item.what for item in planned.goes]
 
 
 def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
-    """Return a pruning plan, without removing anything."""
+    """Return a pruning plan without removing anything. `keep_nights`: how many newest nights keep their versions."""
     dates = sorted((folder.name for folder in home.nights.glob(NIGHTS)), reverse=True)
     oldest = dates[keep_nights - 1] if len(dates) >= keep_nights else ""  # the oldest of the newest `keep_nights`
     stays = _reasons_to_stay(home, registry, oldest)
@@ -69,7 +69,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     unnamed = on_disk - stays.keys()
     for kind, holder in (("version", registry), ("reward model", registry.reward_models)):
         for version in holder.versions():
-            if (digest := version.digest) in unnamed:  # the rest belong to other homes on the same server
+            if (digest := version.digest) in unnamed:  # others stay or belong to other homes on the server
                 unnamed.remove(digest)
                 why = f"never promoted, and the night {version.night} is older than the newest {keep_nights}"
                 what, paths = f"{kind} {version.version} ({digest})", (home.checkpoints / digest,)
@@ -85,7 +85,7 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
 
 
 def remove(home: Home, planned: Pruning) -> None:
-    """Carry out a pruning plan. Registry entries are removed first, so that a crash leaves no entry without weights."""
+    """Carry out a pruning plan. Remove registry entries before files: a crash must leave no entry without weights."""
     for item in planned.goes:
         if item.registry is not None and item.version is not None:
             with alias_lock(home):
@@ -107,7 +107,7 @@ def bytes_freed(path: Path) -> int:
 
 
 def _reasons_to_stay(home: Home, registry: Registry, oldest: str) -> dict[str, str]:
-    """Return why checkpoints must stay, by digest. `oldest`: the oldest night whose checkpoints are all kept."""
+    """Return, by digest, why checkpoints must stay. `oldest`: the oldest of the nights that keep all their versions."""
     stays: dict[str, str] = {}
     for version in registry.versions():
         if why := _standing(version, oldest):
@@ -140,9 +140,9 @@ def _standing(version: Version, oldest: str) -> str | None:
 
 
 def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> dict[str, str]:
-    """Return the checkpoints of finished nights that this MLflow does not know, each with the reason to keep it.
+    """Return those of `digests` whose nights are recorded in another MLflow database, each with this reason to keep it.
 
-    Only the other MLflow database records which of them were promoted.
+    Only the other database tells which of these checkpoints were promoted.
     """
     stays: dict[str, str] = {}
     for file in sorted(home.nights.glob(f"{NIGHTS}/{SUMMARY}")):
@@ -156,7 +156,7 @@ def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> d
 
 
 def _needed(night: Path) -> set[str]:
-    """Return the checkpoints that a night needs to resume, as named by its champion, stages and trainer states."""
+    """Return the digests that a night needs to resume: its champion's and those in its stages and trainer states."""
     notes = [night / "champion.txt", *night.rglob("checkpoint.txt")]
     digests = {note.read_text().strip() for note in notes if note.exists()}
     for state in night.glob(f"state/*/{NOTE}"):
@@ -166,7 +166,7 @@ def _needed(night: Path) -> set[str]:
 
 
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
-    """Yield the rollout, score and advantage tables of this model's old, finished nights, whose other files stay."""
+    """Yield an item with the rollout, score and advantage tables of each finished night of `model` before `oldest`."""
     for folder in sorted(home.nights.glob(NIGHTS)):
         if folder.name >= oldest or not (folder / SUMMARY).exists():
             continue

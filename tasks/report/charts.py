@@ -15,7 +15,7 @@ from markupsafe import Markup
 from tasks.report.history import PastNight
 from tasks.report.text import percent, plural
 
-# Placeholder colours, replaced in the SVG by the page's colours, which depend on light mode, dark mode or print.
+# Placeholder colours. `_picture` replaces them with the page's CSS colours, which differ by mode (light, dark, print).
 INK, MUTED, RULE, FIRST, SECOND = "#010101", "#020202", "#030303", "#040404", "#050505"
 COLOURS = {
     INK: "currentColor",
@@ -49,7 +49,7 @@ LABELS = 5  # number of dates below the history chart
 
 
 class Picture(NamedTuple):
-    """A chart with a title and an explanatory caption, which are also its label for screen readers."""
+    """A chart. Screen readers read its title and its caption instead of the image."""
 
     title: str
     caption: str
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 
 def learning_curve(reward: pd.Series, quiz: pd.Series, exams: Mapping[str, float]) -> Picture:
-    """Draw mean reward and quiz accuracy by round, with a dashed line at each model's exam accuracy."""
+    """Draw mean reward and quiz accuracy by round, and a dashed line at each model's exam accuracy (`exams`)."""
 
     def plot(axes: Any) -> None:
         axes.plot(reward.index, reward, color=FIRST, label="mean reward", marker="o")
@@ -79,7 +79,7 @@ def learning_curve(reward: pd.Series, quiz: pd.Series, exams: Mapping[str, float
 
 
 def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
-    """Draw the serving model's accuracy night by night, with a dot for each candidate, filled if it was promoted."""
+    """Draw the serving model's accuracy by night, and a dot per candidate: filled if it was promoted, else hollow."""
     places = list(range(1, len(nights) + 1))
 
     def plot(axes: Any) -> None:
@@ -107,7 +107,7 @@ def history_curve(nights: Sequence[PastNight], target: str) -> Picture:
 
 
 def apart(heights: Sequence[float], least: float) -> list[float]:
-    """Return the heights of labels, moved up where necessary so that they are at least `least` apart."""
+    """Return the labels' heights, increased where necessary so that any two are at least `least` apart."""
     placed, below = list(heights), float("-inf")
     for index in sorted(range(len(placed)), key=placed.__getitem__):
         placed[index] = below = max(placed[index], below + least)
@@ -115,7 +115,7 @@ def apart(heights: Sequence[float], least: float) -> list[float]:
 
 
 def _picture(title: str, caption: str, plot: Callable[[Any], None]) -> Picture:
-    """Return the chart that `plot` draws, as SVG with the page's colours and with ids that are unique in the page."""
+    """Return the chart that `plot` draws. Its SVG has the page's colours, and its ids are unique in the page."""
     import matplotlib
     from matplotlib.figure import Figure
 

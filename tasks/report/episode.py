@@ -14,9 +14,9 @@ from tasks.report.queries import read_table
 
 
 class ShownEpisode(NamedTuple):
-    """The candidate's median episode, by value, on the exam's target.
+    """The candidate's episode of median value on the exam's target.
 
-    `frames`: for each turn, an SVG of the state before it (empty if the environment draws nothing) and the turn itself.
+    `frames`: for each turn, an SVG of the state before it (empty if the environment has no drawings), and the turn.
     """
 
     problem_id: str
@@ -25,7 +25,7 @@ class ShownEpisode(NamedTuple):
 
 
 def shown_episode(night: Path) -> ShownEpisode | None:
-    """Return the candidate's median episode, or None if the target is not an environment or cannot be replayed here."""
+    """Return the candidate's median episode, or None if the exam has no episodes or its target cannot be loaded."""
     table = read_table(night / "evaluate" / "candidate", "evaluations")
     if table is None or table["value"].isna().all():
         return None

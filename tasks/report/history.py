@@ -1,4 +1,4 @@
-"""The report's history: every finished night of this student."""
+"""The report's history: the finished nights with the same configuration name and exam target."""
 
 import json
 import re
@@ -15,8 +15,8 @@ NAME = re.compile(r"^name: .*$", re.MULTILINE)  # parsing a year of frozen confi
 class PastNight(NamedTuple):
     """A finished night: the accuracies of champion and candidate on the target, and the candidate's 95 % interval.
 
-    `link`: the path of the night's report, relative to tonight's; None for tonight. `by_hand`: the owner's moves of
-    the serving alias since the previous night.
+    `link`: the path of the night's report, relative to tonight's report; None for tonight. `by_hand`: how the owner
+    moved the serving alias since the previous night.
     """
 
     date: str
@@ -37,7 +37,7 @@ class PastNight(NamedTuple):
 def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
     """Return the finished nights that share tonight's configuration name and target, oldest first and tonight last.
 
-    `summary`: tonight's, not yet on disk. Nights with other targets are excluded, as accuracies are not comparable.
+    `summary`: tonight's summary, not yet on disk. Accuracies on different targets would not be comparable.
     """
     found: list[PastNight] = []
     known: list[Mapping[str, str]] = []  # each summary repeats all earlier moves
@@ -58,7 +58,7 @@ def _move(move: Mapping[str, str]) -> str:
 
 
 def _earlier(night: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the summary of each finished night of the same name before tonight, with a link to its report."""
+    """Yield the summary of each earlier finished night with tonight's configuration name, and a link to its report."""
     name = _name(night)
     for file in sorted(night.parent.glob(f"????-??-??/{SUMMARY}")):
         if file.parent.name < night.name and _name(file.parent) == name:

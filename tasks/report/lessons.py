@@ -1,4 +1,4 @@
-"""What each step of the night taught: its lines, its losses, and the quizzes before and after it."""
+"""What each step of the night's recipe taught: how many lines, with which losses and quiz accuracies."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,10 @@ Pair = tuple[float, float] | None
 class Lesson(NamedTuple):
     """A channel of the journal, a lesson on worked solutions, or a block of rounds.
 
-    `lines`, `used`: the number of lines, and how many of them were used. For a block: the number of groups of answers,
-    and how many had signal. `notes`: how many lines were not used and why, how many self-play texts were not admitted
-    as problems and why, and how many steps fit into the night's hours. `losses`: those at the first and last optimizer
-    step. `quiz`: the accuracies before and after, if both were taken. Of the journal's channels only the last has them.
+    `lines`, `used`: how many lines there were, and how many of them were used. For a block, these count groups of
+    answers and groups with signal. `notes`: how many lines were not used and how many self-play texts were not admitted
+    as problems, by reason, and how many steps fitted into the night's hours. `losses`: at the first and the last step.
+    `quiz`: the accuracies before and after; None if either is missing, and for all journal channels but the last.
     """
 
     channel: str
@@ -54,9 +54,9 @@ class Lesson(NamedTuple):
 
 
 def lessons_of(night: Path) -> list[Lesson]:
-    """Return the night's lessons in the configured order of `stages`, with one lesson per channel of the journal.
+    """Return the night's lessons in the order of the configured `stages`, with one lesson per channel of the journal.
 
-    Lessons without lines are left out, and so are steps that the night's early end undid or prevented.
+    Leaves out lessons without lines, and steps that were undone or never taken because training ended early.
     """
     found: list[Lesson] = []
     quizzes = {name: quiz["accuracy"] for name, quiz in quiz_results(night).items()}
@@ -101,7 +101,7 @@ def _traces(night: Path, step: Step, quiz: Pair) -> Lesson | None:
 
 
 def _block(night: Path, step: Step, quiz: Pair) -> Lesson | None:
-    """Return a block of rounds as a lesson, or None if it had no finished round."""
+    """Return a block of rounds as a lesson, or None if none of its rounds was finished."""
     folders = [folder for number, folder in rounds(night) if number in step.rounds]
     metrics = [figures for folder in folders if (figures := committed_json(folder / "checkpoint", "metrics.json"))]
     if not metrics:
@@ -113,7 +113,7 @@ def _block(night: Path, step: Step, quiz: Pair) -> Lesson | None:
 
 
 def _no_problems(folders: Sequence[Path]) -> list[str]:
-    """Return how many self-play texts of these rounds were not admitted, by reason; empty without self-play."""
+    """Return a note per reason why self-play texts of these rounds were not admitted, such as `3 repeated texts`."""
     files = [file for folder in folders if (file := folder / "select_prompts" / "proposals.parquet").exists()]
     counts = Counter(row["verdict"] for file in files for row in table_rows(file, PROPOSALS))
     return _counted(counts, {why: f"{why} texts" for why in sorted(counts) if why != "admitted"})

@@ -12,7 +12,7 @@ from tasks.evaluation.statistics import probability, signed
 from tasks.report.queries import MODELS
 from tasks.report.text import day, duration, number, percent, percent_range, plain_line, plural
 
-MORE = 1.25  # suggested multiple of the hours of a night into which no round fitted
+MORE = 1.25  # if no round fitted into the night, the report suggests this multiple of its hours
 FILTERS = (duration, number, percent, percent_range, plain_line, plural, signed)
 
 
@@ -41,7 +41,7 @@ def template(name: str) -> Template:
 
 
 def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headline:
-    """Return the report's headline. `decision`: the content of decision.json."""
+    """Return the report's opening lines. `decision`: the content of decision.json."""
     promoted = summary["decision"] == "promoted"
     target = summary["target"]
     found = decision["comparisons"]["candidate"][target]
@@ -70,7 +70,7 @@ def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_
 
 
 def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables that the page and the short report share. Only http:// and https:// links are kept."""
+    """Return the variables that page and short report share. Links that are not http:// or https:// are dropped."""
     return {
         "summary": summary,
         "night": day(summary["night"]),
@@ -81,7 +81,7 @@ def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict
 
 
 def to_do(summary: Mapping[str, Any]) -> str:
-    """Return the owner's next step, such as reading the alarms or promoting a dry run's candidate, or "Nothing"."""
+    """Return the owner's next step, for example to read the alarms. It begins with "Nothing." if none is needed."""
     alarms = len(summary["alarms"])
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
@@ -92,14 +92,14 @@ def to_do(summary: Mapping[str, Any]) -> str:
     if alarms:
         return first
     if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
-        hours = summary["hours"]  # suggest more than the night had, and enough for a round as estimated before it
+        hours = summary["hours"]  # more than the night had, and at least what a round was estimated to need
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."
     return "Nothing. The next night tries again with the day's new lessons."
 
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
-    """Return whether the serving checkpoint is not the one decided on, because the alias was moved during the night."""
+    """Return whether the serving checkpoint differs from the decision because the alias was moved during the night."""
     return summary["serving"] not in (None, _decided(summary))
 
 

@@ -43,7 +43,7 @@ FIGURES = {
 
 
 def render(night: Path, summary: Mapping[str, Any]) -> str:
-    """Render the report of the night in this folder as one HTML page. Sections without data are left out."""
+    """Render a night's report as one HTML page. `night`: the night's folder. Sections without data are left out."""
     decision = committed_json(night / "decide", "decision.json")
     history, metrics = past_nights(night, summary), round_metrics(night)
     verdicts = {(name, "training"): counts for name, counts in summary["verdicts"].items()} | exam_verdicts(night)

@@ -1,4 +1,4 @@
-"""Queries on a night's folder for the report: answers, solve rates, quizzes, verdicts, exams.
+"""The report's queries on a night's folder: answers, solve rates, quizzes, verdicts, exams.
 
 Only committed stages are read. If a night has no data for a query, the result is empty.
 """
@@ -26,8 +26,8 @@ EACH = 5
 def round_metrics(night: Path) -> pd.DataFrame:
     """Return a table of the rounds' metrics, one row per round, with NaN for values that are missing or not finite.
 
-    `quiz`: the quiz accuracy. `ranked_first`: the share of the owner's held-out picks that the student itself ranks
-    first. The share at the start of a block of rounds is in the row of the round before the block.
+    `quiz`: the quiz accuracy. `ranked_first`: the share of the owner's held-out picks in which the student ranks the
+    chosen answer first. The share at the start of a block is in the row before its first round (row 0 before round 1).
     """
     figures: dict[int, dict[str, Any]] = {}
     for number, folder in rounds(night):
@@ -43,7 +43,7 @@ def round_metrics(night: Path) -> pd.DataFrame:
 def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
     """Return each quiz's accuracy and its number of graded answers (`n`), in the order in which the quizzes were taken.
 
-    Keys: `start`, the lesson or block of rounds that the quiz follows, or that it precedes (with `-before` added).
+    Keys: `start` (first quiz), else the lesson or block before the quiz (`distill`) or after it (`distill-before`).
     """
     taken = sorted((night / QUIZ).glob(f"*/{MANIFEST}"), key=lambda file: file.stat().st_mtime)
     graded = {file.parent.name: _quiz(file.parent) for file in taken}
@@ -51,10 +51,10 @@ def quiz_results(night: Path) -> dict[str, dict[str, Any]]:
 
 
 def solve_rates(night: Path) -> pd.DataFrame:
-    """Return a row per kind of problem: its number of graded `answers`, and its solve rates `first`, `last` and `best`.
+    """Return a table with a row per kind of problem: the number of graded `answers`, and three solve rates.
 
     `first` and `last` cover the first and the last third of the rounds, and are NaN if the kind was not drawn then.
-    `best` is the rate in the best round. For episodes, the solve rate is the mean value.
+    `best` is the rate in the best round. For episodes, a solve rate is the mean of their values.
     """
     scored = [_verified(folder).assign(round=number) for number, folder in rounds(night)]
     rows = pd.concat([table for table in scored if len(table)] or [pd.DataFrame({"verdict": []})])
@@ -75,7 +75,7 @@ def solve_rates(night: Path) -> pd.DataFrame:
 
 
 def sampled_answers(night: Path) -> list[dict[Any, Any]]:
-    """Return up to ten completions of the last scored round, if possible five correct ones and no problem twice."""
+    """Return up to ten completions of the last scored round: if possible, five correct ones and no problem twice."""
     for _, folder in reversed(rounds(night)):
         rollouts, rows = round_table(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
@@ -91,7 +91,7 @@ def sampled_answers(night: Path) -> list[dict[Any, Any]]:
 
 
 def flipped_answers(night: Path) -> list[dict[Any, Any]]:
-    """Return up to five exam problems solved only by the candidate (`gained`) and up to five only by the champion.
+    """Return exam problems that only the candidate (`gained`) or only the champion solved, up to five of each kind.
 
     Each row has the champion's answer (`text`) and the candidate's (`text_after`).
     """
@@ -112,7 +112,7 @@ def benchmark_verdicts(night: Path) -> dict[str, dict[str, int]]:
 
 
 def exam_verdicts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
-    """Count the verdicts in the exam, by exam part and the model's display name."""
+    """Count the verdicts on exam answers, by exam part and by the model's display name."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for role, model in MODELS.items():
         table = read_table(night / "evaluate" / role, "evaluations")
@@ -123,7 +123,7 @@ def exam_verdicts(night: Path) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def excluded_problems(night: Path) -> dict[str, list[str]]:
-    """Return the problems that were left out because their truth cannot be parsed, by benchmark or exam part."""
+    """Return, by benchmark or exam part, the problems that were left out because their true answer cannot be parsed."""
     found: dict[str, set[str]] = {}
     stages = [one / "select_prompts" for _, folder in rounds(night) for one in passes(folder)]
     stages += [night / "evaluate" / role for role in MODELS]
@@ -134,13 +134,13 @@ def excluded_problems(night: Path) -> dict[str, list[str]]:
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame | None:
-    """Return a stage's table, or None if it does not exist or the stage is not committed."""
+    """Return a stage's table, or None if the stage is not committed or has no such table."""
     file = folder / f"{name}.parquet"
     return pd.read_parquet(file) if (folder / MANIFEST).exists() and file.exists() else None
 
 
 def round_table(folder: Path, stage: str, name: str) -> pd.DataFrame | None:
-    """Return a stage's table for a round and its refills, concatenated, or None if the stage was never committed."""
+    """Return one table with a stage's rows for a round and its refills, or None if the stage was never committed."""
     tables = [table for one in passes(folder) if (table := read_table(one / stage, name)) is not None]
     return pd.concat(tables, ignore_index=True) if tables else None
 
@@ -174,6 +174,6 @@ def _scored(folder: Path) -> pd.DataFrame:
 
 
 def _verified(folder: Path) -> pd.DataFrame:
-    """Return a round's scores by verifiers only, because answers to the owner's prompts are neither right nor wrong."""
+    """Return a round's scores, except for the owner's prompts: no verifier can call answers to them right or wrong."""
     scored = _scored(folder)
     return scored[scored["benchmark"].notna()] if len(scored) else scored

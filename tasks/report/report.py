@@ -1,4 +1,4 @@
-"""Write the report page and its short form for Prefect and the terminal, and log the page and the exam to MLflow."""
+"""Write the report as a page and in a short form, show the short form in Prefect, and log page and exam to MLflow."""
 
 import json
 import math
@@ -55,7 +55,7 @@ def report(
 ) -> dict[str, Any]:
     """Write the report, end the MLflow run, and return the night's summary.
 
-    summary.json is written last: from then on the night counts as finished.
+    summary.json is written last, because a night with this file counts as finished.
     """
     summary = summarise(folder, decision, rounds, alarms, links)
     write_report(folder, summary, decision)
@@ -70,7 +70,7 @@ def report(
 
 
 def write_report(folder: Path, summary: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
-    """Write report.html and report.md, and show the latter in Prefect."""
+    """Write report.html and report.md, and show report.md in Prefect."""
     short = render_markdown(summary, decision, past_nights(folder, summary)[-1].by_hand)
     write_atomically(folder / "report.html", render(folder, summary))
     write_atomically(folder / SHORT_REPORT, short)
@@ -119,10 +119,10 @@ def summarise(
 
 
 def division_of(folder: Path) -> dict[str, Any] | None:
-    """Return division.json's content plus the `planned` and `real` (wall-clock) seconds of lessons, rounds and exam.
+    """Return the content of division.json, plus the `planned` and the `real` seconds of lessons, rounds and exam.
 
-    The reward model counts as lessons, and quizzes count as rounds. Returns None if the hours have not been divided yet
-    or no hours are set for the night.
+    The real seconds are wall-clock time. Fitting the reward model counts as lessons, and quizzes count as rounds.
+    Returns None if the night's hours have not been divided yet or are not limited.
     """
     division = read_json(folder / DIVISION)
     if division is None or division["hours"] is None:
@@ -136,7 +136,7 @@ def division_of(folder: Path) -> dict[str, Any] | None:
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
-    """Return the seconds per stage, summed over rounds and repeated lessons, ordered by the stages' last commits."""
+    """Return each stage's seconds, summed over rounds and repeated lessons, in order of the stages' last commits."""
     seconds: dict[str, float] = {}
     for stage in _stages(folder):
         first, *rest = stage.path.split("/")  # `sample` for round-02/refill-1/sample, `evaluate` for evaluate/champion
@@ -148,8 +148,8 @@ def stage_seconds(folder: Path) -> dict[str, float]:
 def wall_seconds(folder: Path) -> float:
     """Return the night's wall-clock time in seconds, without the pauses after interruptions.
 
-    The current flow run counts from its start, as on Prefect's pages. Earlier flow runs count only for the time that
-    their committed stages cover.
+    The current flow run counts from its start, as on Prefect's pages. Of earlier flow runs, only the time during which
+    committed stages ran counts.
     """
     context = FlowRunContext.get()
     now = time.time()
@@ -171,7 +171,7 @@ def _stages(folder: Path) -> list[Spent]:
 
 
 def _covered(stages: Iterable[Spent], until: float = math.inf) -> float:
-    """Return the seconds before `until` during which any of these stages ran."""
+    """Return the seconds before `until` (a Unix timestamp) during which at least one of these stages ran."""
     total = 0.0
     for stage in sorted(stages, reverse=True):
         start = min(stage.end - stage.seconds, until)

@@ -26,7 +26,7 @@ def journal_faults(night: Path) -> dict[str, Any]:
 
 
 def remarks(night: Path) -> dict[str, Any]:
-    """Return the variables of `remarks.html`, about worked solutions, their teacher, the judge and the reward model."""
+    """Return the variables of `remarks.html`: facts on worked solutions, teachers, the judge and the reward model."""
     refused = read_table(night / "import_traces", "quarantine")
     hits: list[Any] = []
     for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # two steps may find the same hit
@@ -56,7 +56,7 @@ def day_copy_sentences(night: Path) -> list[str]:
 
 
 def _watched(night: Path) -> dict[int, str | None]:
-    """Map each block's first round to the reason why its learned reward cannot be watched, or to None if it can."""
+    """Map each block's first round to why over-optimization could not be noticed in that block, or None if it could."""
     starts = {
         number: committed_json(night / ranking_path(number, number - 1), "ranking.json") for number, _ in rounds(night)
     }

@@ -41,5 +41,5 @@ def day(night: str) -> str:
 
 
 def plain_line(text: str) -> str:
-    """Return text as one line of Markdown that cannot open an HTML tag."""
+    """Return text as one line of Markdown, with `<` escaped where it could open an HTML tag."""
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(text.split()))

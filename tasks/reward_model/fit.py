@@ -1,4 +1,4 @@
-"""Fit the reward model to the owner's picks. It serves only if it proves itself on held-out picks."""
+"""Fit the reward model to the owner's picks. The model serves only if it ranks held-out picks better than chance."""
 
 import json
 from dataclasses import asdict
@@ -38,16 +38,16 @@ def fit_reward_model(
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Fit a reward model on the champion's backbone (`checkpoint`). Write to `outcome.json` whether the model serves.
+    """Fit a reward model with the champion's backbone (`checkpoint`). Write to `outcome.json` whether the model serves.
 
-    `config`: None if no reward model is wanted. If the picks are unusable, the outcome records the reason, and the
-    night continues without a reward model. `broke`: how earlier attempts failed; if set, no further attempt is made.
-    `earlier`: the last night's reward model. The fit continues from it if it has the champion's shape and was not
-    fitted to any of tonight's held-out picks. `checkpoint.txt` exists only if the reward model serves.
+    `config`: None if the night uses no reward model. If the picks do not suffice or time runs out, the outcome records
+    the reason, and the night continues without a reward model. `broke`: how an earlier attempt failed; if set, no
+    further attempt is made. `earlier`: the last night's reward model. The fit starts from this model if it has the
+    champion's shape and was fitted to none of tonight's held-out picks. `checkpoint.txt` names the model if it serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
-    held_out = picks.held_out_choices if config else []  # without a reward model all picks are lessons
+    held_out = picks.held_out_choices if config else []  # without a reward model all picks are taught
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
     outcome |= {"broke": broke, "continues": None}
@@ -74,19 +74,19 @@ def fit_reward_model(
 
 
 def _may_go_on(earlier: Path, backbone: Path, picks: DayPicks) -> bool:
-    """Return whether a fit may continue an earlier reward model, given its shape and the picks it was fitted to."""
+    """Return whether a fit may start from an earlier model: one of the same shape, not fitted to held-out picks."""
     fitted, judges = learned(earlier), {choice.lesson for choice in picks.held_out_choices}
     return bool(fitted) and fitted.isdisjoint(judges) and _shape(earlier) == _shape(backbone)
 
 
 def _shape(model: Path) -> dict[str, Any]:
-    """Return a model's architecture (`model_type`) and all integers in its configuration, which give its sizes."""
+    """Return what defines a model's shape: the `model_type` and all integers (the sizes) of its configuration."""
     settings = json.loads((model / "config.json").read_text())
     return {key: value for key, value in settings.items() if key == "model_type" or type(value) is int}
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return the MLflow metrics of a fit's outcome, by name."""
+    """Return the outcome of a fit as MLflow metrics, as a dict from name (`reward_model/serves`) to value."""
     values = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
     if "accuracy" in outcome:
         values |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
@@ -96,7 +96,7 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
 
 
 def _refusal(config: RewardModelConfig | None, picks: DayPicks, broke: str | None) -> str | None:
-    """Return why no reward model is fitted tonight, as half a sentence, or None if one is fitted."""
+    """Return why no reward model is fitted tonight, as a sentence fragment, or None if one is fitted."""
     if config is None:
         return UNUSED
     if len(picks) + picks.left_out["older"] < config.min_picks:

@@ -1,7 +1,7 @@
-"""Let a judge rank the answers of a group against each other when no truth can be computed.
+"""Let another model, the judge, rank the answers of a group when no verifier can compare them.
 
-A judge is another model. It may be wrong or biased, or an answer may contain a prompt injection. It therefore sees the
-answers in several orders under shuffled names, and its rankings count only if they are complete and agree.
+The judge may be wrong or biased, and an answer may contain a prompt injection. Therefore the judge sees the answers in
+several orders, under shuffled names. Its rankings count only if they are complete and agree with each other.
 """
 
 import json
@@ -42,14 +42,14 @@ log = logging.getLogger("nightschool")
 
 
 class Request(NamedTuple):
-    """A request to the judge: its text, and the ids in the text mapped to the indices of the answers."""
+    """A request to the judge. `ids`: for each answer's id in the text, the index of the answer."""
 
     text: str
     ids: dict[str, int]
 
 
 def requests(question: str, answers: Sequence[str]) -> list[Request]:
-    """Return one request per order of the answers, or none if there are fewer than two. The orders are deterministic.
+    """Return one request per order of the answers, or none for fewer than two answers. The orders are deterministic.
 
     Every second order is the reverse of the one before it, so that a judge with a position bias contradicts itself.
     """
@@ -69,7 +69,7 @@ def requests(question: str, answers: Sequence[str]) -> list[Request]:
 
 
 def ranking_of(reply: str | None, ids: dict[str, int]) -> Ranking | None:
-    """Parse the ranking in a judge's reply. Return None unless it contains every id exactly once."""
+    """Return the last ranking in a judge's reply that contains every id exactly once, or None if there is none."""
     for given in reversed(_objects(reply or "")):
         places = [place if isinstance(place, list) else [place] for place in given]
         named = [[str(name) for name in place] for place in places if place]
@@ -81,7 +81,7 @@ def ranking_of(reply: str | None, ids: dict[str, int]) -> Ranking | None:
 def scores(rankings: Sequence[Ranking | None], count: int) -> list[float] | None:
     """Return the mean Borda score of each of `count` answers, or None if rankings are missing or disagree.
 
-    In one ranking, an answer's score is the share of the other answers that are ranked below it; ties count half.
+    In one ranking, an answer's score is the share of the other answers that are ranked below it; a tie counts as half.
     """
     complete = [ranking for ranking in rankings if ranking is not None]
     if len(complete) < len(rankings):
@@ -107,7 +107,7 @@ def agreement(rankings: Sequence[Ranking], count: int) -> float:
 
 
 def _ranks(rankings: Sequence[Ranking], count: int) -> ndarray:
-    """Return each answer's rank from 1, shape (rankings, answers). Tied answers get their mean rank."""
+    """Return the answers' ranks (from 1) as an array of shape (rankings, answers). Tied answers share a mean rank."""
     places = [{answer: number for number, place in enumerate(one) for answer in place} for one in rankings]
     return rankdata([[place[answer] for answer in range(count)] for place in places], axis=1)
 
@@ -126,7 +126,7 @@ def _objects(reply: str) -> list[list[Any]]:
 
 
 def _harmless(text: str) -> str:
-    """Escape answer tags, so that a text cannot close its own element or open another answer's."""
+    """Escape `<answer>` and `</answer>`, so that a text can neither end its own answer element nor begin another."""
     return TAG.sub("&lt;", text)
 
 
@@ -134,8 +134,8 @@ def _harmless(text: str) -> str:
 class Judged:
     """A judge's scores for some groups.
 
-    `scores`: per group, a score from 0 to 1 for each answer, or None if the judge cannot be trusted. `flips`:
-    the share of pairs of rankings of a group in which no answer comes first in both; None if there are no pairs.
+    `scores`: for each group, a score from 0 to 1 per answer, or None if rankings are missing or disagree. `flips`: of
+    all pairs of rankings of the same group, the share in which no answer is first in both; None if there are no pairs.
     """
 
     scores: list[list[float] | None]
@@ -144,7 +144,7 @@ class Judged:
 
     @property
     def summary(self) -> Row:
-        """The counts and costs, for a stage's JSON file."""
+        """The numbers of groups and the judge's costs, for a stage's JSON file."""
         costs = {name: value for name, value in vars(self.replies).items() if name != "answers"}
         judged = sum(each is not None for each in self.scores)
         return {"groups": len(self.scores), "judged": judged, "order_flips": self.flips} | costs
@@ -158,10 +158,10 @@ class Group(NamedTuple):
 
 
 def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str) -> Judged:
-    """Score the answers of each group by the judge's rankings. Identical answers are shown once and share a score.
+    """Score each group's answers according to the judge's rankings. Equal answers are shown once and share a score.
 
-    For `cache`, `until` and the limits, see `models/hf/teacher_client.py`. If the judge fails, no error
-    is raised, and the groups that it did not rank have no scores.
+    For `cache`, `until` and the limits, see `models/hf/teacher_client.py`. If the judge fails, no error is raised, and
+    the groups that the judge did not rank get no scores.
     """
     different = [list(dict.fromkeys(group.answers)) for group in groups]
     asked = [requests(group.question, answers) for group, answers in zip(groups, different, strict=True)]

@@ -30,9 +30,9 @@ def examine_judge(
 ) -> None:
     """Let the judge rank the answers of held-out picks, and write to `outcome.json` whether it may serve.
 
-    Its accuracy is the share of picks whose chosen answer it ranks first. It may serve if the exact 95 % interval of
-    this accuracy lies above chance. A pick that it does not judge counts as a random guess. If there are more than
-    `picks` picks, it ranks a sample, always the same one. If the judge fails, no error is raised.
+    The judge's accuracy is the share of picks whose chosen answer it ranks first. The judge may serve if the exact 95 %
+    interval of this accuracy lies above chance. A pick without a judgement counts as a random guess. If there are more
+    than `picks` picks, a sample is judged, always the same one. If the judge fails, no error is raised.
     """
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
@@ -55,7 +55,7 @@ def examine_judge(
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return the MLflow metrics of the judge's examination, by name."""
+    """Return the result of the judge's examination as MLflow metrics, as a dict from name (`judge/serves`) to value."""
     accuracy = outcome["accuracy"]
     values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
     values |= {"accuracy": accuracy["value"], "low": accuracy["low"]}
@@ -75,10 +75,10 @@ def rank_by_judge(
     cache: Path,
     until: float,
 ) -> None:
-    """Let the judge rank the completions of the owner's prompts (with `ties`, of all prompts), and write its scores.
+    """Let the judge rank the completions of the owner's prompts, or of all prompts if `ties`, and write its scores.
 
-    Writes one score per completion, in rollout order. A score is null if the judge was not asked or cannot be trusted
-    (see `tasks/reward_model/judge.py`). `judged.json` has counts and costs.
+    Writes one score per completion, in rollout order. A score is null if the judge was not asked about the completion,
+    or if its rankings are missing or disagree (see `tasks/reward_model/judge.py`). `judged.json` has counts and costs.
     """
     table = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     asked = {row["group"]: row for row in table if ties or row["kind"] == OWNER}

@@ -11,8 +11,8 @@ from rewards.verifier import Attempt, Score
 
 OWNER = "owner"  # takes the place of a benchmark's name for the owner's prompts
 COMPLETE = 0.5  # reward of an answer that ended by itself, not at the length limit
-CLIP = 3.0  # standard deviations, so that one outlier cannot dominate a group
-ROUNDING = 1e-4  # a group whose rewards have a smaller standard deviation has no preference
+CLIP = 3.0  # largest |z|, in standard deviations, so that one outlier cannot dominate a group
+ROUNDING = 1e-4  # rewards whose standard deviation is at most this count as equal
 
 
 def with_learned(
@@ -25,10 +25,10 @@ def with_learned(
     max_tokens: int,
     limit: float,
 ) -> list[Score]:
-    """Return the scores with the learned reward applied, group by group.
+    """Apply the learned reward to the scores, group by group, and return the new scores in the same order.
 
-    `scores`: the verifier's composed scores, None for answers to the owner's prompts. `learned`: the reward model's
-    score per attempt, NaN if it gave none. `limit`: the largest change that the tie-breaker may make.
+    `scores`: the verifier's scores, None for answers to the owner's prompts. `learned`: each attempt's learned reward,
+    NaN if it has none. `limit`: the largest change that the tie-breaker may make to a reward.
     """
     groups: dict[int, list[int]] = defaultdict(list)
     for index, attempt in enumerate(attempts):
@@ -55,8 +55,8 @@ def owner_scores(
     """Score a group of answers to one of the owner's prompts by `weight`·z + f/2 − `length_penalty`·l.
 
     z is the learned reward, standardised within the group. f is 1 for a non-empty answer that ended by itself, else 0.
-    l is the length as a share of `max_tokens`. The score's parts hold these values unweighted, plus the raw learned
-    reward. An answer that the reward model could not score gets no reward and is ignored in its group.
+    l is the length as a share of `max_tokens`. The score's parts are z, f, l and the learned reward before it was
+    standardised. An answer without a learned reward gets no reward and does not affect its group's z.
     """
     scores = []
     for attempt, raw, z in zip(group, learned, standings(group, learned), strict=True):
@@ -74,11 +74,11 @@ def owner_scores(
 def break_ties(
     group: Sequence[Attempt], verified: Sequence[Score], learned: Sequence[float], limit: float
 ) -> list[Score]:
-    """Return a group's verified scores, with the rewards of its correct answers changed by `limit`·tanh(z).
+    """Return a group's verified scores after adding `limit`·tanh(z) to the reward of each correct answer.
 
     z is the learned reward, standardised among the correct answers. `limit` is capped at the gap between the lowest
-    reward of a correct answer and the highest reward of any other answer. So no wrong answer overtakes a correct one,
-    and a group without a correct answer gets no signal. The score's parts hold the learned reward and the change.
+    reward of a correct answer and the highest reward of any other answer, so that no wrong answer overtakes a correct
+    one. A group without a correct answer keeps its rewards. The scores' parts record the learned reward and the change.
     """
     rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
     correct = [index for index in rewards if verified[index].verdict == "correct"]
@@ -101,7 +101,7 @@ def break_ties(
 def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]:
     """Return a group's standardised learned rewards, with NaN for an answer that has no learned reward.
 
-    The reward model was trained on complete answers, so truncated answers get the minimum of the complete ones.
+    The reward model was fitted to complete answers only, so a truncated answer gets the lowest z of the complete ones.
     """
     pairs = zip(group, learned, strict=True)
     complete = [raw if attempt.finish_reason == "stop" else math.nan for attempt, raw in pairs]
@@ -113,7 +113,7 @@ def standings(group: Sequence[Attempt], learned: Sequence[float]) -> list[float]
 def standardised(rewards: Sequence[float]) -> list[float]:
     """Standardise rewards to mean 0 and standard deviation 1, clipped to ±3. Practically equal rewards become 0.
 
-    Values that are not finite become NaN and are ignored.
+    Rewards that are not finite become NaN and do not affect the others.
     """
     finite = [reward for reward in rewards if math.isfinite(reward)]
     mean, deviation = (fmean(finite), pstdev(finite)) if finite else (0.0, 0.0)

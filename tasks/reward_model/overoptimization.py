@@ -7,8 +7,8 @@ from tasks.evaluation.statistics import mcnemar
 from tasks.monitoring.alarms import Alarm
 
 Figures = Mapping[str, float]  # a round's metrics: the content of metrics.json
-# Whether each held-out pick was ranked first. The key is the block's first round and the last round before the ranking
-# (for the ranking at the block's start, the round before the block).
+# For each ranking, whether each held-out pick's chosen answer was ranked first. The key is the block's first round and
+# the last round before the ranking (at the block's start, the round before the block).
 Rankings = Mapping[tuple[int, int], Sequence[bool]]
 
 WATCHED = ("reward/learned_owner", "reward/learned")  # the first of these metrics that any round reports is used
@@ -18,14 +18,14 @@ CHANCE = 0.05  # significance level of a drop in ranking accuracy
 
 
 def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, relative: bool = False) -> Alarm | None:
-    """Return an alarm for the first round by which the learned reward rose while ranking accuracy dropped, or None.
+    """Return an alarm for the first ranking by which the learned reward rose but ranking accuracy dropped, or None.
 
-    `relative`: the learned reward comes from a judge, which scores a group's answers relative to each other. Its mean
-    cannot rise, so a drop in ranking accuracy alone raises the alarm.
+    `relative`: whether the learned reward comes from a judge. A judge scores the answers of a group relative to each
+    other, so the mean reward cannot rise, and a drop in ranking accuracy alone raises the alarm.
 
-    Reward and ranking are compared with the start of their block, because lessons between blocks also shift both. The
-    rewards are averaged over non-overlapping windows of up to three rounds. The rankings are compared as paired picks
-    with McNemar's exact test (one-sided). The result depends only on committed metrics.
+    Reward and accuracy are compared with the start of the block, because lessons between blocks also change both. The
+    rewards are averaged over non-overlapping windows of up to three rounds. Two rankings of the same picks are compared
+    by McNemar's exact one-sided test. The result depends on nothing but committed metrics.
     """
     for first, number in sorted(rankings):
         before, after = rankings.get((first, first - 1)), rankings[first, number]
@@ -46,9 +46,9 @@ def learned_reward_hacked(rounds: Sequence[Figures], rankings: Rankings, *, rela
 
 
 def unwatched(before: Sequence[bool]) -> str | None:
-    """Return why a ranking at a block's start can never lead to an alarm, or None if it can.
+    """Return why no alarm is possible in a block that starts with the ranking `before`, or None if one is possible.
 
-    The reason is a sentence fragment. An alarm is possible only if at least five picks are ranked first.
+    The reason is a sentence fragment. An alarm is possible only if at least five picks are ranked first at the start.
     """
     if fell(before, [False] * len(before)) <= CHANCE:
         return None
@@ -59,9 +59,9 @@ def unwatched(before: Sequence[bool]) -> str | None:
 
 
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
-    """Return the mean learned reward of the first and the last few rounds, and its within-group spread at the start.
+    """Return the mean learned reward of the first and the last few rounds, and its spread within groups at the start.
 
-    Both are measured on the owner's prompts if there are any, because elsewhere the learned reward only breaks ties.
+    Mean and spread are those on the owner's prompts if there are any: elsewhere, the learned reward only breaks ties.
     """
     name = next((name for name in WATCHED if any(name in figures for figures in rounds)), WATCHED[-1])
     measured = [figures for figures in rounds if name in figures]

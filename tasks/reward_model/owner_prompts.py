@@ -1,4 +1,4 @@
-"""The owner's prompts from the journal, which are trained on while a reward model can judge the answers."""
+"""The owner's prompts from the journal. Rounds train on these prompts while a learned reward can score the answers."""
 
 import hashlib
 import json
@@ -25,9 +25,9 @@ def owner_prompts(
 ) -> None:
     """Write the distinct conversations of the day's picks, corrections and feedback, rendered for the student.
 
-    Conversations are left out, and counted in `counts.json` (see `ExampleReader`), if they are held out to evaluate the
-    reward model (even if they have no pick yet), if they ask an exam question or nearly one, if the student's template
-    refuses them, or if they leave no room for an answer.
+    A conversation is left out if it is held out to evaluate the reward model (even if it has no pick), if it matches an
+    exam question exactly or nearly, if the student's chat template refuses it, or if its prompt exceeds
+    `max_prompt_tokens`. `counts.json` counts such conversations (see `ExampleReader`).
     """
     reader = ExampleReader(checkpoint, student, exam_questions, max_prompt_tokens)
     rows: dict[str, Row] = {}

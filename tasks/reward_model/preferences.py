@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 HALF_LIFE = 14.0  # nights after which a pick's weight has halved
 LONGEST = 1024  # maximum tokens of a prompt plus an answer
 MOST = 200  # maximum picks to fit: 200 take six minutes on two slow cores, and month-old picks weigh a quarter
-AT_ONCE = 16  # maximum-length answers per pick: all answers of a pick go through the model together
+AT_ONCE = 16  # limit on a pick's tokens, as a multiple of LONGEST: all its answers go through the model together
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A pick as text. A correction (`corrected`) counts as a choice between two answers.
+    """A pick as text. A correction (`corrected`) counts as picking the owner's answer instead of the student's.
 
-    `day`: the date of its journal line. `lesson`: its name in the journal. `held_out`: whether its conversation is held
-    out for evaluation. `generated`: whether it is from the generated day.
+    `day`: the date of the pick's journal line. `lesson`: the pick's name in the journal. `held_out`: whether the pick's
+    conversation is held out for evaluation. `generated`: whether the pick is from the generated (synthetic) day.
     """
 
     messages: list[dict[str, str]]
@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass
 class DayPicks:
-    """Picks to fit, their names in the journal (`lessons`), held-out picks, and how many were left out, by reason."""
+    """A day's picks. `lessons`: the journal's names for the `fitted` picks. `left_out`: counts of others by reason."""
 
     fitted: list[Pick] = field(default_factory=list)
     lessons: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class DayPicks:
 
 
 def choices(day: Path) -> Iterator[Choice]:
-    """Yield a frozen day's picks, then its corrections as picks of the owner's answer. Identical answers are merged."""
+    """Yield a frozen day's picks, then its corrections as picks of the owner's answer. Equal answers are merged."""
     for row in table_rows(day / "preferences.parquet", PREFERENCES):
         yield _choice(row, json.loads(row["responses"]), row["chosen"])
     for row in table_rows(day / "corrections.parquet", CORRECTIONS):
@@ -75,7 +75,7 @@ def choices(day: Path) -> Iterator[Choice]:
 
 
 def openings_held_out(day: Path) -> tuple[str, ...]:
-    """Return the openings of the conversations whose picks are held out."""
+    """Return the openings (see `opening`) of the conversations whose picks are held out."""
     return tuple(sorted({opening(choice.messages) for choice in choices(day) if choice.held_out}))
 
 
@@ -86,13 +86,13 @@ def day_picks(
     student: StudentConfig,
     exam_questions: tuple[str, ...] = (),
 ) -> DayPicks:
-    """Split the picks into those to fit and those that evaluate the fit, weighted by their age on `date`.
+    """Split the picks into those to fit and those that evaluate the fit. A pick's weight depends on its age on `date`.
 
-    Leaves out picks that ask an exam question, even approximately (`exam`), picks whose conversation the student's
-    template refuses (`refused`), and picks with more than 1,024 tokens in prompt plus answer, or with more answers than
-    a step has memory for (`too_long`). Held-out corrections are left out too (`correction`): style alone distinguishes
-    the owner's answer from the student's, so they do not show how well the fit ranks the student's own answers.
-    Only the 200 newest picks are fitted; the others are left out as `older`.
+    Picks are left out and counted for these reasons. `exam`: the pick contains an exam question, exactly or nearly.
+    `refused`: the student's chat template refuses the conversation. `too_long`: the prompt plus an answer exceeds 1,024
+    tokens, or a step has no memory for all answers. `correction`: the pick is a held-out correction, which cannot show
+    how well the fit ranks the student's own answers, because style alone tells the owner's answer from the student's.
+    `older`: the pick is not among the 200 newest picks to fit.
     """
     picks, exam = DayPicks(), exam_index(exam_questions)
     for choice in choices:

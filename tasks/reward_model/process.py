@@ -1,4 +1,4 @@
-"""The reward model in the trainer's process: fit one, and score answers with one that stays loaded."""
+"""What the trainer's process does with reward models: fit one, and score answers with one that stays loaded."""
 
 import gc
 import random
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
 
 @dataclass(frozen=True)
 class Fitted:
-    """The outcome of a fit: how the model ranks the held-out picks, and its checkpoint if it may serve.
+    """The outcome of a fit: how the model ranks the held-out picks, and its checkpoint (None if it may not serve).
 
     `steps`: the metrics of each optimizer step.
     """
@@ -47,9 +47,9 @@ def run_fit(
 ) -> Fitted:
     """Fit a reward model, evaluate it on held-out picks, and keep it if it may serve.
 
-    `lessons`: the picks' names in the journal. `earlier`: a reward model to continue from; without one, the fit starts
-    from the champion. The model that the fit starts from becomes the parent of the fitted model, which is saved and
-    loaded again before it is evaluated, so the model that serves is exactly the one that was evaluated.
+    `lessons`: the picks' names in the journal. `earlier`: a reward model to start from (None: start from the champion).
+    The starting model becomes the parent of the fitted model. The fitted model is saved and loaded again before it is
+    evaluated, so that the model that serves is exactly the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
@@ -62,7 +62,7 @@ def run_fit(
     with room_for(draft, size_of(champion)):
         model.save(draft)
         del model
-        gc.collect()  # the model forms reference cycles
+        gc.collect()  # the model's objects form reference cycles
         rewards = RewardModel.load(draft, trainer).judge([(pick.prompt, pick.answers) for pick in held_out])
         ranking = rank(rewards, held_out)
         write_lineage(draft, (earlier or champion).name)
@@ -77,7 +77,7 @@ def run_fit(
 def score_answers(
     checkpoint: Path, groups: Sequence[tuple[list[int], list[list[int]]]], config: TrainerConfig
 ) -> list[list[float]]:
-    """Return a saved reward model's rewards for the answers to each prompt. Prompts and answers are token ids.
+    """Return a saved reward model's rewards for groups of answers. A group is a prompt and its answers, as token ids.
 
     The model stays loaded between calls. The same arguments always give the same rewards.
     """
@@ -94,7 +94,7 @@ def _loaded(checkpoint: Path, config: TrainerConfig) -> "RewardModel":
 
 
 def release() -> None:
-    """Release the reward model's memory. It forms reference cycles, so this runs the garbage collector."""
+    """Unload the reward model and free its memory. Its objects form reference cycles, which only `gc` can free."""
     _loaded.cache_clear()
     gc.collect()
     release_gpu_memory()

@@ -1,4 +1,4 @@
-"""The policy's own ranking of the answers in held-out picks, which reveals over-optimization."""
+"""Rank the answers of held-out picks by their likelihood under the policy, to reveal over-optimization."""
 
 import hashlib
 import json
@@ -35,11 +35,11 @@ def rank_picks(
     """For each held-out pick, write to `ranking.json` whether the policy finds the picked answer the most likely.
 
     If there are more than 200 picks, 200 are drawn, the same in every ranking of a night. An answer's likelihood is the
-    mean log-probability of its tokens, including the end token (nats per token). `policy`: the digest of the policy's
-    weights. `predecessor` provides them; if it is None, no update follows and the checkpoint `tokenizer` provides them.
-    `ranking.json` has four lists with one value per pick: `right`; `margins`, by how much the picked answer's
-    likelihood exceeds the mean of the others (nats per token); `generated`, whether the pick is from the generated day;
-    and `openings`, a digest that picks of the same conversation share. `accuracy` is the mean of `right`.
+    mean log-probability of its tokens, end token included, in nats. `policy`: the digest of the policy's weights.
+    `predecessor`: the state that holds these weights; if None, they are those of the checkpoint `tokenizer`.
+    `ranking.json` has one value per pick in four lists. `right`: whether the picked answer is the most likely one.
+    `margins`: its likelihood minus the mean of the others' (nats per token). `generated`: whether the pick is from the
+    generated day. `openings`: a digest that all picks of a conversation share. `accuracy` is the mean of `right`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()

@@ -16,10 +16,10 @@ from tasks.workers.worker import Worker
 def score_by_reward_model(
     folder: Path, *, rollouts: Artifact, reward_model: Path, config: TrainerConfig, failed: bool, trainer: Worker
 ) -> None:
-    """Write one reward per completion, in rollout order, or null if the model gives no finite number.
+    """Write the reward model's reward for each completion, in rollout order. A reward that is not finite becomes null.
 
-    A completion without tokens has no last token to score, so its reward is null. `failed`: the model failed earlier on
-    these completions, so it is not asked again and every reward is null.
+    A completion without tokens has no last token to score, so its reward is null. `failed`: whether the model failed on
+    these completions before. If so, it is not asked again, and every reward is null.
     """
     sampled = sampled_rollouts(rollouts)
     groups: dict[int, list[int]] = defaultdict(list)

@@ -1,1 +1,1 @@
-"""From prompts to advantages: select, sample, score, credit."""
+"""The stages from prompts to advantages: select, sample, score, credit."""

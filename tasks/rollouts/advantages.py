@@ -21,15 +21,15 @@ from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, completion_key, read_ta
 
 @stage()
 def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConfig) -> None:
-    """Write each completion's advantage over its group, or null if it was not graded or is masked for being cut off.
+    """Write each completion's advantage over its group; null if it was not graded, or cut off with `overlong: mask`.
 
-    With `train_on`, only the completions to train on are compared with each other, so their advantages sum to 0. The
-    other completions get null.
+    With `train_on`, the completions selected for training are compared with each other alone, so that their advantages
+    sum to 0. The other completions get null.
 
-    `signal.json` counts all groups, and the groups with signal, in which a completion that can be trained on has a
-    nonzero advantage. Groups with equal rewards or fewer than two graded completions have no signal. Groups that differ
-    only by a tie-breaker count as having none: they are trained on, but also replaced. For episodes of several turns,
-    also writes `turns.parquet` and, with `credit: gigpo` or `td`, an advantage per token.
+    `signal.json` counts all groups, and those with signal: groups in which a completion has tokens to train on and a
+    nonzero advantage. A group has no signal if its rewards are equal or fewer than two completions were graded. Groups
+    whose rewards differ only by a tie-breaker are trained on, but do not count as groups with signal. For episodes of
+    several turns, the stage also writes `turns.parquet` and, with `credit: gigpo` or `td`, an advantage per token.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
@@ -64,7 +64,7 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
 def _credit_turns(
     folder: Path, scores: Artifact, completions: Sequence[Rollout], advantages: Tensor, grpo: GrpoConfig
 ) -> dict[tuple[int, int], list[float]]:
-    """Write the turns of episodes with their values and advantages, and return the advantages per token by episode.
+    """Write each turn with its value and advantage. Return one advantage per token, by (group, sample) of the episode.
 
     `advantages`: one per completion. The result is empty for single answers and with `credit: episode`.
     """

@@ -1,6 +1,6 @@
-"""The curriculum: which kinds of problems a round draws, given what they have taught so far (`grpo.choice`).
+"""The curriculum (`grpo.choice`): how often a round draws each kind of problem, given how much the kind has taught.
 
-An arm is a kind of problem or, if each problem is its own kind, a level of a benchmark.
+An arm is a kind of problem or, where every problem is a kind of its own, a level of a benchmark.
 """
 
 from collections import defaultdict
@@ -21,16 +21,16 @@ Arms = Mapping[str, Mapping[str, Any]]
 
 
 class Tried(NamedTuple):
-    """A group of a round: its arm, and the rewards of its graded completions."""
+    """One group of a round: its arm, and the rewards of the graded completions that the student wrote."""
 
     arm: str
     rewards: Sequence[float]
 
 
 def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str:
-    """Return a problem's arm: its kind or, if each problem is its own kind, its benchmark and level (`math/Level 3`).
+    """Return the arm of a problem: its kind or, if that kind has no other problem, its benchmark and level.
 
-    In endless benchmarks, many problems share a kind, whose name has no problem id. A hint makes a separate arm.
+    A kind has no other problem if its name starts with the problem's id. Problems with a hint have separate arms.
     """
     if not kind.startswith(problem_id):
         return kind
@@ -39,10 +39,10 @@ def arm_of(kind: str, problem_id: str, benchmark: str, level: str | None) -> str
 
 
 def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) -> dict[str, dict[str, Any]]:
-    """Return all arms after a round, by name, each with its number of groups `drawn`, its `signal` and its `estimate`.
+    """Return all arms after a round, by name. Each has its number of groups `drawn`, its `signal` and its `estimate`.
 
-    The signal is the groups' mean absolute advantage (SEC, arXiv 2505.14970), or None if nothing was graded. With
-    `choice: signal`, the estimate follows the signal at `rate` (see `follow`) and guides the draw; else it is None.
+    The signal is the mean absolute advantage in the arm's groups (SEC, arXiv 2505.14970); None if nothing was graded.
+    With `choice: signal`, the estimate follows the signal at `rate` (see `follow`); otherwise, it is None.
     """
     arms: dict[str, dict[str, Any]] = {}
     for arm in sorted({*before, *(group.arm for group in tried)}):
@@ -57,7 +57,7 @@ def next_arms(before: Arms, tried: Sequence[Tried], choice: str, rate: float) ->
 
 
 def tried(prompts: Sequence[Row], attempts: Sequence[Attempt], scores: Sequence[Score]) -> list[Tried]:
-    """Return a round's groups with their arms. `prompts`: the PROMPTS rows whose problems have a verifier."""
+    """Return one `Tried` for each group. `prompts`: the rows of the prompts table whose problems have a verifier."""
     rewards: dict[int, list[float]] = defaultdict(list)
     for attempt, score in zip(attempts, scores, strict=True):
         if score.reward is not None and score.verdict != GIVEN:
@@ -72,7 +72,7 @@ def read_arms(folder: Path) -> Arms:
 
 
 def estimates_of(arms: Arms) -> dict[str, float]:
-    """Return the estimates, by name, of the arms that have one."""
+    """Return the estimate of each arm that has one, by the arm's name."""
     return {name: arm["estimate"] for name, arm in arms.items() if arm["estimate"] is not None}
 
 
@@ -84,7 +84,7 @@ def _spread(rewards: Sequence[float]) -> float:
 def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
     """Return probabilities proportional to `worth`, mixed with a uniform distribution of weight `exploration`.
 
-    Without the uniform part, a kind that falls to 0 would never return. If the total worth is 0, the result is uniform.
+    Without the uniform part, a kind of worth 0 would never be drawn again. If every worth is 0, the result is uniform.
     """
     total = sum(worth)
     if total <= 0:
@@ -93,5 +93,5 @@ def weights_of(worth: Sequence[float], exploration: float) -> list[float]:
 
 
 def follow(estimate: float | None, seen: float, rate: float) -> float:
-    """Return the estimate moved by the fraction `rate` towards the value seen: TD(0) with a constant step size."""
+    """Return the estimate after a TD(0) step: moved by `rate` of the way to `seen`, or `seen` if it was None."""
     return seen if estimate is None else estimate + rate * (seen - estimate)

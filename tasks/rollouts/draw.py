@@ -15,8 +15,8 @@ from tasks.rollouts.guidance import share_of
 from tasks.stage import Artifact
 from tasks.tables import SOLVE_RATES, table_rows
 
-POOL = 20  # problems of an endless benchmark to choose from, per chosen problem
-LEAST_POOL = 200  # minimum number to choose from, so that even a single prompt is chosen among all kinds
+POOL = 20  # for each problem to choose, an endless benchmark offers this many
+LEAST_POOL = 200  # minimum number on offer, so that even a single prompt is chosen from all kinds of problems
 log = logging.getLogger("nightschool")
 
 Kind = Callable[[Problem], str]
@@ -25,8 +25,8 @@ Kind = Callable[[Problem], str]
 def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int) -> float:
     """Return the expected share of groups with signal: the mean of 1 − p^G − (1 − p)^G over the kinds.
 
-    This is the probability that a group's G (`size`) completions are neither all correct nor all wrong, if each is
-    correct with the kind's solve rate p. A kind that was never tried gets the mean rate of the others.
+    This is the probability that a group of G (`size`) completions is neither all correct nor all wrong, if each
+    completion is correct with probability p, the kind's solve rate. A kind without a rate gets the mean of `rates`.
     """
     usual = fmean(rates.values())
     known = [rates.get(kind, usual) for kind in kinds]
@@ -34,7 +34,7 @@ def expected_signal(kinds: Sequence[str], rates: Mapping[str, float], size: int)
 
 
 def shares(weights: Sequence[float], count: int) -> list[int]:
-    """Split `count` in proportion to the weights, with the largest-remainder method."""
+    """Split `count` into whole numbers in proportion to the weights, by the largest-remainder method."""
     exact = [count * weight / sum(weights) for weight in weights]
     whole = [int(value) for value in exact]
     by_remainder = sorted(range(len(exact)), key=lambda i: exact[i] - whole[i], reverse=True)
@@ -44,7 +44,7 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
 
 
 def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
-    """Return the pool of training problems from which `count` are chosen, without problems that the exam asks."""
+    """Return the training problems from which `count` will be chosen, without those that the exam asks."""
     problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
     pool = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.has(one.question))]
@@ -54,7 +54,7 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
 
 
 def kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:
-    """Return a function that returns a problem's kind. If a benchmark has several sources, each has separate kinds."""
+    """Return the function that names a problem's kind. If a benchmark has several sources, each has separate kinds."""
     if len({(other.source, other.revision) for other in sources if other.name == source.name}) == 1:
         return benchmark.kind
     origin = source.source or source.revision or "the default source"
@@ -69,10 +69,10 @@ def problem_weights(
     estimates: Mapping[str, float],
     chance: random.Random,
 ) -> dict[Problem, float]:
-    """Return each problem's probability: its kind's or arm's probability, divided equally among its problems.
+    """Return each problem's probability of being drawn. All problems of a kind (or arm) are equally probable.
 
-    With `choice: solve_rate`, a kind with solve rate p (0.5 if unknown) is worth p(1 − p). Otherwise an arm is worth
-    its estimate, or the mean estimate if it has none.
+    `weights_of` gives the probability of a whole kind. With `choice: solve_rate`, a kind with solve rate p (0.5 if
+    unknown) is worth p(1 − p). Otherwise, an arm is worth its estimate or, without one, the mean estimate.
     """
     by_rate = grpo.choice == "solve_rate"
     members: dict[str, list[Problem]] = defaultdict(list)
@@ -93,21 +93,21 @@ def problem_weights(
 
 
 def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
-    """Return the problems in the order of a weighted draw without replacement."""
+    """Return the problems in the order in which a weighted draw without replacement takes them."""
     keys = {problem: _draw_key(chance.random(), weight) for problem, weight in weights.items()}
     return sorted(keys, key=lambda problem: keys[problem], reverse=True)
 
 
 def _draw_key(chance: float, weight: float) -> float:
-    """Return the sort key of a weighted draw without replacement: log u^(1/w), the largest first.
+    """Return an item's sort key for a weighted draw without replacement: log u^(1/w). The largest key comes first.
 
-    Source: Efraimidis and Spirakis (2006). The log does not underflow for small weights. A weight of 0 comes last.
+    Source: Efraimidis and Spirakis (2006). The log avoids underflow for small weights. Items of weight 0 come last.
     """
     return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
 
 
 def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:
-    """Return solve rates by kind tried, and, smoothed with Laplace's rule, by (benchmark, level, hint share)."""
+    """Return the solve rates of the kinds tried and, with Laplace smoothing, of each (benchmark, level, hint share)."""
     if previous is None:
         return {}, {}
     rates: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Play episodes in lock-step: one engine call per turn, for all unfinished episodes."""
+"""Play episodes in lockstep: one call of the engine writes the next turn of all unfinished episodes."""
 
 import json
 import logging
@@ -28,9 +28,9 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Episode:
-    """An episode that is being played. `token_ids`: all tokens after the prompt. `finish`: why it ended, or empty.
+    """An episode while it is played. `token_ids`: all tokens after the prompt. `state`: the environment's, as JSON.
 
-    `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `state`: the environment's state, as JSON.
+    `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `finish`: `stop` or `length`; empty while it is played.
     """
 
     problem: Problem
@@ -46,7 +46,7 @@ class Episode:
     policy_digest: str = ""
 
     def rollout(self) -> Rollout:
-        """Return the episode as one row for the trainer."""
+        """Return the episode as one rollout for the trainer."""
         finish: Any = self.finish
         return Rollout(
             self.problem.problem_id,
@@ -70,14 +70,14 @@ class Episode:
         self.policy_digest = answer.policy_digest
 
     def saw(self, tokens: Sequence[int]) -> None:
-        """Append the environment's observation, which is masked out of the loss."""
+        """Append the tokens of the environment's observation, masked out of the loss."""
         self.token_ids += tokens
         self.sampler_logprobs += [0.0] * len(tokens)
         self.loss_mask += [False] * len(tokens)
 
 
 class Player(NamedTuple):
-    """The model that plays: a checkpoint in an engine, with at most `max_tokens` per turn."""
+    """The model that plays: a checkpoint in an engine, which writes at most `max_tokens` tokens per turn."""
 
     checkpoint: Path
     student: StudentConfig
@@ -88,10 +88,10 @@ class Player(NamedTuple):
 
 
 class Game(AbstractContextManager["Game"]):
-    """The environment's side of episodes, as a context manager.
+    """A context manager that runs the environment of a benchmark's episodes.
 
-    A user's environment runs in a child process, which is stopped if it hangs. Raises InputError if an environment
-    raises or does not answer in time.
+    A user's environment runs in a child process, which is killed if it hangs. `begin` and `step` raise InputError if
+    the environment raises an error or does not answer in time.
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
@@ -100,13 +100,13 @@ class Game(AbstractContextManager["Game"]):
         self._worker = None if benchmark.bounded else Worker("environment", quiet=LIMIT)
 
     def begin(self, episodes: Sequence[Episode]) -> None:
-        """Set the episodes to their initial states."""
+        """Give each episode its initial state."""
         states = self._call(first_states, [episode.problem for episode in episodes])
         for episode, state in zip(episodes, states, strict=True):
             episode.state = state
 
     def step(self, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
-        """Return the new state, the observation, and whether the episode is over, for each (problem, state, text)."""
+        """Make each move (problem, state, text). Return the new state, observation, and whether the episode ended."""
         return self._call(next_states, moves)
 
     def __exit__(self, *_: Any) -> None:
@@ -128,17 +128,17 @@ def first_states(environment: Environment, problems: Sequence[Problem]) -> list[
 
 
 def next_states(environment: Environment, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
-    """Return the new state, the observation, and whether the episode is over, for each (problem, state, text)."""
+    """Make each move (problem, state, text). Return the new state, observation, and whether the episode ended."""
     steps = [checked_step(environment, *move) for move in moves]
     return [(state, seen, terminated or truncated) for state, seen, _, terminated, truncated, _ in steps]
 
 
 def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, turns: int | None) -> None:
-    """Play up to `turns` turns of all unfinished episodes (None: all turns). Changes the episodes in place.
+    """Play up to `turns` more turns of every unfinished episode (None: until all have ended), changing it in place.
 
-    The same seed, checkpoint and episodes give the same turns, whatever the engine did before: its caches are reset
-    first and then kept from turn to turn. Only as many episodes as the key/value cache holds are played in parallel,
-    so that nothing is recomputed. An episode whose context is full ends with `length`.
+    Whatever the engine did before, the same seed, checkpoint and episodes give the same turns, because its caches are
+    reset before the first turn and then kept. To avoid computing tokens again, no more episodes are played in parallel
+    than the key/value cache can hold. An episode with too little context left for a turn ends with `length`.
     """
     if all(episode.finish for episode in episodes):
         return

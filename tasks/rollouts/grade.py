@@ -14,14 +14,14 @@ from tasks.workers.remote import RemoteWorker
 from tasks.workers.worker import Worker, WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds to grade the answers of a round or an exam
-PART = 64  # programs per call if several machines share them, since a sandbox takes seconds to start
+PART = 64  # programs per call if several machines share them: many, because a call's sandbox takes seconds to start
 log = logging.getLogger("nightschool")
 
 
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
-    """Score attempts at one benchmark. If a user's grader dies or exceeds the time limit, all scores are null.
+    """Score attempts at one benchmark's problems. If a user's grader dies or exceeds LIMIT, no attempt gets a reward.
 
-    Built-in benchmarks enforce their own limits. If the engine spans several machines, programs run on all of them.
+    Built-in benchmarks limit their own time. If the engine spans several machines, programs run on all of them.
     """
     if benchmark.runs_programs and isinstance(engine, Cluster):
         return _shared_scores(benchmark, attempts, engine)
@@ -52,10 +52,10 @@ def score_all(
     sandbox: SandboxConfig,
     engine: Worker | None = None,
 ) -> list[Score]:
-    """Return a score per attempt, in the given order.
+    """Return the score of each attempt, in the given order.
 
-    `entries`: for each attempt, the configuration entry that its problem comes from. If a grader fails, the number of
-    failures and the first reason are logged.
+    `entries`: for each attempt, the configuration entry of its benchmark. If a grader fails, a logged warning gives the
+    number of completions that it failed on and the first reason.
     """
     scores: dict[int, Score] = {}
     for entry in dict.fromkeys(entries):
@@ -72,8 +72,8 @@ def compose(score: Score, attempt: Attempt, config: RewardConfig, max_tokens: in
 
     c is the benchmark's own reward (1 for a correct answer), f is 0 for the verdict `no_answer` and 1 otherwise, and l
     is the completion's length as a share of `max_tokens`. The score's parts `correct`, `format` and `length` hold the
-    unweighted values, alongside the benchmark's own parts. With the default weights of 0, the reward is unchanged.
-    A reward of None stays None, because a grader failure is not a reward of 0.
+    unweighted values, next to the benchmark's own parts. With the default weights of 0, the reward stays c. A reward of
+    None stays None, because a failure of the grader says nothing about the answer.
     """
     if score.reward is None:
         return score

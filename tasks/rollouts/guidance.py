@@ -1,4 +1,4 @@
-"""Guidance: prompts of a level that the student hardly ever solves include the beginning of the solution."""
+"""Guidance: if the student hardly ever solves a level, its prompts include the beginning of a solution."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,19 @@ from rewards.hints import hint
 from rewards.verifier import Problem
 from tasks.rollouts.curriculum import HINTED
 
-HARD = 0.1  # solve rate; at or above it, problems are asked without a hint
+HARD = 0.1  # levels with a solve rate below this are hard, and only their problems are asked with a hint
 
-Rates = Mapping[tuple[str, str | None, float], float]  # by benchmark, level, and share of the solution
+Rates = Mapping[tuple[str, str | None, float], float]  # by benchmark, level, and share of the solution shown
 
 
 @dataclass(frozen=True)
 class Guide:
-    """Decides how much of a benchmark's solutions a round shows.
+    """Decides how much of a problem's solution a round shows.
 
-    `levels`: the solve rates so far. `shares`: the shares of a solution that a hint may show. `solutions`: by training
-    problem. Each share has its own solve rate p per level and is drawn in proportion to p(1 - p). A share that never
-    helps dies out, and a mastered one gives way to a shorter hint, whose rate has risen by then. A share of 1 is not a
-    hint: the solution replaces a sampled answer. Its rate counts as `HARD`, so it prevails if no hint helps.
+    `levels`: the solve rates so far. `shares`: the shares of a solution that a hint may show. At each level, every
+    share has its own solve rate p and is drawn in proportion to p(1 − p). So a share is drawn less if it never helps,
+    or if the student always succeeds with it; by then, the solve rate with shorter hints has risen. A share of 1 is not
+    a hint: the solution replaces a sampled answer. Its p counts as `HARD`, so it is drawn most if no hint helps.
     """
 
     levels: Rates
@@ -39,7 +39,7 @@ class Guide:
         return (share, text) if text else (0.0, "")
 
     def guess(self, problem: Problem) -> float | None:
-        """Return the expected solve rate of an untried problem with its best hint, or None if its level is untried."""
+        """Guess an untried problem's solve rate p, with the hint of largest p(1 − p); None if its level is untried."""
         if (plain := self.levels.get((problem.benchmark, problem.level, 0.0))) is None:
             return None
         if problem not in self.solutions or not self._is_hard(problem):
@@ -56,12 +56,12 @@ class Guide:
 
 
 def hinted(kind: str, share: float) -> str:
-    """Return the kind for problems shown with this share of the solution as a hint. It has a separate solve rate."""
+    """Return the kind of problems asked with this share of the solution as a hint; its solve rate is separate."""
     return f"{kind}{HINTED}{share:g}" if share else kind
 
 
 def share_of(kind: str) -> float:
-    """Return the share of the solution that is shown with problems of a kind."""
+    """Return the share of the solution that the prompts of a kind show, or 0 if they have no hint."""
     return float(kind.partition(HINTED)[2] or 0.0)
 
 

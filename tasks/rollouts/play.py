@@ -33,11 +33,11 @@ def play_turns(
     seed: str,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Play the next few turns of a round's episodes with the policy itself. Each prompt has `group_size` episodes.
+    """Play the next few turns of a round's episodes at temperature 1. Each prompt has `group_size` episodes.
 
-    `before`: the preceding `play_turns` stage, None at the start. The engine's caches are reset before each stage, so
-    an episode that is resumed after a kill is bit-identical to an uninterrupted one. Returns the number of unfinished
-    episodes (`live`) and the seconds spent playing (`generate`).
+    `before`: the preceding `play_turns` stage, or None for the first turns. The engine's caches are reset before each
+    stage, so an episode that resumes after the night was killed is bit-identical to an uninterrupted one. Returns the
+    number of unfinished episodes (`live`) and the seconds spent playing (`generate`).
     """
     episodes = _first(prompts, grpo) if before is None else read_episodes(before)
     started = time.perf_counter()
@@ -55,7 +55,7 @@ def play_turns(
 
 @stage()
 def collect(folder: Path, *, parts: tuple[Artifact, ...]) -> Mapping[str, float]:
-    """Write the finished episodes as rollouts, one row each. Returns the summed seconds of the `play_turns` stages."""
+    """Write each finished episode as one rollout. Returns the total seconds of all `play_turns` stages in `parts`."""
     write_rollouts(folder / "rollouts.parquet", [episode.rollout() for episode in read_episodes(parts[-1])])
     generate = sum(part.figure("generate") or 0.0 for part in parts)
     return {"generate": generate, "seconds": sum(part.seconds for part in parts)}

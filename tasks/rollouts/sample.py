@@ -17,7 +17,7 @@ from tasks.workers.worker import Worker
 
 @lru_cache(maxsize=4)
 def sampled_rollouts(artifact: Artifact) -> list[Rollout]:
-    """Return the rollouts that a `sample` stage wrote. The list is cached and shared, so do not modify it."""
+    """Return the rollouts that a `sample` or `collect` stage wrote. The list is cached and shared: do not modify it."""
     return read_rollouts(artifact.folder / "rollouts.parquet")
 
 
@@ -33,10 +33,10 @@ def sample(
     seed: int,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Sample `group_size` completions per prompt from the policy itself (temperature 1, no truncation).
+    """Sample `group_size` completions per prompt from the policy's own distribution (temperature 1, no top-p or top-k).
 
-    If a prompt has a `solution`, it replaces the last completion, because a student that is never right learns nothing
-    from its own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
+    If a prompt comes with a `solution`, that solution replaces the last completion, because a student that is never
+    right learns nothing from its own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     groups, figures = sample_verified(

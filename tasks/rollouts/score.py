@@ -1,4 +1,4 @@
-"""Score a round's completions, and update the running solve rates."""
+"""Score a round's completions, and update each kind's solve rate."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, completion_key, table_rows, write_table
 from tasks.workers.worker import Worker
 
-SOLVE_RATE_DECAY = 0.7  # weight of a kind's earlier attempts, per round
+SOLVE_RATE_DECAY = 0.7  # each round multiplies the weight of a kind's earlier attempts by this
 
 
 @stage(resources=("engine",))
@@ -43,11 +43,11 @@ def score(
     learned_reward: LearnedRewardConfig | None = None,
     engine: Worker | None = None,
 ) -> None:
-    """Write every completion's score, verdict counts by benchmark, each kind's solve rate, and the curriculum's arms.
+    """Write each completion's score, each benchmark's verdict counts, each kind's solve rate, and the curriculum arms.
 
-    For episodes, also writes the turns. An episode counts as partly solved, according to its value from 0 to 1. Solve
-    rates also count earlier attempts, with weight `decay`. `learned`: the reward model's scores of the completions, if
-    any (see `tasks/reward_model/learned_reward.py`). `engine`: the engine whose machines also run programs to grade.
+    For episodes, the stage also writes the turns; the solve rates count an episode by its value, clipped to 0–1. They
+    also include earlier attempts, with weight `decay`. `learned`: the scores by the reward model or the judge, or None
+    (see `tasks/reward_model/learned_reward.py`). `engine`: if it is a `Cluster`, programs also run on its machines.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
@@ -73,7 +73,7 @@ def score(
             learned_reward,
             length_penalty=reward.length_penalty,
             max_tokens=grpo.max_completion_tokens,
-            # if advantages are divided by the deviation, a mere tie-breaker would weigh as much as any difference
+            # divided by the standard deviation, a mere tie-breaker would weigh as much as any other difference
             limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
         )
     rows = [
@@ -95,7 +95,7 @@ def score(
 
 
 def _marked(attempt: Attempt, score: Score) -> Score:
-    """Give a benchmark's own solution the verdict `given`, or no reward if it is not correct."""
+    """Return the score. A benchmark's own solution gets the verdict `given`, or no reward if it is not correct."""
     if attempt.finish_reason != "given":
         return score
     return replace(score, verdict=GIVEN) if score.verdict == "correct" else replace(score, reward=None, verdict=FAILED)

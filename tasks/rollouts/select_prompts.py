@@ -44,14 +44,14 @@ def select_prompts(
 ) -> None:
     """Draw `count` problems, divided among the benchmarks by weight, and render their prompts.
 
-    A problem of a level that is hardly ever solved may be asked with a hint (see `tasks/rollouts/guidance.py`).
+    If the student hardly ever solves a level, its problems may come with hints (see `tasks/rollouts/guidance.py`).
 
-    `owner`: the owner's prompts. They make up `owner_share` of the count, or less if too few are new to the round.
-    `solve_rates`: the previous score stage. A kind that was never tried gets the rate of its benchmark's level.
-    `excluded`: ids and questions of the exam's problems. Neither these nor near-duplicates are drawn.
-    `drawn`: the prompts that the round already has. Their problems are not drawn again, and group numbers continue.
-    `seed`: identifies night, round and refill. Problems whose prompts leave no room for a completion are skipped.
-    Raises InputError if none is left. `excluded.json` names the problems that the benchmarks themselves leave out.
+    `owner`: the owner's prompts. They make up `owner_share` of `count`, or less if too few are new to the round.
+    `solve_rates`: the previous score stage. A kind that was never tried gets the solve rate of its level.
+    `excluded`: ids and questions of the exam's problems. These problems and near-duplicates of them are not drawn.
+    `drawn`: the prompts that the round already has. Their problems are not drawn again; group numbers follow theirs.
+    `seed`: names the night, round and refill. `max_prompt_tokens`: problems with longer prompts are skipped.
+    Raises InputError if no problem is left. `excluded.json` lists the problems that the benchmarks leave out.
     `selection.json` has the number `drawn` and, if there are solve rates, the `expected_signal_share` of groups.
     """
     chance = random.Random(seed)
@@ -95,7 +95,7 @@ def select_prompts(
 
 
 def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
-    """Return the guide that gives hints. Solutions are loaded only if a level of the benchmark is known to be hard."""
+    """Return the guide for a benchmark's hints. Unless a level is known to be hard, the guide gets no solutions."""
     if benchmark.environment or not any(rate < HARD for (name, *_), rate in levels.items() if name == benchmark.name):
         return Guide(levels)
     solutions = dict(benchmark.solutions()) if grpo.hints else {}
@@ -103,7 +103,7 @@ def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
 
 
 def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) -> list[Row]:
-    """Return prompt rows for up to `count` of the owner's prompts. The rows have no group numbers and no truths."""
+    """Return up to `count` of the owner's prompts, drawn at random, as prompt rows without group numbers and truths."""
     if owner is None:
         return []
     table = table_rows(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
@@ -114,7 +114,7 @@ def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) 
 
 
 def problem_of(row: Row) -> Problem:
-    """Return the problem of a row of the prompts table; the owner's prompts have no truth."""
+    """Return the problem in a row of the prompts table. The truth of an owner's prompt is an empty string."""
     return Problem(row["problem_id"], row["benchmark"] or OWNER, row["question"], row["truth"] or "", row["level"])
 
 
@@ -128,7 +128,7 @@ def _row(
     student: StudentConfig,
     grpo: GrpoConfig,
 ) -> Row:
-    """Return a problem as a row of the prompts table, with the part of its solution that the guide shows."""
+    """Return a problem as a row of the prompts table, with as much of its solution as the guide decides to show."""
     part, text = guide.shown(problem, chance)
     begun, solution = ("", text) if part == 1 else (text, None)
     if solution and len(answer_tokens(tokenizer, solution)) > grpo.max_completion_tokens:

@@ -1,4 +1,4 @@
-"""Advantages for on-policy distillation: a teacher scores each token of a completion."""
+"""Advantages for on-policy distillation: a teacher scores each token that the student sampled."""
 
 import json
 from pathlib import Path
@@ -27,12 +27,12 @@ def credit_by_teacher(
     teacher: Path,
     trainer: Worker,
 ) -> None:
-    """Write every token's advantage: the teacher's log-probability minus the student's.
+    """Write every token's advantage: the teacher's log-probability minus the student's, clamped to ±20 nats.
 
-    The student's log-probabilities are the sampler's. They differ from the trainer's by hundredths of a nat, for which
-    the loss corrects. `advantage` is the mean over a completion's tokens. `signal.json` counts the groups; a group with
-    a token to train on has signal. `teacher.json` has the mean of log π − log p in nats per token, an estimate of
-    KL(student‖teacher), and the number of tokens. `teacher`: the folder of the model that `config` names.
+    The student's log-probabilities come from the sampler and differ from the trainer's by hundredths of a nat; the loss
+    corrects for that. `advantage` is the mean over a completion's tokens. `signal.json` counts all groups, and those
+    with signal, which have at least one token to train on. `teacher.json` has the number of tokens and their mean
+    negated advantage (`kl`), an estimate of KL(student‖teacher) in nats. `teacher`: the folder of the teacher model.
     """
     from models.lessons.on_policy_distillation import token_advantages  # loads models
 
@@ -46,7 +46,7 @@ def credit_by_teacher(
         for rollout, values in zip(sampled, advantages, strict=True)
     ]
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)
-    tokens = [value for values in advantages for value in values if value == value]  # without the sampler's NaN
+    tokens = [value for values in advantages for value in values if value == value]  # leaves out the sampler's NaN
     counts = {
         "groups": len({rollout.group for rollout in sampled}),
         "with_signal": len({rollout.group for rollout in sampled if any(rollout.loss_mask)}),
@@ -57,7 +57,7 @@ def credit_by_teacher(
 
 
 def find_teacher(config: OnPolicyConfig, student: Path, trust_remote_code: bool) -> Path:
-    """Return the teacher's folder. Raises InputError if it is missing or its tokenizer is not the student's."""
+    """Return the teacher's folder. Raises InputError if the model is missing or its tokenizer is not the student's."""
     teacher = find_model(config.teacher, None, "on_policy.teacher")
     check_tokenizers(student, teacher, "on_policy.teacher", trust_remote_code)
     return teacher

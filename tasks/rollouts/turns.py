@@ -29,7 +29,7 @@ def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
 
 
 def spans(rollout: Rollout) -> list[tuple[int, int]]:
-    """Return the token span (start, length) of each of the policy's answers in an episode."""
+    """Return the token span (start, length) of each answer that the policy wrote in an episode."""
     runs = [
         [index for index, _ in run] for written, run in groupby(enumerate(rollout.loss_mask), lambda x: x[1]) if written
     ]
@@ -37,7 +37,7 @@ def spans(rollout: Rollout) -> list[tuple[int, int]]:
 
 
 def on_tokens(rollout: Rollout, turns: Sequence[Row], advantages: Sequence[float]) -> list[float]:
-    """Return an advantage per token: its turn's advantage, or 0 for tokens that the policy did not write."""
+    """Return one advantage per token: that of the token's turn, or 0 if the policy did not write the token."""
     values = [0.0] * len(rollout.token_ids)
     for turn, advantage in zip(turns, advantages, strict=True):
         values[turn["first"] : turn["first"] + turn["tokens"]] = [advantage] * turn["tokens"]

@@ -1,4 +1,4 @@
-"""Counts of verdicts by benchmark; the owner's prompts count as one more benchmark."""
+"""Verdict counts by benchmark, in which the owner's prompts appear as one more benchmark."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ Counts = Mapping[str, Mapping[str, int]]  # by benchmark, then by verdict
 
 
 def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Count (benchmark, verdict) pairs, by benchmark and then by verdict.
+    """Count (benchmark, verdict) pairs. The result is keyed by benchmark, then by verdict.
 
-    Every verdict of a verifier has a count, possibly 0; `judged` and `given` have one only if they occur.
+    Verdicts that a verifier can give are listed even with a count of 0; `judged` and `given`, only if they occur.
     """
     numbers = Counter(judged)
     return {
@@ -32,7 +32,7 @@ def count(judged: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
 
 
 def describe(counts: Counts) -> str:
-    """Format the counts as one line: `gsm8k: 12 correct, 20 wrong; mbpp: 3 correct, 5 crashed`."""
+    """Format the nonzero counts as one line: `gsm8k: 12 correct, 20 wrong; mbpp: 3 correct, 5 crashed`."""
     return "; ".join(
         f"{name}: "
         + ", ".join(f"{number} {verdict.replace('_', ' ')}" for verdict, number in verdicts.items() if number)

@@ -1,4 +1,4 @@
-"""Call an engine that is proven to hold a checkpoint's weights, and split long lists of prompts into shards."""
+"""Call an engine whose weights are verified, and split long lists of prompts into shards."""
 
 import dataclasses
 import hashlib
@@ -17,14 +17,14 @@ from tasks.workers.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 
-GROUP = 8  # a round's usual number of completions per prompt; with fewer, a shard has more prompts
+GROUP = 8  # usual number of completions per prompt in a round; with fewer, a shard has more prompts
 log = logging.getLogger("nightschool")
 
 
 def call_verified(engine: Worker, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function in the engine's process. If the weight sync is not proven, retry once in a new process.
+    """Call a function in the engine's process. If the engine's weights fail a check, retry once in a new process.
 
-    Raises SyncError if the new engine's weights are not proven either.
+    Raises SyncError if the weights in the new process fail a check as well.
     """
     try:
         return engine.call(function, *args, **kwargs)
@@ -45,11 +45,11 @@ def sample_verified(
     seed: int,
     **options: Any,
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
-    """Sample `size` completions of each prompt, in shards of `config.shard_prompts` prompts.
+    """Sample `size` completions of each prompt, in shards of `config.shard_prompts` prompts (None: in one call).
 
-    If a prompt gets few completions (one in an exam), a shard has more prompts, so that it still fills the engine.
-    Each shard has a separate seed and fresh caches, so its completions depend neither on the other shards nor on the
-    machine. `options`, result: see `engine_process.sample`. Metrics are summed, except `probe_difference` (maximum).
+    If `size` is small (1 in an exam), a shard has proportionally more prompts, so that it fills the engine. Each shard
+    has a separate seed and fresh caches, so its completions depend neither on the other shards nor on the machine.
+    For `options` and the result, see `engine_process.sample`. Metrics are sums; `probe_difference` is the maximum.
     """
     if config.shard_prompts is None:
         return call_verified(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)

@@ -1,1 +1,1 @@
-"""Teaching by day: journal entries as lessons that are learned at once."""
+"""Teaching by day: journal entries become lessons, which the day copy learns at once."""

@@ -42,7 +42,7 @@ class _Lesson:
 
 
 class DayLearner:
-    """Holds the day copy, which is a pure function of the champion, the configuration and the lessons in order.
+    """Holds the day copy, which depends only on the champion, the configuration, and the lessons in their order.
 
     Undoing a lesson restores the nearest snapshot before it and learns the later lessons again. On a CPU, the result
     is the same, bit for bit, as if the lesson had never been taught.
@@ -56,7 +56,7 @@ class DayLearner:
         max_tokens: int,
         anchors: tuple[Example, ...] = (),
     ) -> None:
-        """`max_tokens`: the most tokens in a prompt and its answer together."""
+        """`max_tokens`: the limit for a prompt and its answer together. `anchors`: see `DayCopy`."""
         self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
         self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
@@ -65,7 +65,7 @@ class DayLearner:
 
     @property
     def digest(self) -> str:
-        """The digest of the adapter, 20 hex digits."""
+        """The digest of the adapter's weights, as 20 hex digits."""
         digest = hashlib.sha256()
         for name, parameter in sorted(self.day.adapter.items()):
             digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
@@ -78,7 +78,7 @@ class DayLearner:
         """
         try:
             outcome = self._teach(entries)
-        except RuntimeError as error:  # out of memory, perhaps: the adapter may have changed
+        except RuntimeError as error:  # perhaps out of memory; the adapter may have changed already
             self.day.restore(self._snapshots[len(self.lessons)])
             raise ValueError(f"it failed: {str(error).splitlines()[0][:200]}") from error
         self.lessons.append(_Lesson(name, entries))
@@ -88,7 +88,7 @@ class DayLearner:
         return outcome
 
     def write(self, folder: Path) -> None:
-        """Write the adapter in peft's format, with the probe by which a merge of it is verified."""
+        """Write the adapter in peft's format, and the sync probe that later verifies a merge of the adapter."""
 
         def logprobs(rollouts: Sequence[Rollout]) -> list[list[float]]:
             return [self.day.logprobs(each.prompt_token_ids, [each.token_ids])[0].tolist() for each in rollouts]
@@ -97,12 +97,12 @@ class DayLearner:
         write_probe(folder, take_probe(self.tokenizer, logprobs))
 
     def prepare(self, pick: Preference) -> bool:
-        """Do some of the work of learning any pick among the same answers in advance. Return whether more is left."""
+        """Precompute part of what any pick among these answers needs. Return whether there is more to precompute."""
         prompt, tokens = self._rendering(pick)
         return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
-        """Undo a lesson, if it was learned. Return the outcomes of the later lessons, which are learned again."""
+        """Undo a lesson, if it was learned, and learn the later lessons again. Return their outcomes by name."""
         names = [lesson.name for lesson in self.lessons]
         if name not in names:
             return {}
@@ -116,7 +116,7 @@ class DayLearner:
         return {name: outcome for name, outcome in later.items() if name in names[number:]}
 
     def _teach(self, entries: Sequence[Entry]) -> LessonOutcome:
-        """Teach one journal entry, or several bad answers to the same prompt.
+        """Teach the day copy one journal entry, or several entries that criticise answers to the same prompt.
 
         Raises ValueError, with a reason for the owner, if the lesson cannot be learned by day.
         """
@@ -169,9 +169,9 @@ class DayLearner:
 def turns_of(
     entry: Conversation, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
 ) -> tuple[list[int], list[tuple[int, int]], list[float]]:
-    """Return a conversation's tokens, and the token span and the value of each assistant turn.
+    """Return a conversation's tokens and, for each assistant turn, its token span (start, end) and its value.
 
-    Raises ValueError if the conversation is too long, or if the template renders a turn differently when others follow.
+    Raises ValueError if the conversation is too long, or if the template renders a turn differently once others follow.
     """
     messages = [message.model_dump() for message in entry.messages]
     unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
@@ -193,7 +193,7 @@ def turns_of(
 
 
 def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:
-    """Return the index of the token that contains a character, or of the end token for a character past the answer."""
+    """Return the index of the token that contains a character; past the answer's end, the index of the end token."""
     encoded: Any = tokenizer(answer, add_special_tokens=False, return_offsets_mapping=True)
     ends = [end for _, end in encoded["offset_mapping"]]
     return next((number for number, end in enumerate(ends) if end > character), len(ends))

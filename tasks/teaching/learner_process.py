@@ -1,4 +1,4 @@
-"""The functions that run in the learner's process, which holds the day copy while the classroom is open."""
+"""The functions of the learner's process, which holds the day copy while the classroom is open."""
 
 import gc
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from models.lessons.outcome import LessonOutcome
 from rewards.data.contamination import exam_index
 from tasks.teaching.lessons import Lesson
 
-if TYPE_CHECKING:  # torch is loaded in the learner's process only
+if TYPE_CHECKING:  # only the learner's process loads torch
     from tasks.teaching.day_learner import DayLearner
 
 _learner: "DayLearner | None" = None
@@ -44,7 +44,7 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
 
 
 def prepare(pick: Preference) -> bool:
-    """Do some of the work of learning any pick among the same answers in advance. Return whether more is left."""
+    """Precompute part of what any pick among these answers needs. Return whether there is more to precompute."""
     try:
         return _started().prepare(pick)
     except ValueError:  # too long; learning the pick reports it
@@ -52,7 +52,7 @@ def prepare(pick: Preference) -> bool:
 
 
 def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
-    """Learn a lesson if that is possible by day and it asks no exam question. Return the outcome and the new digest."""
+    """Try to learn a lesson; one with an exam question is refused. Return the outcome and the day copy's digest."""
     learner = _started()
     try:
         if exam_index(_questions).match_any(_texts(entries[0])):
@@ -64,7 +64,7 @@ def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
 
 
 def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
-    """Undo a lesson, if it was learned. Return the outcomes of the later lessons, learned again, and the new digest."""
+    """Undo a lesson and learn the later ones again. Return the later lessons' outcomes by name, and the new digest."""
     return _started().forget(name), _started().digest
 
 
@@ -82,9 +82,9 @@ def keep_day_copy(
     lessons: Sequence[Lesson],
     checkpoints: Path,
 ) -> tuple[Path | None, int]:
-    """Build the day copy from these lessons. Return its adapter's checkpoint, and the number of lessons learned.
+    """Teach a new day copy these lessons. Return the checkpoint of its adapter and the number of lessons learned.
 
-    The checkpoint is None if no lesson was learned. Afterwards, the process holds no day copy.
+    The checkpoint is None if no lesson was learned. Afterwards, the process no longer holds a day copy.
     """
     global _learner
     try:

@@ -11,15 +11,15 @@ from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.read import Line, read_lines
 
-MOST = 200  # the maximum number of lessons in a day copy, which learns the latest ones
+MOST = 200  # maximum number of lessons in a day copy; if there are more, it learns the latest ones
 
 
 @dataclass(frozen=True)
 class Lesson:
     """What the owner taught with one click.
 
-    `written`: the lesson's place in the journal. `live`: whether the day copy learns the lesson. `names`: the names
-    under which checkpoints record that it was learned.
+    `written`: the lesson's lines in the journal. `live`: whether to learn it at once as well as at night.
+    `names`: the names under which a checkpoint lists the lesson once it is learned.
     """
 
     name: str
@@ -29,12 +29,12 @@ class Lesson:
     names: frozenset[str] = frozenset()
 
     def key(self, name: str) -> Any:
-        """Return the first entry's value for a key outside the journal's format, or None if the key is absent."""
+        """Return the first entry's value for a key that the journal's format does not define; None if it is absent."""
         return (self.entries[0].model_extra or {}).get(name)
 
 
 def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
-    """Return the reason why a lesson is not learned by day, or an empty string if it is learned by day.
+    """Return why the day copy does not learn a lesson, or an empty string if it does.
 
     `unseen_share`: the share of conversations that are held out for evaluation and never trained on.
     """
@@ -48,7 +48,7 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
 
 
 def lessons_without(champion: Path, journal: Path) -> list[Lesson]:
-    """Return the latest classroom lessons that a champion has not learned, in the order they were taught."""
+    """Return the latest classroom lessons that a champion has not learned, in the order in which they were taught."""
     found: dict[str, Lesson] = {}
     known, today = learned(champion), datetime.date.today()
     for line in read_lines(journal, str(today)):

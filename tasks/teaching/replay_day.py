@@ -1,4 +1,4 @@
-"""The day copy at night: rebuilt from the journal, so that it can take the exam alongside the night's models."""
+"""Rebuilds the day copy from the journal at night, so that it can take the exam alongside the night's models."""
 
 import json
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ def replay_day(
     """Rebuild the day copy from its lessons, in order, and keep its adapter as a checkpoint.
 
     `day`: the frozen journal; later lessons are left out. `teach`: the night's settings, which the classroom also uses
-    unless its command line sets others. `anchors`: empty if nobody taught this champion by day. `day.json` has the
-    number of `lessons` and the number `learned`. checkpoint.txt names the adapter, or the champion if there is none.
+    unless its command line sets others. `anchors`: empty if nobody has taught this champion by day. `day.json` has the
+    number of `lessons` and the number `learned`. `checkpoint.txt` names the adapter or, if there is none, the champion.
     """
     lessons = lessons_of_day(champion, day, config, journal)
     config = config.model_copy(update={"teach": teach})

@@ -1,4 +1,4 @@
-"""The classroom's functions in the engine's process: answers by the champion or, with an adapter, the day copy."""
+"""The classroom's functions in the engine's process, which writes the answers of the champion and the day copy."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 from conf.schema import EngineConfig, StudentConfig
 from tasks.workers.engine_process import sampler_at
 
-if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
+if TYPE_CHECKING:  # only the engine's process loads vLLM
     from models.sampler import Sampler
 
 Messages = Sequence[dict[str, str]]
@@ -29,7 +29,7 @@ class Champion:
 
 @dataclass(frozen=True)
 class Written:
-    """An answer, as far as it was written. If it is not `finished`, it was stopped or cut off by the token limit."""
+    """The text of an answer. If it is not `finished`, it was stopped by the reader or cut off at the token limit."""
 
     text: str
     finished: bool
@@ -55,10 +55,10 @@ def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int
 def write(
     champion: Champion, address: Path, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int
 ) -> list[Written]:
-    """Write one answer per item of `by_day_copy`. The day copy writes it if the item is True, the champion if False.
+    """Write one answer per item of `by_day_copy`: by the day copy if the item is True, by the champion if False.
 
-    Sends pieces to the Unix socket at `address` as JSON lines [answer number, text]. All answers end if the reader
-    closes the socket. Raises ValueError, with a reason, if the conversation leaves no room for an answer.
+    Each new piece of text is sent to the Unix socket at `address` as a JSON line [answer number, text]. If the reader
+    closes the socket, all answers stop. Raises ValueError if the template refuses the conversation or it is too long.
     """
     sampler, prompt = _sampler(champion), _prompt(champion, messages)
     length = champion.engine.max_model_len
@@ -78,7 +78,7 @@ def write(
                     finished[piece.answer] |= piece.finish == "stop"
                 lines = [json.dumps([piece.answer, piece.text]) for piece in pieces if piece.text]
                 reader.sendall("".join(f"{line}\n" for line in lines).encode())
-        except (BrokenPipeError, ConnectionResetError):  # stopped
+        except (BrokenPipeError, ConnectionResetError):  # the reader closed the socket
             steps.close()
     return [Written(*pair) for pair in zip(texts, finished, strict=True)]
 

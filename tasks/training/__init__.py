@@ -1,1 +1,1 @@
-"""Tasks for lessons and for the update of each round, and the functions of the trainer's process."""
+"""Tasks that train on lessons and on rounds, and the functions that run in the trainer's process."""

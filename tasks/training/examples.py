@@ -1,4 +1,4 @@
-"""Reads the day's feedback from the owner as training examples (token ids), and counts the lines left out."""
+"""Turns the owner's feedback into training examples (token ids), and counts the lines left out."""
 
 import json
 from collections import Counter
@@ -18,17 +18,17 @@ from rewards.data.contamination import exam_index
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-WEAK = 0.25  # a rating closer to 0 says too little for a method that knows only good and bad
+WEAK = 0.25  # KTO takes answers as good or bad; a rating closer to 0 than this is neither
 
 
 class ExampleReader:
     """Reads the tables of a frozen day, with one method per kind of table.
 
-    `counts`: the number of `lines` read, and of lines `used`. The other lines match an exam question (`exam`), exceed
-    `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns in a row by one
-    speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating near 0 (`neutral`), a text
-    of fewer than two tokens (`too_short`), or a pick with no other answer to compare (`no_choice`).
-    `lessons`: for each example returned so far, the lesson that it belongs to.
+    `counts`: the number of `lines` read, of lines `used`, and of the others by reason: they match an exam question
+    (`exam`), exceed `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns
+    in a row by one speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating near 0
+    (`neutral`), a text of fewer than two tokens (`too_short`), or a pick without another answer that fits
+    (`no_choice`). `lessons`: for each example returned so far, the name of its lesson in the journal.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ExampleReader:
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Example]:
-        """Return each prompt with the answer that the owner wrote."""
+        """Return each prompt with the owner's correction as the answer to learn."""
         examples: list[Example] = []
         for row, prompt in self.prompts(table):
             answer = self._answer(row.correction)
@@ -50,9 +50,10 @@ class ExampleReader:
         return examples
 
     def words(self, table: pd.DataFrame, piece: int) -> list[Example]:
-        """Return the texts in pieces of at most `piece` tokens. Every token except a text's first is trained on once.
+        """Split texts into pieces of at most `piece` tokens. Every token except a text's first is trained on once.
 
-        Each piece begins with the last token of the previous piece. There is no end token: a text may be an extract.
+        Each piece but the first starts with the last token of the piece before it, as context. No end token is added,
+        because a text may be an extract.
         """
         examples: list[Example] = []
         for row in table.itertuples():
@@ -71,7 +72,7 @@ class ExampleReader:
     def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
         """Return rated answers with their prompts. An answer is desirable if its rating is above 0.
 
-        KTO ignores the size of a rating, so ratings within ±0.25 are left out as neutral.
+        KTO ignores the size of a rating, so ratings between −0.25 and 0.25 are left out as neutral.
         """
         examples: list[RatedAnswer] = []
         for row, prompt in self.prompts(table):
@@ -84,7 +85,7 @@ class ExampleReader:
         return examples
 
     def picks(self, table: pd.DataFrame) -> list[Pick]:
-        """Return picks, each with the picked answer first, then every distinct other answer that is not too long."""
+        """Return picks, each with the picked answer first, then each distinct other answer that is not too long."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
             answers = [self._answer(text) for text in json.loads(row.responses)]
@@ -136,6 +137,6 @@ class ExampleReader:
 
 
 def _answers(row: Any) -> list[str]:
-    """Return all answers in a row, even those not trained on, because any of them may contain an exam question."""
+    """Return all answers in a row of a table, trained on or not, because any of them may contain an exam question."""
     shown = json.loads(row.responses) if hasattr(row, "responses") else [row.response]
     return [*shown, *([row.correction] if hasattr(row, "correction") else [])]

@@ -1,6 +1,6 @@
 """Lessons from the owner's feedback, with one stage per kind: corrections, texts, ratings and picks.
 
-A stage without any examples keeps the checkpoint that it was given.
+A stage that finds no examples passes on the checkpoint that it was given.
 """
 
 import json
@@ -59,13 +59,13 @@ def words(folder: Path, *, config: WordsConfig, **inputs: Unpack[LessonInputs]) 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def feedback(folder: Path, *, config: FeedbackConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Train on rated answers with KTO, using the incoming checkpoint as the reference model."""
+    """Train on rated answers with KTO. The reference model is the checkpoint that the stage starts from."""
     _learn(folder, config, inputs, "feedback", FEEDBACK, ExampleReader.feedback)
 
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Train on picks without a reward model: with DPO against the other answers, or supervised on the picked answer."""
+    """Train on picks without a reward model: with DPO, or by supervised fine-tuning on the picked answers alone."""
 
     def read(reader: ExampleReader, table: pd.DataFrame) -> Sequence[Any]:
         found = reader.picks(table)
@@ -84,11 +84,11 @@ def _learn(
     schema: pa.Schema,
     read: Callable[[ExampleReader, pd.DataFrame], Sequence[Any]],
 ) -> None:
-    """Train on the oldest examples in the trainer's process; write the checkpoint's name, step metrics and counts.
+    """Train on the oldest examples, as many as fit tonight. Write the checkpoint's name, step metrics and counts.
 
-    `read` turns one of the day's tables, minus the lessons that the student has already learned, into examples. A night
-    takes at most `MOST_STEPS` steps of each kind of feedback, and no more than `pace` allows. Examples left over are
-    kept for a later night.
+    `read` makes examples from one of the day's tables, without the rows of lessons that the student has already
+    learned. A night takes at most `MOST_STEPS` steps on each kind of feedback, and no more than `pace` allows. The
+    remaining examples wait for a later night.
     """
     checkpoint, curve = inputs["checkpoint"], list[dict[str, float]]()
     reader = ExampleReader(checkpoint, inputs["student"], inputs["exam_questions"], inputs["max_tokens"])

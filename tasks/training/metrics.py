@@ -1,4 +1,4 @@
-"""A round's metrics, computed over all its samples: expected and observed signal, trainer metrics, and durations."""
+"""A round's metrics over all its samples: expected and observed signal, rewards, trainer metrics and durations."""
 
 import json
 import math
@@ -21,7 +21,7 @@ OUTLOOK = "expected_signal_share"
 
 
 class SampledBatch(NamedTuple):
-    """The artifacts of all stages for one batch of a round: the first prompts, a refill, or requests for new problems.
+    """The artifacts made from one batch of a round's prompts: the first ones, a refill, or requests for new problems.
 
     `scores`: None for requests, whose completions are problems rather than answers.
     """
@@ -35,10 +35,10 @@ class SampledBatch(NamedTuple):
 def round_metrics(
     passes: Sequence[SampledBatch], trained: Mapping[str, float], proposals: Artifact | None = None
 ) -> dict[str, float]:
-    """Return the metrics for `metrics.json` by name, leaving out any that are not finite.
+    """Return the metrics for `metrics.json`, as a dict from name to value, without those that are not finite.
 
     `trained`: the trainer's metrics, in which `groups` counts all sampled groups and `useful_groups` those with signal.
-    `proposals`: in a self-play round, the artifact of the stage that judged the problems that the student wrote.
+    `proposals`: in a self-play round, the artifact of the stage that judged the student's own problems.
     """
     answered = [one for one in passes if one.scores is not None]
     prompts, rollouts, advantages = zip(*((one.prompts, one.rollouts, one.advantages) for one in answered), strict=True)
@@ -65,7 +65,7 @@ def round_metrics(
 
 
 def _selection(prompts: Sequence[Artifact]) -> dict[str, float]:
-    """Return the refill counts, and the share of groups with signal that the solve rates predict (if known)."""
+    """Return the numbers of refills and replaced groups and, if recorded, the expected share of groups with signal."""
     drawn: list[dict[str, Any]] = [artifact.read_json("selection.json") for artifact in prompts]
     figures: dict[str, float] = {"refills": len(drawn) - 1, "replaced_groups": sum(one["drawn"] for one in drawn[1:])}
     if all(OUTLOOK in one for one in drawn):
@@ -81,9 +81,7 @@ def _proposals(judged: Artifact) -> dict[str, float]:
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
-    """Return the metrics of completions and scores. `reward` covers only problems with a verifier, because a learned
-    reward is standardised within its group.
-    """
+    """Return the completions' metrics. `reward` leaves out given solutions and the (standardised) learned rewards."""
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
     tokens = [rollout.written for rollout in sampled]
@@ -107,7 +105,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
 
 
 def _reward_parts(parts: pd.DataFrame) -> list[str]:
-    """Return the names of the reward parts to report. Episodes report all parts; their missing values are set to 0."""
+    """Return the names of the reward parts to report. For episodes, these are all, with missing values set to 0."""
     if "turns" in parts:
         parts.fillna(0.0, inplace=True)
         return list(parts.columns)
@@ -115,14 +113,14 @@ def _reward_parts(parts: pd.DataFrame) -> list[str]:
 
 
 def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
-    """Return the mean reverse KL to the teacher, in nats per token, for a round of on-policy distillation."""
+    """Return the mean KL(student‖teacher) in nats per token, or an empty dict if the round had no teacher."""
     scored = [artifact.read_json(TEACHER) for artifact in advantages if (artifact.folder / TEACHER).exists()]
     tokens = sum(one["tokens"] for one in scored)
     return {"teacher_kl": sum(one["tokens"] * one["kl"] for one in scored) / tokens} if tokens else {}
 
 
 def _seconds(artifacts: Sequence[Artifact]) -> float:
-    """Return the total seconds of the stages. If episodes are played in several parts, all the parts are counted."""
+    """Return the stages' total seconds. A `collect` stage stands for all stages in which its episodes were played."""
     return sum(artifact.figure("seconds") or artifact.seconds for artifact in artifacts)
 
 
@@ -131,13 +129,14 @@ PARTS = ("learned_z", "tie_breaker")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
-    """Return the metrics of the reward model or the judge by name. A metric without any data is NaN.
+    """Return the metrics of the reward model or the judge, as a dict from name to value; NaN for those without data.
 
-    `graded`: a row per graded answer, with group, verdict, tokens and `ended` (not cut off). `parts`: the same answers'
-    score parts. The metrics are the means of `PARTS`; the mean reward, overall and on the owner's prompts
-    (`learned_owner`); its standard deviation within groups, on the owner's prompts if any (`learned_spread`); its
-    correlation with length within groups (`learned_length`); and the share of a problem's right-wrong pairs that rank
-    the right one higher (`learned_pairs`). All but the first cover only ended answers: only these were trained on.
+    `graded`: a row per graded answer, with its group, verdict, tokens and whether it `ended` (was not cut off).
+    `parts`: the parts of the same answers' scores. The metrics are the means of `PARTS` over all answers and, over the
+    answers that ended (the reward model was trained on no others), the learned reward's mean, on all prompts
+    (`learned`) and on the owner's (`learned_owner`); its standard deviation within groups, on the owner's prompts if
+    there are any (`learned_spread`); its correlation with length within groups (`learned_length`); and the share of
+    right-wrong pairs of answers to a problem in which the right one has the higher reward (`learned_pairs`).
     """
     answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
     judged = answers[answers["learned"].notna()]

@@ -11,13 +11,13 @@ from tasks.evaluation.statistics import outcomes, sign_flip
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 
-LEVEL = 0.025  # a lesson whose p-value for "worse" is lower is taken back, as happens to one in forty harmless lessons
+LEVEL = 0.025  # lessons with a lower p-value for "worse" are taken back; by chance, so is one in forty harmless lessons
 OUTCOME = "outcome.json"
 
 
 @stage()
 def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
-    """Write the outcome and the name of the checkpoint to go on with: `after` if the lesson is kept, else `before`."""
+    """Write the outcome, and name the checkpoint to continue from: `after` if the lesson is kept, else `before`."""
     p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL
     outcome = {
@@ -31,7 +31,7 @@ def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
 
 
 def p_worse(before: Artifact, after: Artifact) -> float:
-    """Return the one-sided p-value of an exact test of whether the quiz went worse after the lesson than before it."""
+    """Return the p-value of a one-sided exact test of whether the quiz went worse after the lesson than before it."""
     return sign_flip((_outcomes(before) - _outcomes(after)).to_numpy(dtype=float))
 
 

@@ -1,4 +1,4 @@
-"""The functions that run in the trainer's process, which keeps the trainer in memory between calls."""
+"""The functions of the trainer's process, which keeps the trainer in memory between calls."""
 
 import gc
 import shutil
@@ -16,7 +16,7 @@ from models.hf.hardware import release_gpu_memory
 from models.lessons.pace import Pace, examples_used
 from models.rollout import Rollout
 
-if TYPE_CHECKING:  # the trainer is loaded in its own process only
+if TYPE_CHECKING:  # only the trainer's process imports the trainer
     from models.trainer import Trainer
 
 _trainer: "Trainer | None" = None
@@ -24,15 +24,15 @@ _held: str | None = None  # the digest of the checkpoint whose weights the train
 
 
 class WrongCheckpointError(Exception):
-    """The trainer holds a different checkpoint from the one asked for, or none."""
+    """The trainer does not hold the checkpoint whose state it should save."""
 
 
 @dataclass(frozen=True)
 class Predecessor:
     """The starting point of an update.
 
-    `base`: the checkpoint that the block of rounds began with. `digest`: the digest of the current checkpoint. `state`:
-    the trainer state of the previous round, or None in a block's first round.
+    `base`: the checkpoint that the block of rounds began with. `digest`: the digest of the checkpoint to update.
+    `state`: the trainer state after the previous round, or None in a block's first round.
     """
 
     base: Path
@@ -63,12 +63,12 @@ def lesson(
     names: Sequence[str | None] = (),
     settled: Collection[str] = (),
 ) -> tuple[Path, list[dict[str, float]]]:
-    """Train on a lesson's examples with the method that its type of configuration calls for.
+    """Train on a lesson's examples. The type of the lesson's configuration determines the method.
 
-    `examples`: in the format of that method's function in `models/lessons/sft_preference.py`. `names`: the name of each
-    example's lesson in the journal, or None. `settled`: names of lessons with nothing to train on. Returns the new
-    checkpoint and the metrics of every step. The checkpoint records the names of the lessons learned, including its
-    parent's. On a CPU, the same starting checkpoint gives the same result bit for bit.
+    `examples`: in the format of the method's function in `models/lessons/sft_preference.py`. `names`: for each example,
+    the name of its lesson in the journal, or None. `settled`: names of lessons that have nothing to train on and count
+    as learned. Returns the new checkpoint, and the metrics of every step. The checkpoint lists the lessons that it has
+    learned, including its parent's. On a CPU, the same starting checkpoint gives the same result bit for bit.
     """
     global _trainer
     from models.trainer import Trainer
@@ -84,7 +84,7 @@ def lesson(
     if before and curve:
         _trainer.keep_share(before, share)
     taken = examples_used(len(examples), lesson, config.seed, len(curve))
-    waiting = {name for number, name in enumerate(names) if number not in taken}  # even one piece of a text is enough
+    waiting = {name for number, name in enumerate(names) if number not in taken}  # a text waits if any piece does
     base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None
     kept = _keep(_trainer, checkpoints, checkpoint.name, base, lessons={*filter(None, names), *settled} - waiting)
     _let_go()
@@ -131,11 +131,11 @@ def update(
     with_signal: int | None = None,
     rate_factor: float = 1.0,
 ) -> Updated:
-    """Take a round's optimizer steps, first reloading the trainer if it does not hold the predecessor.
+    """Take a round's optimizer steps, after reloading the trainer if it does not hold the predecessor's weights.
 
-    An update that failed after its steps, or whose reply was lost, can thus be repeated. No step is taken twice, and
-    the checkpoint is the same (bit for bit on a CPU). The new checkpoint is not yet durable. `retired` checkpoints are
-    removed right before it is written. Raises StateError if the trainer state is damaged or not the predecessor's.
+    So an update that failed after its steps, or whose reply was lost, can be repeated: no step is taken twice, and the
+    checkpoint is the same (on a CPU, bit for bit). The new checkpoint is not durable yet; right before it is written,
+    the `retired` checkpoints are removed. Raises StateError if the trainer state is damaged or not the predecessor's.
     """
     global _held
     trainer = _trainer_at(predecessor, config)
@@ -152,7 +152,7 @@ def update(
 def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
     """Return the log-probability, in nats, of each token of each rollout under the policy that `update` would train.
 
-    The trainer is loaded if needed, and kept for that update. Raises StateError as `update` does.
+    If the trainer has to be loaded for this, it stays loaded for the update. Raises StateError as `update` does.
     """
     return _trainer_at(predecessor, config).logprobs(rollouts)
 
@@ -175,7 +175,7 @@ def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return a teacher's log-probability for every token. Loads the model for this call only, alongside the trainer."""
+    """Load a teacher alongside the trainer, and return its log-probability of every token. The teacher is not kept."""
     from models.lessons.on_policy_distillation import teacher_logprobs as scored
 
     try:
@@ -186,13 +186,13 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
 
 
 def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
-    """Return a checkpoint's log-probability for every token. Loads it for this call only, and releases the trainer."""
+    """Load a checkpoint in place of the trainer, and return its log-probability of every token. Neither is kept."""
     _let_go()
     return teacher_logprobs(checkpoint, config, rollouts)
 
 
 def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
-    """Write the trainer's state into a folder. Raises WrongCheckpointError if the trainer does not hold `digest`.
+    """Write the trainer's state to a folder. Raises WrongCheckpointError unless the trainer holds checkpoint `digest`.
 
     `retired` states are removed right before the new one is written.
     """
@@ -211,9 +211,9 @@ def _let_go() -> None:
 
 
 def _remove(retired: Sequence[Path]) -> None:
-    """Remove folders right before new ones of the same size are written.
+    """Remove folders right before new ones of the same size are written, so that the page cache reuses their memory.
 
-    The page cache then reuses their memory. On a virtual machine, memory never used before is several times slower.
+    On a virtual machine, the first use of any memory is several times slower.
     """
     for folder in retired:
         shutil.rmtree(folder, ignore_errors=True)
@@ -242,7 +242,7 @@ def _keep(
     lessons: Collection[str] = (),
     durable: bool = True,
 ) -> Path:
-    """Save the trainer's weights as a checkpoint, or only its adapters if the digest of their `base` is given.
+    """Save the trainer's weights as a checkpoint. If the digest of the adapters' `base` is given, save adapters alone.
 
     `lessons`: names of the lessons learned since the checkpoint that the trainer started from.
     """

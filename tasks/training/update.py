@@ -33,9 +33,9 @@ class UpdateChangedError(NightError):
 
 @dataclass(frozen=True)
 class UpdateResources:
-    """The resources that an update uses, which are not part of a cache key.
+    """What an update uses besides its inputs; none of it is part of the stage's cache key.
 
-    `retired_checkpoints`, `retired_states`: folders that no round continues from any more. They are removed right
+    `retired_checkpoints`, `retired_states`: folders from which no later round will continue. They are removed right
     before new ones are written.
     """
 
@@ -54,9 +54,9 @@ def update(
     rate_factor: float,
     resources: UpdateResources,
 ) -> Updated:
-    """Take the round's optimizer steps. The new weights are written to disk, but become final only with `checkpoint`.
+    """Take the round's optimizer steps and write the new weights to disk. The `checkpoint` stage then commits them.
 
-    The artifacts are those of the round's first prompts, then of each refill. `rate_factor` scales the learning rate.
+    `rollouts`, `advantages`: one artifact per batch (see `SampledBatch`). `rate_factor`: scales the learning rate.
     """
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     by_sample: dict[tuple[int, int], Any] = {}
@@ -80,7 +80,7 @@ def update(
 
 
 def read_advantages(folder: Path) -> dict[tuple[int, int], float | list[float]]:
-    """Return advantages by (group, sample): a list with one per token if given, else a single one (NaN: not graded)."""
+    """Return advantages by (group, sample): one per token if there are any, else one per completion (NaN: ungraded)."""
     advantages: dict[tuple[int, int], float | list[float]] = {}
     for row in table_rows(folder / "advantages.parquet", ADVANTAGES):
         of_all = math.nan if row["advantage"] is None else row["advantage"]
@@ -105,8 +105,8 @@ def checkpoint(
     """Commit the update: flush its weights to disk, and write the trainer's state and the round's metrics.
 
     If the trainer's process has died since the update, the update is repeated from the same predecessor and rollouts.
-    The checkpoint must be the same again, because the next round already samples from it. Raises UpdateChangedError if
-    it differs (on a CPU it never does).
+    The repeated update must give the same checkpoint, because the next round already samples from it. Raises
+    UpdateChangedError if the checkpoint differs, which never happens on a CPU.
     """
     started, digest = time.perf_counter(), updated.checkpoint.name
     draft = state.with_name(f"{state.name}.draft")
@@ -136,6 +136,6 @@ def checkpoint(
 
 @stage(retries=2, resources=("checkpoints", "trainer"))
 def merge(folder: Path, *, adapter: Path, trust_remote_code: bool, checkpoints: Path, trainer: Worker) -> None:
-    """Merge the adapter of a block's last round into its base's weights. A sync probe checks that nothing was lost."""
+    """Merge the adapter of a block's last round into its base. The sync probe verifies the merged weights."""
     merged = trainer.call(trainer_process.merge, adapter, checkpoints, trust_remote_code)
     (folder / "checkpoint.txt").write_text(merged.name)

@@ -1,4 +1,4 @@
-"""An engine on several machines: this machine, and each node of a Ray cluster that offers an engine."""
+"""An engine that spans several machines: this machine, and each node of a Ray cluster that offers an engine."""
 
 import contextvars
 import json
@@ -24,26 +24,26 @@ R = TypeVar("R")
 RESOURCE = "engine"  # the resource that a node offers: ray start --resources='{"engine": 1}'
 JOINING = 120.0  # seconds for an actor to start and describe its machine
 HERE = "this machine"
-FILE = "machines.json"  # in the night's folder: how many shards each machine did, and the seconds they took
+FILE = "machines.json"  # in the night's folder: how many shards each machine finished, and how many seconds they took
 log = logging.getLogger("nightschool")
 
 
 class Cluster(Worker):
     """The engine's process on this machine, which shares its work with the nodes of a Ray cluster.
 
-    A node helps only if everything that affects an answer matches this machine: versions, graders and device. If a node
-    is lost, the others, or this machine alone, redo its work. `folder`: the night's folder. For the rest, see `Worker`.
+    A node may help only if its software versions, graders and device match this machine's, because all of them affect
+    answers. Other machines redo the work of a lost node. `folder`: the night's folder. Other arguments: see `Worker`.
     """
 
     def __init__(self, address: str, folder: Path, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.address, self.file = address, folder / FILE
-        self._nodes: dict[str, RemoteWorker] = {}  # the nodes that help, by Ray's id
+        self._nodes: dict[str, RemoteWorker] = {}  # the nodes that help, by their ids in Ray
         self._left_out: set[str] = set()  # ids of unsuitable and lost nodes
-        self._lock = threading.Lock()  # guards the two above, and the file
+        self._lock = threading.Lock()  # guards the file, and the two attributes above
 
     def spread(self, job: Callable[[Worker, A], R], items: Sequence[A]) -> list[R]:
-        """Run a job on each item, and return the results in order. Whichever machine is free takes the next item.
+        """Run a job on each item, and return the results in order. A machine takes the next item whenever it is free.
 
         Raises what the job raises on this machine, and HoursOverError if other machines are still busy at `until`.
         """
@@ -68,7 +68,7 @@ class Cluster(Worker):
         def help_out(identity: str, node: RemoteWorker) -> None:
             try:
                 work(node.name, node)
-            except Exception as error:  # any error: if it is not the node's fault, it happens here as well
+            except Exception as error:  # any error: one that is not the node's fault will happen here as well
                 if self._nodes.pop(identity, None) is not None:
                     self._leave_out(identity, node, f"was lost; others do its work ({first_line(error)})")
 
@@ -93,13 +93,13 @@ class Cluster(Worker):
         return [answers[number] for number in range(len(items))]
 
     def end(self, grace: float = 5.0) -> None:
-        """End the engines permanently, on this machine and on the nodes."""
+        """Stop the engines on this machine and on the nodes. Pending and later calls raise WorkerEndedError."""
         super().end(grace)
         for node in list(self._nodes.values()):
             node.end()
 
     def _join(self) -> None:
-        """Look for new nodes, and have the suitable ones help."""
+        """Look for new nodes of the cluster, and add the suitable ones to those that help."""
         nodes = engine_nodes(self.address)
         import ray
 
@@ -140,7 +140,7 @@ def engine_nodes(address: str) -> list[dict[str, Any]]:
 
 
 def start_actor(node: Mapping[str, Any]) -> Any:
-    """Start an `EngineActor` on a node, with the node's engine slot and all of its GPUs, and return the actor."""
+    """Start an `EngineActor` that takes a node's engine slot and all GPUs of that node. Return the actor."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -154,12 +154,12 @@ def start_actor(node: Mapping[str, Any]) -> Any:
 
 
 def read_machines(folder: Path) -> dict[str, dict[str, float]]:
-    """Return each machine's number of `shards` (of prompts or programs) in a night, and the `seconds` they took."""
+    """Return, for each machine, how many `shards` (of prompts or programs) it finished and the `seconds` they took."""
     return read_json(folder / FILE, {})
 
 
 def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:
-    """Add finished shards to the machines' totals in a file. `done`: each shard's machine and seconds."""
+    """Add finished shards to each machine's totals in a file. `done`: for each shard, the machine and the seconds."""
     machines = read_machines(file.parent)
     for name, seconds in done:
         machine = machines.setdefault(name, {"shards": 0, "seconds": 0.0})
@@ -175,5 +175,5 @@ def figures(folder: Path) -> dict[str, float]:
 
 
 def first_line(error: Exception) -> str:
-    """Return an error's message as one line of at most 200 characters."""
+    """Return an error's message as one line of at most 200 characters, or the error's type if it has no message."""
     return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,4 +1,4 @@
-"""The night's connection to a Ray cluster, which must not be open to strangers."""
+"""Connects the night to a Ray cluster, but not to one that strangers could use."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ PRIVATE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO":
 
 
 def connect(address: str) -> None:
-    """Make sure that this process is connected to a cluster. `address`: `host:port`, or `auto` for one on this machine.
+    """Connect this process to a cluster if it has no connection yet. `address`: `host:port`, or `auto` for a local one.
 
-    Raises InputError if Ray is not installed, if no cluster answers, or if a cluster that other machines can reach
-    accepts calls without a token, because whoever can call it can run any program on its machines.
+    Raises InputError if Ray is not installed, if no cluster answers, or if other machines can reach the cluster and
+    need no token: whoever can call a cluster can run any program on its machines.
     """
     os.environ.update({name: os.environ.get(name, value) for name, value in PRIVATE.items()})
     try:

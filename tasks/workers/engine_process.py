@@ -1,4 +1,4 @@
-"""The functions that run in the engine's process, by night and by day. The sampler is kept here between calls."""
+"""The functions of the engine's process, by night and by day. The process keeps the sampler between calls."""
 
 import time
 from collections.abc import Sequence
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from conf.schema import EngineConfig
 from models.rollout import Rollout
 
-if TYPE_CHECKING:  # vLLM is loaded in the engine's process only
+if TYPE_CHECKING:  # only the engine's process loads vLLM
     from models.sampler import Sampler
 
 _sampler: "Sampler | None" = None
 
 
 def prepare() -> None:
-    """Import what the engine needs, so that the first call does not have to."""
+    """Import the engine's modules ahead of time, so that the first call does not have to."""
     import models.sampler  # noqa: F401
 
 
 def sampler_at(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = False) -> "Sampler":
-    """Return the engine's sampler, after loading the checkpoint if the engine holds a different one."""
+    """Return the engine's sampler. If the engine does not hold the checkpoint, load it first."""
     global _sampler
     if _sampler is None:
         from models.sampler import Sampler
@@ -44,9 +44,9 @@ def sample(
 ) -> tuple[list[list[Rollout]], dict[str, float]]:
     """Sample from a checkpoint, loading it first if the engine holds a different one.
 
-    Returns a group of `size` completions per prompt, and the call's metrics: seconds until the engine held the
-    checkpoint (`sync`), seconds for the completions (`generate`), and how far the engine's log-probabilities of the
-    probe were from the trainer's (`probe_difference`, nats per token).
+    Returns a group of `size` completions for each prompt, and the call's metrics: the seconds until the engine held the
+    checkpoint (`sync`), the seconds that sampling took (`generate`), and how far the engine's log-probabilities of the
+    sync probe are from the trainer's (`probe_difference`, in nats per token). `fresh`: see `Sampler.sample`.
     """
     started = time.perf_counter()
     sampler = sampler_at(checkpoint, config, trust_remote_code)
@@ -67,11 +67,11 @@ def kv_tokens(checkpoint: Path, config: EngineConfig, trust_remote_code: bool = 
 def logprobs(
     checkpoint: Path, config: EngineConfig, texts: Sequence[list[int]], trust_remote_code: bool = False
 ) -> list[list[float]]:
-    """Return a checkpoint's log-probability of each token of each text (see `Sampler.logprobs`)."""
+    """Return a checkpoint's log-probability of each token after the first in each text (see `Sampler.logprobs`)."""
     return sampler_at(checkpoint, config, trust_remote_code).logprobs(texts)
 
 
 def sleep() -> None:
-    """Free the GPU for the trainer. On a CPU, do nothing."""
+    """Release the GPU for the trainer (see `Sampler.sleep`). On a CPU, do nothing."""
     if _sampler is not None:
         _sampler.sleep()

@@ -1,4 +1,4 @@
-"""A worker on another machine: the night's handle to it, and the Ray actor that holds it and its checkpoints."""
+"""A worker on another machine: the handle that the night uses, and the Ray actor that runs the worker there."""
 
 import fcntl
 import os
@@ -15,14 +15,14 @@ from tasks.workers.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
-PIECE = 64 * 2**20  # bytes of a checkpoint per message
+PIECE = 64 * 2**20  # bytes of a checkpoint that one message carries
 KEPT = 3  # checkpoints per machine: an adapter, its base, and the previous one
 
 
 class RemoteWorker(Worker):
     """The night's handle to a worker that an actor (`EngineActor`) runs on another machine.
 
-    Any checkpoint among a call's arguments is sent to that machine first, unless it is already there.
+    Before a call, each checkpoint among the arguments is sent to that machine, unless the machine already has it.
     """
 
     def __init__(self, name: str, actor: Any, on_loss: Callable[[str], None]) -> None:
@@ -30,19 +30,19 @@ class RemoteWorker(Worker):
         self._actor = actor
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function on the other machine. Raises what it raises, or Ray's error if the machine is lost."""
+        """Call a function on the other machine. Raises the function's error, or Ray's error if the machine is lost."""
         there = [self._sent(arg) if isinstance(arg, Path) and DIGEST.fullmatch(arg.name) else arg for arg in args]
         return self.ask("call", function, there, kwargs)
 
     def close(self, grace: float = 5.0) -> None:
-        """End the engine on the other machine. The next call starts a new one."""
+        """Stop the engine on the other machine. The next call starts a new one."""
         self.ask("close")
 
     def end(self, grace: float = 5.0) -> None:
-        """End the actor and its engine."""
+        """Kill the actor on the other machine, and with it the engine."""
         import ray
 
-        with suppress(Exception):  # the actor has ended with its machine, or Ray has ended
+        with suppress(Exception):  # the actor was lost with its machine, or Ray has shut down
             ray.kill(self._actor)
 
     def ask(self, method: str, *arguments: Any) -> Any:
@@ -56,7 +56,7 @@ class RemoteWorker(Worker):
         return getattr(self._actor, method).remote(*arguments)
 
     def _sent(self, checkpoint: Path) -> Path:
-        """Send a checkpoint, and the base of an adapter, unless already there. Return the checkpoint's folder there."""
+        """Send a checkpoint (for an adapter, its base first) unless the machine has it. Return the folder there."""
         if (base := base_of(checkpoint)) != checkpoint:
             self._sent(base)
         if (there := self.ask("checkpoint", checkpoint.name)) is not None:
@@ -73,11 +73,11 @@ class RemoteWorker(Worker):
 
 
 class EngineActor:
-    """The actor that runs an engine on its machine, with the same environment, heartbeat and log as a local engine.
+    """A Ray actor that runs an engine on its machine, with the environment, heartbeat and log that a local engine has.
 
-    The actor ends with the night's process or with its Ray node, and its engine ends with the actor. Its folder is kept
-    for the next night, so that a checkpoint is not sent twice. `threads`: the night's OMP_NUM_THREADS, because Ray sets
-    a different value.
+    The actor ends with the night's process or with its Ray node, and the engine ends with the actor. The folder with
+    the received checkpoints stays for the next night, so that none has to be sent twice. `threads`: the night's
+    OMP_NUM_THREADS, which replaces the value that Ray sets.
     """
 
     def __init__(self, threads: str | None) -> None:
@@ -96,11 +96,11 @@ class EngineActor:
         return function(*arguments)
 
     def close(self) -> None:
-        """End the engine. The next call starts a new one."""
+        """Stop the engine. The next call starts a new one."""
         self.worker.close()
 
     def checkpoint(self, digest: str) -> Path | None:
-        """Return a checkpoint's folder on this machine, or None if it has to be sent."""
+        """Return a checkpoint's folder on this machine, or None if the checkpoint has to be sent."""
         folder = inside(self.folder, digest)
         if not is_intact(folder):
             return None
@@ -108,21 +108,21 @@ class EngineActor:
         return folder
 
     def begin(self) -> None:
-        """Prepare to receive a checkpoint. Of those already here, delete all but the newest KEPT."""
+        """Prepare to receive a checkpoint. Of the earlier checkpoints, delete all but the KEPT used last."""
         new_draft(self.folder).mkdir()
         there = sorted((one for one in self.folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
         for folder in there[: -1 - KEPT]:
             shutil.rmtree(folder)
 
     def receive(self, name: str, piece: bytes) -> None:
-        """Append a piece to a file of the checkpoint that is being received."""
+        """Append a piece to the file `name` of the checkpoint that is being received."""
         file = self.folder / "draft" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("ab") as stream:
             stream.write(piece)
 
     def finish(self) -> Path:
-        """Keep the received checkpoint, and return its folder, whose name is the digest of what arrived."""
+        """Keep the received checkpoint, and return its folder. The folder's name is the digest of what arrived."""
         return keep(self.folder / "draft", self.folder, durable=False)
 
 

@@ -1,6 +1,6 @@
 """The child processes that hold the engine and the trainer, and how they are called, restarted and closed.
 
-A thin layer over the standard library's process pool. Workers on a cluster have the same interface (`cluster.py`).
+`Worker` is a thin layer over the standard library's process pool. `Cluster` (`cluster.py`) spans several machines.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from typing import ParamSpec, TypeVar
 from conf.storage.home import NightError
 
 POLL = 5.0  # seconds between two checks
-QUIET = 600.0  # seconds; a child that uses less than a second of CPU time in this period is stuck
+QUIET = 600.0  # seconds; a child that uses less than one second of CPU time in this period counts as stuck
 ALIVE = 1.0 / 600  # CPU seconds per second of that period; the idle threads of a stuck child use less
 FIRST_LIMIT = 12 * 3600.0  # seconds for a call that has no history
 LEAST_LIMIT, TIMES = 1800.0, 10  # for other calls: ten times the longest so far, but at least half an hour
@@ -30,10 +30,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Heartbeat:
-    """Watches one call in a child process, to notice if the child is stuck.
+    """Watches a call in a child, which is stuck after `quiet` seconds without CPU time or after `limit` seconds in all.
 
-    Each poll counts as `poll` seconds, whatever the clock says, so that a child does not look stuck after the night
-    itself was stopped (Ctrl-Z, a suspended machine). `quiet`: seconds without CPU time; `limit`: seconds in all.
+    Each poll counts as `poll` seconds, whatever the clock says, so that a child does not look stuck after a pause of
+    the whole night (Ctrl-Z, a suspended machine).
     """
 
     def __init__(self, process: int, quiet: float = QUIET, limit: float = FIRST_LIMIT) -> None:
@@ -57,19 +57,19 @@ class Heartbeat:
 
 
 def next_limit(longest: float | None) -> float:
-    """Return a call's time limit in seconds. `longest`: the duration of the longest call of its kind so far, if any."""
+    """Return a call's time limit in seconds. `longest`: seconds of the longest earlier call of its kind, or None."""
     return FIRST_LIMIT if longest is None else max(LEAST_LIMIT, TIMES * longest)
 
 
 def processor_seconds(process: int) -> float:
-    """Return the CPU time of a process and its descendants in seconds, or 0 if the process is gone."""
+    """Return the CPU time of a process and its descendants in seconds, or 0 if the process no longer exists."""
     folder = Path(f"/proc/{process}")
     try:
         fields = (folder / "stat").read_text().rpartition(")")[2].split()
         children = [child for file in folder.glob("task/*/children") for child in file.read_text().split()]
     except OSError:
         return 0.0
-    used = sum(map(int, fields[11:15])) / TICKS  # user and system time, its own and that of children it has waited for
+    used = sum(map(int, fields[11:15])) / TICKS  # user and system time, also of children it has waited for
     return used + sum(processor_seconds(int(child)) for child in children)
 
 
@@ -77,18 +77,18 @@ P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
 PR_SET_PDEATHSIG = 1
-KILL_LIMIT = 30.0  # seconds; if the kernel cannot end a process by then, it is left alone
+KILL_LIMIT = 30.0  # seconds to wait for the kernel to end a killed process
 _SPAWNING = Lock()
 _stage: ContextVar[str] = ContextVar("stage", default="")
 _LIBC = ctypes.CDLL(None, use_errno=True)  # opened here, because opening it between fork and exec could deadlock
 
 
 class WorkerDiedError(NightError):
-    """A child process ended without an answer: killed, out of memory, or crashed. The next call starts a new one."""
+    """A child process ended before it answered (killed, out of memory, or crashed). The next call starts a new one."""
 
 
 class WorkerHungError(WorkerDiedError):
-    """A child process was ended because it made no progress or took far too long."""
+    """A child process was killed because it made no progress or took far too long."""
 
 
 class HoursOverError(NightError):
@@ -96,17 +96,17 @@ class HoursOverError(NightError):
 
 
 class WorkerEndedError(Exception):
-    """A call failed because its worker was ended permanently: the night is over."""
+    """A call failed because `Worker.end` had stopped its worker for good: the night is over."""
 
 
 class Worker:
-    """One child process, started on first use, kept for all calls, and killed with its parent.
+    """A child process that starts on first use, answers all calls in order, and is killed when its parent ends.
 
-    Calls are answered in order. PR_SET_PDEATHSIG follows the *thread* that started the child, so a thread of this
-    object starts all children. A child's output goes to the file `log`. `on_loss` is called with a message if the
-    child dies or hangs. A child is ended if it uses no CPU time for `quiet` seconds, or if a call takes many times
-    longer than any earlier call of its kind and than its stage usually takes (`usual`: seconds by stage name). After
-    `until` (seconds since the epoch), calls raise HoursOverError.
+    The kernel kills a child when the *thread* that started it ends (PR_SET_PDEATHSIG), so this object keeps a thread
+    that starts all children. A child's output goes to the file `log`. If a child dies or hangs, `on_loss` is called
+    with a message. A child is killed if it uses no CPU time for `quiet` seconds, or if a call far exceeds both the
+    longest earlier call of its kind and its stage's usual duration (`usual`: seconds by stage name). After `until`
+    (seconds since the epoch), calls raise HoursOverError.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether the child process is running, as far as is known."""
+        """Whether a child process was started and has been neither closed nor found dead."""
         return self._pool is not None
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Send a call and return its future. `function` must be importable by name, arguments and result picklable."""
+        """Send a call and return its future. `function` is imported by name; arguments and result are pickled."""
         with self._sending:
             self._refuse_if_ended()
             if self._pool is not None:
@@ -147,10 +147,10 @@ class Worker:
             return future
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Send a call and return its result.
+        """Send a call, wait for it, and return its result.
 
         Raises what the function raises, WorkerDiedError if the child dies, WorkerHungError if it hangs, HoursOverError
-        after `until`, and WorkerEndedError if the worker was ended.
+        after `until`, and WorkerEndedError once `end` was called.
         """
         kind = " · ".join(dict.fromkeys(name for name in (_stage.get(), function.__name__) if name))
         if time.time() >= self.until:
@@ -160,12 +160,12 @@ class Worker:
     def spread(self, job: Callable[["Worker", A], R], items: Sequence[A]) -> list[R]:
         """Run a job on each item, and return the results in order. A `Cluster` shares the items among its machines.
 
-        A job must not depend on earlier items or on which worker runs it.
+        The result of a job must not depend on earlier items, or on which worker runs the job.
         """
         return [job(self, item) for item in items]
 
     def result(self, future: Future[R], kind: str = "") -> R:
-        """Return a submitted call's result. Raises as `call` does. `kind`: the kind of call, which sets its limit."""
+        """Wait for a submitted call and return its result. Raises as `call` does. `kind` determines the time limit."""
         try:
             seconds = self._await(future, kind)
             answer = future.result()
@@ -177,9 +177,9 @@ class Worker:
             raise self._lost("died (killed, out of memory, or crashed)", kind, WorkerDiedError) from broken
 
     def _await(self, future: Future[R], kind: str) -> float:
-        """Wait for a result, and return the seconds waited. Kill the child if it is stuck or the hours are over."""
+        """Wait for a result, and return the seconds waited. Kill the child if it is stuck or if `until` has passed."""
         processes = list((self._pool._processes or {}) if self._pool else {})
-        if not processes:  # closed meanwhile: the result is there or never comes
+        if not processes:  # closed meanwhile: the result has arrived or never will
             return 0.0
         known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
         longest = max((seconds for seconds in known if seconds is not None), default=None)
@@ -203,7 +203,7 @@ class Worker:
         return error(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
 
     def close(self, grace: float = 5.0) -> None:
-        """End the child and release its memory. A later call starts a new one.
+        """Stop the child process, which releases its memory. A later call starts a new one.
 
         A child that has not finished its call after `grace` seconds is killed.
         """
@@ -219,7 +219,7 @@ class Worker:
             child.join(KILL_LIMIT)
 
     def end(self, grace: float = 5.0) -> None:
-        """End the worker permanently. Pending and later calls raise WorkerEndedError."""
+        """Stop the child process for good. Pending and later calls raise WorkerEndedError."""
         self._ended = True
         self.close(grace)
 
@@ -230,16 +230,16 @@ class Worker:
     def _start(
         self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     ) -> tuple[ProcessPoolExecutor, Future[R]]:
-        """Start a child with its first call. This runs on the keeper's thread."""
+        """Start a child process with its first call. This method runs on the thread that starts all children."""
         pool = ProcessPoolExecutor(1, get_context("spawn"), _begin, (os.getpid(), self.log))
         with _inherited(self.environment):
             return pool, pool.submit(function, *args, **kwargs)
 
 
 def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function in a new child process, which is ended after `limit` seconds.
+    """Call a function in a new child process, which is killed if it takes more than `limit` seconds.
 
-    Raises what the function raises, and WorkerDiedError if the child dies or is ended.
+    Raises what the function raises, and WorkerDiedError if the child dies or is killed.
     """
     worker = Worker(name, quiet=limit)
     worker.until = time.time() + limit
@@ -253,7 +253,7 @@ def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, 
 
 @contextmanager
 def working_on(stage: str) -> Iterator[None]:
-    """Set the stage of all calls in this block. A call's time limit depends on earlier calls of the same stage."""
+    """Assign all calls in a `with` statement to a stage. A call's time limit depends on its stage's earlier calls."""
     token = _stage.set(stage)
     try:
         yield
@@ -263,9 +263,9 @@ def working_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def _inherited(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables while a child is spawned, so that it inherits them. Children are spawned one by one.
+    """Set environment variables while one child is spawned, so that the child alone inherits them.
 
-    A pool's initializer would come too late: the loader reads LD_PRELOAD before the child's first instruction.
+    A pool's initializer would set them too late: the loader reads LD_PRELOAD before the child's first instruction.
     """
     with _SPAWNING:
         before = {name: os.environ[name] for name in variables if name in os.environ}
@@ -291,9 +291,9 @@ def _begin(parent: int, log: Path | None) -> None:
 
 
 def die_with_parent(parent: int, how: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel to signal this process when the thread that started it ends. If the parent is gone, exit at once.
+    """Have the kernel signal this process when the thread that started it ends. If the parent has ended, exit at once.
 
-    `how`: the signal; SIGTERM for a process that must end children of its own.
+    `how`: the signal; SIGTERM for a process that must first stop its own children.
     """
     _LIBC.prctl(PR_SET_PDEATHSIG, how)
     if os.getppid() != parent:
