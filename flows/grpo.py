@@ -151,7 +151,7 @@ class Rounds:
         return self.policy
 
     def _rate_factor(self, number: int) -> float:
-        """Return a round's learning-rate factor, which the first call computes from the time left and records."""
+        """Return a round's learning-rate factor: computed from the time left and saved, or read if already saved."""
         file = self.night.folder / PACE_FOLDER / f"{round_path(number)}.json"
         if (known := read_json(file)) is None:
             known = {"rate_factor": self.allowance.rate_factor(number)}

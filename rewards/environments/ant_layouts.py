@@ -100,7 +100,7 @@ def _maze(size: int, chance: random.Random) -> set[Cell]:
 
 @lru_cache(maxsize=16)
 def seeds_of(tier: str, split: Split) -> tuple[int, ...]:
-    """Return the seeds of a split's 200 layouts, all of which are different."""
+    """Return the seeds of 200 distinct layouts from one tier and split."""
     found: dict[str, int] = {}
     seed = 0
     while len(found) < LAYOUTS:

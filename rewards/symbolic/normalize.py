@@ -97,7 +97,7 @@ class MathAnswer:
 
 @lru_cache(maxsize=1024)
 def read(answer: str) -> MathAnswer:
-    """Normalise the content of a box: remove or unify what does not affect its value. Never raises."""
+    """Normalise the contents of a LaTeX box: strip or standardise notation that does not change the value. Never raises."""
     if len(answer) > LONGEST:
         return MathAnswer(answer, " ".join(answer.split()), text=False)
     plain = _rewritten(answer)

@@ -39,10 +39,10 @@ Pair = tuple[float, float] | None
 class Lesson(NamedTuple):
     """A channel of the journal, a lesson on worked solutions, or a block of rounds.
 
-    `lines`, `used`: how many lines there were, and how many of them were used. For a block, these count groups of
-    answers and groups with signal. `notes`: how many lines were not used and how many self-play texts were not admitted
-    as problems, by reason, and how many steps fitted into the night's hours. `losses`: at the first and the last step.
-    `quiz`: the accuracies before and after; None if either is missing, and for all journal channels but the last.
+    `lines`, `used`: how many lines there were, and how many were used; for a block, the number of groups, and of groups
+    with signal. `notes`: remarks for the report, such as counts of unused lines by reason. `losses`: the loss at the
+    first and the last step, None for a block. `quiz`: the accuracy before and after, None if either is missing. Of the
+    journal's channels, only the last one taught has a quiz.
     """
 
     channel: str

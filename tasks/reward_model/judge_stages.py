@@ -55,7 +55,7 @@ def examine_judge(
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
-    """Return the result of the judge's examination as MLflow metrics, as a dict from name (`judge/serves`) to value."""
+    """Return how the judge did on the held-out picks: a dict from MLflow metric (such as `judge/serves`) to value."""
     accuracy = outcome["accuracy"]
     values = {"serves": float(outcome["serves"]), "chance": outcome["chance"], "held_out": outcome["groups"]}
     values |= {"accuracy": accuracy["value"], "low": accuracy["low"]}

@@ -45,9 +45,9 @@ def score(
 ) -> None:
     """Write each completion's score, each benchmark's verdict counts, each kind's solve rate, and the curriculum arms.
 
-    For episodes, the stage also writes the turns; the solve rates count an episode by its value, clipped to 0–1. They
-    also include earlier attempts, with weight `decay`. `learned`: the scores by the reward model or the judge, or None
-    (see `tasks/reward_model/learned_reward.py`). `engine`: if it is a `Cluster`, programs also run on its machines.
+    For episodes, it also writes the turns; an episode contributes its `Score.solved` to the solve rates. These also
+    include earlier attempts, with weight `decay`. `learned`: scores from the reward model or the judge, or None (see
+    `tasks/reward_model/learned_reward.py`). `engine`: if it is a `Cluster`, its machines also run programs to grade.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     sampled = sampled_rollouts(rollouts)
