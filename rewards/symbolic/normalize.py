@@ -97,7 +97,7 @@ class MathAnswer:
 
 @lru_cache(maxsize=1024)
 def read(answer: str) -> MathAnswer:
-    """Normalise the contents of a LaTeX box: strip or standardise notation that does not change the value. Never raises."""
+    """Normalise the contents of a LaTeX box: standardise notation that does not change its value. Never raises."""
     if len(answer) > LONGEST:
         return MathAnswer(answer, " ".join(answer.split()), text=False)
     plain = _rewritten(answer)
