@@ -137,7 +137,7 @@ def _no_gpu(config: NightConfig, build: str) -> Finding:
         advice = "install the other: make setup ACCELERATOR=cpu"
         return Finding("gpu", "warning", "none, but the GPU build of vLLM is installed", advice)
     if billions_of_parameters(config.student.source) > 0.4:
-        advice = "on a CPU take a smaller one: --set student.source=starter --set lora=null"
+        advice = "on a CPU take a configuration for the starter, such as conf/starter.yaml or conf/gsm8k.yaml"
         return Finding("gpu", "warning", f"none, and the student is {config.student.source}", advice)
     return Finding("gpu", "ok", "none; the CPU build of vLLM is installed")
 

@@ -148,7 +148,7 @@ def test_a_night_of_adapters(school: School) -> None:
     assert sampled == {distilled, *policies[:2]}
 
 
-ON_A_CPU = ["student.source=starter", "lora=null"]  # as the file itself says
+ON_A_CPU = ["student.source=starter", "lora=null"]
 TINY_NUMBERS = [
     "distill={steps: 2, batch_size: 8, reference_solutions: 10}",
     "reward_model={min_picks: 8, epochs: 1}",
