@@ -25,19 +25,20 @@ class ShownEpisode(NamedTuple):
 
 
 def shown_episode(night: Path) -> ShownEpisode | None:
-    """Return the candidate's median episode, or None if the exam has no episodes or its target cannot be loaded."""
-    table = read_table(night / "evaluate" / "candidate", "evaluations")
-    if table is None or table["value"].isna().all():
+    """Return the candidate's median episode, or None if the target has no episodes or its environment fails."""
+    if (table := read_table(night / "evaluate" / "candidate", "evaluations")) is None:
         return None
     target = load_night(night / "config.yaml").exam.target
+    rows = table[table["benchmark"] == target.name].sort_values(["value", "problem_id"])
+    if rows["value"].isna().all():
+        return None
+    median = rows.iloc[len(rows) // 2]
     try:
         benchmark: Any = configured(target)
         problems = {problem.problem_id: problem for problem in benchmark.problems("test")}
-    except InputError:  # a user's class that can no longer be imported
+        turns = replay(benchmark.environment, problems[median["problem_id"]], texts_of(median["text"]))
+    except InputError:  # a user's class that can no longer be imported, or that raises
         return None
-    rows = table[table["benchmark"] == target.name].sort_values(["value", "problem_id"])
-    median = rows.iloc[len(rows) // 2]
-    turns = replay(benchmark.environment, problems[median["problem_id"]], texts_of(median["text"]))
     draw = getattr(benchmark.environment, "drawing", lambda state: "")
     frames = tuple((Markup(draw(turn.state)), turn) for turn in turns)
     return ShownEpisode(median["problem_id"], float(median["value"]), frames)
