@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from conf.storage.home import InputError
 from rewards.environments.ants import Ants
 from tasks.report.episode import shown_episode
 from tasks.tables import EVALUATIONS
@@ -37,5 +40,15 @@ def test_the_median_episode_turn_by_turn(tmp_path: Path) -> None:
 
 
 def test_a_night_of_single_answers_has_none(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(Path("conf/starter.yaml").read_text())
     write_stage(tmp_path / "evaluate" / "candidate", {"evaluations": (EVALUATIONS, [row("a")])})
+    assert shown_episode(tmp_path) is None
+
+
+def test_an_environment_that_fails_costs_only_the_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise InputError("ants: the environment failed")
+
+    write_ants(tmp_path)
+    monkeypatch.setattr("tasks.report.episode.replay", fail)
     assert shown_episode(tmp_path) is None
