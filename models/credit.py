@@ -5,6 +5,7 @@ A group is G episodes with the same start. Episodes that reach the same state se
 
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -46,7 +47,7 @@ def state_values(group: Group, gamma: float = GAMMA) -> Values:
             by_turn[turn].append(value)
     return [
         [
-            _mean(by_key[visit.key] if len(by_key[visit.key]) > 1 else by_turn[turn])
+            fmean(by_key[visit.key] if len(by_key[visit.key]) > 1 else by_turn[turn])
             for turn, visit in enumerate(episode)
         ]
         for episode in group
@@ -86,7 +87,3 @@ def turn_advantages(group: Group, values: Values, episode_advantages: Float[Tens
     if grpo.credit == "td":
         return td_advantages(group, values, GAMMA, LAMBDA)
     return [[whole] * len(episode) for whole, episode in zip(episode_advantages.tolist(), group, strict=True)]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -64,11 +64,11 @@ class HumanEval(Benchmark):
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give a reward of 1 if `check` passes, else 0; None if the sandbox fails or the truth is unreadable."""
-        return score_programs(attempts, self.sandbox, _program)
-
-
-def _program(attempt: Attempt, tests: ProgramTests) -> str | None:
-    return whole_program(attempt.completion, attempt.problem.question, tests.entry_point)
+        return score_programs(
+            attempts,
+            self.sandbox,
+            lambda one, tests: whole_program(one.completion, one.problem.question, tests.entry_point),
+        )
 
 
 def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:

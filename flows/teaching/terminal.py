@@ -100,7 +100,10 @@ class Terminal:
                 else:
                     texts = {answer["id"]: answer["text"] for answer in data["answers"]}
                     held_out, self.question = data["held_out"], data["question"]
-                live.update(_cards([*texts.values()]))
+                cards = (
+                    Panel(escape(text), title=f"{n}", title_align="left") for n, text in enumerate(texts.values(), 1)
+                )
+                live.update(Group(*cards))
         self.shown = [*texts.items()]
         if held_out:
             self.console.print("[dim]Kept to judge: what you say of this question is never learned.[/dim]")
@@ -123,7 +126,3 @@ class Terminal:
         if guessed["of"]:
             line += f" · it would have guessed {guessed['right']} of your last {guessed['of']}"
         self.console.print(line)
-
-
-def _cards(texts: list[str]) -> Group:
-    return Group(*(Panel(escape(text), title=str(number), title_align="left") for number, text in enumerate(texts, 1)))

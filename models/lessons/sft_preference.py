@@ -63,8 +63,7 @@ def kto(
     """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
     The KL term is estimated within each step, from pairs of a prompt and the answer of the example before it. A step
-    with a single example has no such pair, so its KL term is 0. Praise and criticism weigh the same in total, as KTO's
-    authors advise: users praise one answer at a time, but "none of these" criticises five.
+    with a single example has no such pair, so its KL term is 0. The lesson's praise and criticism weigh the same.
     """
     steps, praised = [], sum(example.desirable for example in examples) / max(1, len(examples))
     weights = (0.5 / praised, 0.5 / (1 - praised)) if 0 < praised < 1 else (1.0, 1.0)

@@ -142,8 +142,7 @@ def random_policy(state: State, rng: random.Random) -> str:
 def greedy_policy(state: State, rng: random.Random) -> str:
     """Return a greedy ant's action: a step home if it carries food, else towards food in sight, else into the unknown.
 
-    The step into the unknown is the one that reveals the most new cells. The ant does not remember food that
-    it saw but did not take.
+    The step into the unknown reveals the most new cells. The ant does not remember food that it saw but did not take.
     """
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     if goals := [layout.nest] if ant["carrying"] else food_seen(state)[:1]:
