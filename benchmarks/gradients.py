@@ -132,7 +132,7 @@ def differentiate(
         started = time.perf_counter()
         trainer.update(rollouts, advantages)
         seconds[choice].append(time.perf_counter() - started)
-        gradients[choice].append(kept[0])
+        gradients[choice].append(kept[0] if kept else torch.zeros_like(gradients[ALL][-1]))  # too few groups
     whole = torch.stack(gradients[ALL])
     denominator = whole.square().mean(dim=0).sqrt() + 1e-8
     total = whole.sum(dim=0)

@@ -95,7 +95,7 @@ def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float) -> st
     for variant, found in runs.items():
         means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
         ends = joined(at(one["curve"], seconds) for one in found)
-        averaged = joined(one["mean_of_last"] for one in found)
+        averaged = joined(one["mean_of_last"] for one in found if "mean_of_last" in one)
         rows.append([variant, *means, ends, averaged, f"{statistics.mean(one['steps'] for one in found):.1f}"])
     passed = " | ".join(f"{time:.0f} s" for time in times)
     return markdown(f"variant | {passed} | each seed at the end | mean of the last five | steps", rows)

@@ -79,9 +79,7 @@ def night(data: str, arm: str, seed: int, further: Sequence[str] = ()) -> Run:
         settings.append(f"distill.files=[{{source: {traces.resolve()}, benchmark: math, teacher: larger}}]")
     home = SCHOOL / "real-data" / "-".join([data, arm, str(seed), *(each.replace("/", " ") for each in further)])
     found = whole_night(home, *settings, config=CONFIGS[data])
-    candidate = found["accuracy"].get("candidate")
-    growth = found["growth"] or {"before": candidate, "after": candidate, "gained": 0, "lost": 0}  # no rounds
-    rounds = read_round_metrics(found["folder"])
+    growth, rounds = found["growth"], read_round_metrics(found["folder"])
     part = {"levels": list(config.benchmarks[0].levels or ()) or None, "problems": PROBLEMS, "samples": SAMPLES}
     target = json.dumps({"benchmark": data} | {name: value for name, value in part.items() if value})
     exam = f'exam={{"target": {target}, "max_completion_tokens": {config.exam.max_completion_tokens}}}'

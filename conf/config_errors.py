@@ -29,7 +29,7 @@ INSTEAD = {
         "trainer_processes lanes": "one process trains, on hardware.trainer_gpu",
         "hardware.trainer_gpus hardware.lanes": "one process trains, on hardware.trainer_gpu",
         "on_policy.revision": "name a folder with that revision in on_policy.teacher",
-        "tracking.hub_repo": "push a checkpoint with `hf upload owner/name FOLDER`",
+        "tracking.hub_repo": "push a checkpoint with `hf upload --private owner/name FOLDER`",
         "reward.correct": "a correct answer earns 1",
         "sandbox.workers": "there is a program for each core",
         "engine.lora": "the engine serves the adapters of `lora`",

@@ -80,6 +80,8 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     for text in overrides:
         draft.override(text)
     extra = "ignore" if content.startswith(FROZEN) else "forbid"
+    if extra == "ignore" and isinstance(judge := data.get("judge"), dict) and judge.get("endpoint") is None:
+        data["judge"] = None  # it was a checkpoint, which later versions do not serve
     # In JSON, pydantic's strict mode accepts a list for a tuple, but still refuses "4" for 4.
     try:
         return NightConfig.model_validate_json(json.dumps(draft.data), strict=True, extra=extra)

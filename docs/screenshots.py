@@ -76,12 +76,11 @@ def of_report(report: Path) -> list[Picture]:
 
 
 def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
-    """The night as a run, its artifacts, and the form that starts a night."""
+    """The night as a run, its short report, and the form that starts a night."""
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
     pictures = [
         Picture("prefect-runs", f"{server}/runs", height=1200),
         Picture("prefect", run, 1800, 1100),  # names in the graph can be read
-        Picture("prefect-artifacts", f"{server}/artifacts"),
     ]
     newest = {"artifacts": {"key": {"any_": ["morning-report"]}}, "sort": "CREATED_DESC", "limit": 1}
     for artifact in _asked(f"{server}/api/artifacts/filter", newest):

@@ -36,7 +36,6 @@ NIGHTS = {  # the first is the starter's; the others differ from it as their nam
     "two steps at 1.5e-5": ["grpo.steps_per_round=2", "optimizer.learning_rate=1.5e-5"],
     "half of each group": ["grpo.train_on=4"],
     "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],
-    "falling rate": ["grpo.rounds=15"],  # towards 0: a few rounds more than fit into four minutes
 }
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 

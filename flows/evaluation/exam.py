@@ -21,6 +21,7 @@ from tasks.evaluation.comparison import compare
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import exam_figures
 from tasks.evaluation.statistics import probability, signed
+from tasks.monitoring.prefect_artifacts import show_text
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers.worker import Worker
@@ -59,6 +60,7 @@ def exam(
             after, before = tables
             comparison = dataclasses.asdict(compare(part, before, after, seed=config.seed, alpha=config.exam.alpha))
             outcome[part] |= {"against": figures[1][part], "comparison": comparison}
+    show_text("exam", "\n".join(f"    {line}" for line in lines_of(outcome)), f"The exam of {checkpoint}")
     return outcome
 
 

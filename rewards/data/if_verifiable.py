@@ -16,13 +16,7 @@ WORDS = ("always", "bright", "friend", "garden", "little", "morning", "quiet", "
 ENDINGS = ("That is all.", "Thank you for reading.", "I hope this helps.", "Goodbye!")
 # IFEval's instructions that a small student sometimes follows and that need no extra data, with their arguments.
 INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
-    **dict.fromkeys(
-        (
-            *("change_case:english_capital", "change_case:english_lowercase", "detectable_format:title"),
-            *("punctuation:no_comma", "startend:quotation"),
-        ),
-        lambda chance: {},
-    ),
+    **dict.fromkeys(("detectable_format:title", "punctuation:no_comma", "startend:quotation"), lambda chance: {}),
     "detectable_format:number_bullet_lists": lambda chance: {"num_bullets": chance.randint(2, 4)},
     "keywords:existence": lambda chance: {"keywords": [chance.choice(WORDS)]},
     "keywords:forbidden_words": lambda chance: {"forbidden_words": [chance.choice(("the", "and", "is", "of"))]},
@@ -34,24 +28,21 @@ INSTRUCTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
 }
 REQUESTS = ("Write a sentence about {}.", "Tell me about {}.", "Describe {}.", "Ask me something about {}.")
 # The benchmark `instructions`, which checks that training on other tasks costs no skills, shares none of these topics.
-TOPICS: Mapping[Split, Sequence[str]] = {
-    "train": (
-        "apples", "bridges", "bears", "candles", "castles", "chess", "clouds", "deserts", "farms", "fish", "glass",
-        "hats", "honey", "ice", "jokes", "keys", "lakes", "maps", "markets", "mice", "painting", "paper", "pianos",
-        "planets", "potatoes", "shoes", "snow", "soup", "stars", "tea", "teachers", "tools", "towers", "trees", "wind",
-    ),
-    "test": ("cats", "ships", "gold", "summer", "kites", "fire", "bells", "corn", "roads", "wool"),
-}  # fmt: skip
-EXAM = 200  # problems
+TOPICS = (
+    "apples", "bridges", "bears", "candles", "castles", "chess", "clouds", "deserts", "farms", "fish", "glass",
+    "hats", "honey", "ice", "jokes", "keys", "lakes", "maps", "markets", "mice", "painting", "paper", "pianos",
+    "planets", "potatoes", "shoes", "snow", "soup", "stars", "tea", "teachers", "tools", "towers", "trees", "wind",
+)  # fmt: skip
 
 
 class IfVerifiable(Benchmark):
-    """Endless training problems, and 200 exam problems on other topics. Each problem has one instruction.
+    """Some 3,800 training problems, each with one instruction, and no exam problems.
 
     Raises InputError if the package if-verifiable (Apache-2.0), whose checkers grade the answers, is not installed.
     """
 
     name = "if_verifiable"
+    splits = ("train",)
 
     def __init__(self, source: str | None = None) -> None:
         try:
@@ -60,8 +51,10 @@ class IfVerifiable(Benchmark):
             raise InputError("if_verifiable: its package is missing: pip install '.[environments]'") from error
 
     def problems(self, split: Split) -> list[Problem]:
-        """Return all exam problems for `test`, or 500 of the endless training problems for `train`."""
-        return self.draw("0", 500) if split == "train" else self.draw("exam", EXAM, "test")
+        """Return 500 training problems. Raises InputError for `test`."""
+        if split != "train":
+            raise InputError("if_verifiable: it has training problems only; name another benchmark in exam")
+        return self.draw("0", 500)
 
     def kind(self, problem: Problem) -> str:
         """Return the names of the benchmark and the instruction, as in `if_verifiable/punctuation:no_comma`."""
@@ -71,19 +64,19 @@ class IfVerifiable(Benchmark):
         """Give a reward of 1 if the answer follows its instruction, else 0. An empty answer counts as `no_answer`."""
         return [self._score(attempt) for attempt in attempts]
 
-    def draw(self, seed: str, count: int, split: Split = "train") -> list[Problem]:
-        """Return `count` different problems, always the same for a given seed."""
-        chance = random.Random(f"{self.name} {split} {seed}")
+    def draw(self, seed: str, count: int) -> list[Problem]:
+        """Return `count` different problems or, if that is most of them, fewer. They depend only on the seed."""
+        chance = random.Random(f"{self.name} {seed}")
         found: dict[str, Problem] = {}
-        while len(found) < count:
+        for _ in range(3 * count):
             instruction = chance.choice(list(INSTRUCTIONS))
             arguments = INSTRUCTIONS[instruction](chance)
-            request = chance.choice(REQUESTS).format(chance.choice(TOPICS[split]))
+            request = chance.choice(REQUESTS).format(chance.choice(TOPICS))
             described = self.checkers[instruction](instruction).build_description(**arguments)
             truth = json.dumps({"instruction": instruction, "arguments": arguments}, sort_keys=True)
             question = f"{request} {described}"
-            found[question] = Problem(f"{self.name}/{split}/{question}", self.name, question, truth, instruction)
-        return list(found.values())
+            found[question] = Problem(f"{self.name}/{question}", self.name, question, truth, instruction)
+        return list(found.values())[:count]
 
     def _score(self, attempt: Attempt) -> Score:
         answer = attempt.completion.strip()

@@ -1,16 +1,18 @@
 """An exam episode, turn by turn: what the candidate saw and wrote, and the reward that it got."""
 
+import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from conf.load import load_night
-from conf.storage.home import InputError
 from rewards.data.benchmarks import configured
 from rewards.environments.episodes import replay, texts_of
 from rewards.verifier import Turn
 from tasks.report.queries import read_table
+
+log = logging.getLogger("nightschool")
 
 
 class ShownEpisode(NamedTuple):
@@ -37,8 +39,9 @@ def shown_episode(night: Path) -> ShownEpisode | None:
         benchmark: Any = configured(target)
         problems = {problem.problem_id: problem for problem in benchmark.problems("test")}
         turns = replay(benchmark.environment, problems[median["problem_id"]], texts_of(median["text"]))
-    except InputError:  # a user's class that can no longer be imported, or that raises
+        draw = getattr(benchmark.environment, "drawing", lambda state: "")
+        frames = tuple((Markup(draw(turn.state)), turn) for turn in turns)
+    except Exception:  # a user's class that can no longer be imported, or that raises
+        log.warning("the report shows no episode", exc_info=True)
         return None
-    draw = getattr(benchmark.environment, "drawing", lambda state: "")
-    frames = tuple((Markup(draw(turn.state)), turn) for turn in turns)
     return ShownEpisode(median["problem_id"], float(median["value"]), frames)

@@ -224,6 +224,13 @@ def test_a_night_of_version_0_1_is_read() -> None:
     assert load_night(Path(__file__).with_name("frozen-0.1.0.yaml")).distill.steps == 48
 
 
+def test_a_night_whose_judge_was_a_checkpoint_is_read(in_folder: Path) -> None:
+    written = yaml.safe_load(frozen_yaml(load_night(in_folder)))
+    written["judge"] = {"endpoint": None, "checkpoint": "champion", "picks": 30}
+    in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
+    assert load_night(in_folder).judge is None
+
+
 def test_all_mistakes_are_named_each_where_it_was_written(in_folder: Path) -> None:
     in_folder.write_text(SMALL.replace("rounds: 2", "group_size: 80\n  clip_low: -1"))
     assert refusal(in_folder, "grpo.rounds=-3", "grpo.roundz=1") == (

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from conf.schema import BenchmarkConfig
+from conf.storage.home import InputError
 from rewards.data.benchmarks import configured
 from rewards.data.if_verifiable import INSTRUCTIONS, TOPICS, IfVerifiable
 from rewards.data.instructions import TOPICS as GUARDED
@@ -17,8 +18,6 @@ pytestmark = pytest.mark.skipif(find_spec("if_verifiable") is None, reason="if-v
 @pytest.mark.parametrize(
     ("instruction", "arguments", "followed", "not_followed"),
     [
-        ("change_case:english_capital", {}, "BEARS EAT HONEY IN THE FOREST.", "Bears eat honey in the forest."),
-        ("change_case:english_lowercase", {}, "bears eat honey in the forest.", "Bears eat honey in the forest."),
         ("detectable_format:number_bullet_lists", {"num_bullets": 2}, "* a bear\n* honey", "* a bear"),
         ("detectable_format:title", {}, "<<Bears>>\nThey eat honey.", "Bears\nThey eat honey."),
         ("keywords:existence", {"keywords": ["water"]}, "Bears like water.", "Bears like honey."),
@@ -37,10 +36,13 @@ def test_an_instruction(instruction: str, arguments: dict[str, object], followed
     assert [(score.verdict, score.reward) for score in scores] == [("correct", 1), ("wrong", 0), ("no_answer", 0)]
 
 
-def test_training_is_endless_and_shares_no_topic_with_the_exams() -> None:
+def test_its_problems_are_for_training_and_share_no_topic_with_the_guard() -> None:
     benchmark = configured(BenchmarkConfig(name="rewards.data.if_verifiable:IfVerifiable"))
     assert benchmark.draw("1", 50) == benchmark.draw("1", 50) != benchmark.draw("2", 50)
-    exam = benchmark.problems("test")
-    assert len({problem.question for problem in exam}) == 200
-    assert {benchmark.kind(problem) for problem in exam} == {f"if_verifiable/{name}" for name in INSTRUCTIONS}
-    assert not set(TOPICS["train"]) & {*TOPICS["test"], *GUARDED}
+    problems = benchmark.problems("train")
+    assert len({problem.question for problem in problems}) == 500
+    assert {benchmark.kind(problem) for problem in problems} == {f"if_verifiable/{name}" for name in INSTRUCTIONS}
+    assert 3000 < len(benchmark.draw("1", 10_000)) < 10_000
+    assert not {*TOPICS} & {*GUARDED}
+    with pytest.raises(InputError, match="training problems only"):
+        benchmark.problems("test")
