@@ -87,7 +87,7 @@ def hub_rows(
 
 
 @lru_cache(maxsize=32)  # every round draws problems anew; a change on the hub must not reach a running night
-def _hub_split(dataset: str, config: str | None, split: str, revision: str | None) -> list[dict[str, Any]]:
+def _hub_split(dataset: str, config: str | None, split: str, revision: str | None) -> list[Any]:
     import datasets  # takes two seconds, and local files do not need it
 
     return list(datasets.load_dataset(dataset, config, split=split, revision=revision))
