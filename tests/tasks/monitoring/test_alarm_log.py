@@ -44,7 +44,6 @@ class Evening:
 
 @pytest.fixture
 def evening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evening:
-    monkeypatch.chdir(tmp_path)
     found = Evening(tmp_path)
     monkeypatch.setattr("tasks.monitoring.alarm_log.show_text", lambda _, text, __: found.shown.append(text))
     return found
@@ -55,9 +54,7 @@ def test_an_alarm_is_in_the_log_in_prefect_and_in_mlflow(
     prefect_server: Path,
     tmp_path: Path,
     logged: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     home, config = home_with_mlflow("school"), load_night(STARTER)
     home.night("2026-11-20").mkdir(parents=True)
     tracking = Tracking(home, config)

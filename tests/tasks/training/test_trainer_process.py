@@ -119,7 +119,7 @@ def night(tmp_path: Path, student: Path, config: str, expected: Bits, rollouts: 
 
 
 @contextmanager
-def disk_full_error(folder: Path) -> Iterator[None]:
+def full_disk(folder: Path) -> Iterator[None]:
     """Let no file of this process grow beyond 4 kB, which holds for root too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
@@ -149,7 +149,7 @@ def test_the_weights_of_a_round_are_not_rounded_stochastically(night: Night, mon
 
 
 @pytest.mark.parametrize(
-    ("config", "obstacle", "number"), [("full", disk_full_error, 1), ("adapters", file_in_the_way, 2)]
+    ("config", "obstacle", "number"), [("full", full_disk, 1), ("adapters", file_in_the_way, 2)]
 )
 def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle, number: int) -> None:
     night.rounds(last=number - 1)
@@ -161,7 +161,7 @@ def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle
     assert night.bits() == expected
 
 
-@pytest.mark.parametrize("obstacle", [disk_full_error, file_in_the_way])
+@pytest.mark.parametrize("obstacle", [full_disk, file_in_the_way])
 def test_the_state_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle) -> None:
     night.rounds(last=1)
     updated = night.update(2)
