@@ -188,7 +188,8 @@ def test_an_owners_prompt_has_a_learned_reward_and_no_solve_rate(tmp_path: Path)
     scored = run(tmp_path, [*ASKED, OWN], [*ANSWERED, *OWN_ANSWERS], learned=[0.5, 0.5, 0.5, 0.5, 1.0, 0.0, None])
     table = read_table(scored.folder / "scores.parquet", SCORES)
     assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct", "judged", "judged", "grader_failed"]
-    assert table.reward[:6].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0 + 0.5, -1.0]
+    weight = LearnedRewardConfig().weight
+    assert table.reward[:6].tolist() == [1.0, 0.0, 0.0, 1.0, weight + 0.5, -weight]
     assert table.reward.isna().tolist() == [False] * 6 + [True]
     assert json.loads(table.parts[5]) == {
         "learned": 0.0,
