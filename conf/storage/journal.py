@@ -18,6 +18,7 @@ LESSON = "lesson"  # the lesson's name: lines with the same name form one lesson
 LIVE = "live"  # whether the day copy learns the line at once; otherwise, only the night does
 HELD_OUT = "held_out"  # whether the conversation is held out for judging, and never trained on
 SESSION = "session"  # identifies the run of `nightschool teach`
+CONVERSATION = "conversation"  # the name of the conversation that the line records or is about
 POLICIES = "policies"  # of a pick: which models sampled each answer, `day` or `champion`
 FROM_CHAR = "from_char"  # of feedback: index of the character at which the answer becomes wrong
 IMPLICIT = "implicit"  # of feedback that the owner implied but did not give: `went_on` or `left`
@@ -120,15 +121,18 @@ class Feedback(Answer):
 
 
 class Conversation(Line):
-    """The owner rated a conversation as a whole, or at some of its turns."""
+    """A conversation that the owner rated as a whole or at some turns, or one that was recorded and teaches nothing."""
 
     kind: Literal["conversation"]
     messages: Annotated[list[Message], Field(min_length=2)] = Field(
         description="the whole conversation; its last turn is the assistant's"
     )
-    rewards: list[Rating | None] = Field(
-        description="one for each turn of the assistant, from -1 (bad) to 1 (good); null: not rated"
+    rewards: list[Rating | None] | None = Field(
+        default=None,
+        description="one for each turn of the assistant, from -1 (bad) to 1 (good); null: not rated; if absent, the "
+        "line only records the conversation",
     )
+    policy: Text | None = Field(default=None, description="digest of the checkpoint that wrote the last turn")
 
     @model_validator(mode="after")
     def each_turn_has_a_reward(self) -> "Conversation":
@@ -136,6 +140,8 @@ class Conversation(Line):
         turns = len(self._answers)
         if self.messages[-1].role != "assistant":
             raise ValueError(f"messages: the last turn is the {self.messages[-1].role}'s, not the assistant's")
+        if self.rewards is None:
+            return self
         if len(self.rewards) != turns:
             raise ValueError(f"rewards: {len(self.rewards)}, but the assistant has {turns} turns")
         if not any(self.rewards):
@@ -146,14 +152,19 @@ class Conversation(Line):
     def values(self) -> list[float]:
         """The value of each assistant turn, in [-1, 1]: its reward plus later rewards, discounted by 0.9 per turn."""
         values, later = list[float](), 0.0
-        for reward in reversed(self.rewards):
+        for reward in reversed(self.rewards or [None] * len(self._answers)):
             later = min(max((reward or 0.0) + TURN_DECAY * later, -1.0), 1.0)
             values.insert(0, later)
         return values
 
     @property
     def ratings(self) -> list[Feedback]:
-        """The assistant's non-blank replies to the user as rated answers, each with the conversation before it."""
+        """The assistant's non-blank replies to the user as rated answers, each with the conversation before it.
+
+        Empty for a conversation that was only recorded.
+        """
+        if self.rewards is None:
+            return []
         common = {"version": self.version, "at": self.at, "imported_from": self.imported_from, "kind": "feedback"}
         return [
             Feedback.model_validate(common | {"messages": self.messages[:turn], "response": text, "value": value})

@@ -204,8 +204,9 @@ def _shown(entry: Entry) -> str:
         case Feedback():
             return f"{asked} → {entry.value:+g}: {_printable(entry.response, 50)}"
         case Conversation():
-            rewards = ", ".join("–" if reward is None else f"{reward:+g}" for reward in entry.rewards)
-            return f"{_printable(entry.messages[0].content, 50)} → {len(entry.rewards)} answers: {rewards}"
+            rewards = ", ".join("–" if value is None else f"{value:+g}" for value in entry.rewards or ()) or "not rated"
+            turns = sum(message.role == "assistant" for message in entry.messages)
+            return f"{_printable(entry.messages[0].content, 50)} → {turns} answers: {rewards}"
         case Trace():
             return f"{asked} → {_printable(entry.teacher, 20)}: {_printable(entry.response, 50)}"
 

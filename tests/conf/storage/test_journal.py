@@ -86,6 +86,12 @@ def test_a_reward_credits_the_earlier_turns_too(rewards: list[float | None], val
     assert [rating.value for rating in entry.ratings] == entry.values
 
 
+def test_a_recorded_conversation_rates_nothing() -> None:
+    entry = entry_of({"kind": "conversation", "messages": TALK, "policy": "cafe"})
+    assert isinstance(entry, Conversation)
+    assert (entry.values, entry.ratings) == ([0.0, 0.0], [])
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip()))
 def test_any_text_comes_back_from_its_line(text: str) -> None:
     entry = entry_of({"kind": "words", "text": text})

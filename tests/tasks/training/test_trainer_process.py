@@ -148,9 +148,7 @@ def test_the_weights_of_a_round_are_not_rounded_stochastically(night: Night, mon
     assert steps == []
 
 
-@pytest.mark.parametrize(
-    ("config", "obstacle", "number"), [("full", full_disk, 1), ("adapters", file_in_the_way, 2)]
-)
+@pytest.mark.parametrize(("config", "obstacle", "number"), [("full", full_disk, 1), ("adapters", file_in_the_way, 2)])
 def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle, number: int) -> None:
     night.rounds(last=number - 1)
     with obstacle(night.checkpoints / "draft"), pytest.raises((OSError, SafetensorError)):

@@ -1,0 +1,106 @@
+"""Recorded conversations: lines of the journal that keep what was said, and teach nothing by themselves.
+
+Each answer adds a line with the whole conversation so far; the latest line with a name is the conversation's state.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conf.storage.journal import CONVERSATION, UNFINISHED, entry_of
+from conf.storage.journal_file import Written, append, retract
+from models.hf.checkpoint import learned
+from tasks.journal.read import Line, read_lines
+
+ANSWERS = "answers"  # of a recorded line: all answers to the last question, if there were several
+MARK = f'"{CONVERSATION}":"'.encode()  # in every line that this module has to read
+
+Turn = dict[str, str]  # role and content
+
+
+@dataclass(frozen=True)
+class Record:
+    """A conversation as recorded last. `policy`: the digest of the checkpoint that wrote the last answer.
+
+    `answers`: the answers to the last question, of which the first is the last turn. `unfinished`: the texts of the
+    answers that were stopped or cut off. `source`: the journal's file and line.
+    """
+
+    name: str
+    at: str
+    turns: list[Turn]
+    policy: str
+    answers: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    source: str
+
+
+def record(journal: Path, name: str, turns: list[Turn], policy: str, **keys: Any) -> Written:
+    """Write a conversation, which ends with an answer, to the journal. Raises InputError if that fails."""
+    fields = {"kind": "conversation", "messages": turns, "policy": policy, CONVERSATION: name}
+    return append(journal, [entry_of(fields | {key: value for key, value in keys.items() if value})])
+
+
+def conversations(journal: Path) -> list[Record]:
+    """Return the recorded conversations, latest first, without those that are the beginning of another one."""
+    latest = dict[str, Record]()
+    for found in _records(journal):
+        latest.pop(found.name, None)
+        latest[found.name] = found
+    kept, beginnings = list[Record](), set[str]()
+    for found in reversed(latest.values()):
+        if json.dumps(found.turns) not in beginnings:
+            kept.append(found)
+        beginnings.update(json.dumps(found.turns[:end]) for end in range(1, len(found.turns) + 1))
+    return kept
+
+
+def conversation(journal: Path, name: str) -> Record | None:
+    """Return the conversation with this name as it was recorded last, or None if there is none."""
+    return next((found for found in reversed([*_records(journal)]) if found.name == name), None)
+
+
+def learned_by(journal: Path, name: str, date: str, checkpoints: Path) -> list[str]:
+    """Return the digests of the checkpoints that have learned from a conversation's lessons, oldest first."""
+    read = (line for line in read_lines(journal, date) if isinstance(line, Line))
+    lessons = {
+        lesson for line in read if (line.entry.model_extra or {}).get(CONVERSATION) == name for lesson in line.rows
+    }
+    found = (folder for folder in checkpoints.glob("*") if not learned(folder).isdisjoint(lessons))
+    return [folder.name for folder in sorted(found, key=lambda folder: folder.stat().st_mtime)]
+
+
+def forget(journal: Path, name: str) -> int:
+    """Blank all lines that record a conversation or teach from it. Return their number."""
+    gone = [written for written, fields in _lines(journal) if fields.get(CONVERSATION) == name]
+    for written in gone:
+        retract(written)
+    return len(gone)
+
+
+def _records(journal: Path) -> Iterator[Record]:
+    for written, fields in _lines(journal):
+        if fields.get("kind") != "conversation" or fields.get("rewards") is not None:
+            continue
+        turns = [{"role": turn["role"], "content": turn["content"]} for turn in fields["messages"]]
+        yield Record(
+            name=fields[CONVERSATION],
+            at=fields["at"],
+            turns=turns,
+            policy=fields.get("policy", ""),
+            answers=tuple(fields.get(ANSWERS) or [turns[-1]["content"]]),
+            unfinished=tuple(fields.get(UNFINISHED) or ()),
+            source=f"{written.file.name}:{written.line}",
+        )
+
+
+def _lines(journal: Path) -> Iterator[tuple[Written, dict[str, Any]]]:
+    """Yield the journal's lines about conversations. Other lines are not parsed: an import may have added many."""
+    for file in sorted(journal.glob("*.jsonl")):
+        for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
+            if MARK in line:
+                with suppress(ValueError):  # a torn line
+                    yield Written(file, number), json.loads(line)

@@ -1,0 +1,49 @@
+"""Recorded conversations: what is listed, what the night learns from them, and what is left once one is forgotten."""
+
+import datetime
+from pathlib import Path
+
+from conf.storage.journal import CONVERSATION, entry_of
+from conf.storage.journal_file import append, read_file
+from models.hf.checkpoint import write_learned
+from tasks.journal.conversations import conversation, conversations, forget, learned_by, record
+from tasks.journal.read import lessons_in
+
+TODAY = str(datetime.date.today())
+SAID = [{"role": "user", "content": 'Say "conversation":"hoot"'}, {"role": "assistant", "content": "Hoot."}]
+LONGER = [*SAID, {"role": "user", "content": "Louder!"}, {"role": "assistant", "content": "HOOT."}]
+
+
+def praise(journal: Path, name: str) -> None:
+    fields = {"kind": "feedback", "messages": SAID[:1], "response": "Hoot.", "value": 1, CONVERSATION: name}
+    append(journal, [entry_of(fields)])
+
+
+def test_the_latest_line_is_the_conversation_and_nothing_is_learned_from_it(tmp_path: Path) -> None:
+    record(tmp_path, "a", SAID, "cafe")
+    record(tmp_path, "b", SAID, "cafe", answers=["Hoot.", "Hu."], unfinished=[])
+    record(tmp_path, "a", LONGER, "beef", unfinished=["HOOT."])
+    (tmp_path / f"{TODAY}.jsonl").open("ab").write(b'{"conversation":"torn')
+    (found,) = conversations(tmp_path)  # `b` is how `a` begins
+    assert (found.name, found.turns, found.policy, found.unfinished) == ("a", LONGER, "beef", ("HOOT.",))
+    assert found == conversation(tmp_path, "a")
+    assert (b := conversation(tmp_path, "b")) is not None
+    assert b.answers == ("Hoot.", "Hu.")
+    assert conversation(tmp_path, "c") is None
+    assert lessons_in(tmp_path, TODAY) == set()
+
+
+def test_to_forget_a_conversation_takes_its_lessons_too_and_names_who_has_learned_them(tmp_path: Path) -> None:
+    journal, checkpoints = tmp_path / "journal", tmp_path / "checkpoints"
+    for name in ("a", "b"):
+        record(journal, name, SAID if name == "a" else LONGER, "cafe")
+        praise(journal, name)
+    (of_a, of_b) = sorted(lessons_in(journal, TODAY), key=len)  # the same feedback twice: the second has a number
+    for number, lessons in enumerate([{of_a}, {of_a, of_b}, {of_b}]):
+        (checkpoints / str(number)).mkdir(parents=True)
+        write_learned(checkpoints / str(number), lessons)
+    assert learned_by(journal, "a", TODAY, checkpoints) == ["0", "1"]
+    assert forget(journal, "a") == 2
+    (file,) = journal.glob("*")
+    assert [entry.model_extra[CONVERSATION] for _, entry in read_file(file)[0]] == ["b", "b"]
+    assert [found.name for found in conversations(journal)] == ["b"]
