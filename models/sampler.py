@@ -134,15 +134,17 @@ class Sampler:
         assert cache.num_gpu_blocks is not None
         return cache.num_gpu_blocks * cache.block_size
 
-    def write(self, prompt: list[int], adapted: Sequence[bool], max_tokens: int) -> Generator[list[Piece]]:
+    def write(
+        self, prompt: list[int], adapted: Sequence[bool], max_tokens: int, temperature: float
+    ) -> Generator[list[Piece]]:
         """Yield the answers to a prompt (token ids) as the engine writes them: one list of pieces per engine step.
 
-        `adapted`: for each answer, whether to use the adapter or the base alone. The temperature is 1. Closing the
-        iterator aborts unfinished answers. Raises NightError if the prompt is empty or leaves no room for an answer.
+        `adapted`: for each answer, whether to use the adapter or the base alone. Closing the iterator aborts unfinished
+        answers. Raises NightError if the prompt is empty or leaves no room for an answer.
         """
         _check_room([prompt], self.config.max_model_len)
         engine: Any = self.llm.llm_engine
-        params = SamplingParams(temperature=1.0, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA)
+        params = SamplingParams(temperature=temperature, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA)
         answers = {uuid4().hex: number for number in range(len(adapted))}
         try:
             for request, number in answers.items():

@@ -1,4 +1,4 @@
-"""Samples five answers to a question, four from the day copy and one from the champion, and merges duplicates."""
+"""Samples answers to a question: one, or five different ones, of which the champion writes one."""
 
 import asyncio
 import contextlib
@@ -6,17 +6,37 @@ import itertools
 import random
 import unicodedata
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from flows.teaching.engine import Engine
+from tasks.journal import conversations
 
 QUESTIONS = 100  # how many of the latest questions are kept, so that the owner can still teach from their answers
 SHOWN, DRAWN = 5, 10  # per question: the most answers shown, and the most sampled to find that many different ones
 DAY, CHAMPION = "day", "champion"  # the possible authors of an answer
 
 Event = tuple[str, dict[str, Any]]
+
+
+class RefusedError(Exception):
+    """The classroom refused a request. The message is a one-line reason. `status`: the HTTP status code."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Sampling(Protocol):
+    """A function that writes a question's answers, such as `sample`."""
+
+    def __call__(
+        self, engine: Engine, question: "Question", max_tokens: int, stop: asyncio.Event
+    ) -> AsyncIterator[Event]:
+        """Yield the answers in pieces, and add them to the question."""
+        ...
 
 
 @dataclass
@@ -41,7 +61,7 @@ class Question:
 
     `messages`: the conversation, which ends with the question. `merged`: from each duplicate's name to the name of the
     answer that is shown for it. `judged`: whether the owner has judged any answer. `unfinished`: the texts of answers
-    before the question that were stopped or cut off.
+    before the question that were stopped or cut off. `conversation`: the name of the chat that it belongs to, or empty.
     """
 
     name: str
@@ -50,6 +70,7 @@ class Question:
     merged: dict[str, str] = field(default_factory=dict)
     judged: bool = False
     unfinished: tuple[str, ...] = ()
+    conversation: str = ""
 
     @property
     def choices(self) -> list[Shown]:
@@ -81,15 +102,20 @@ class Questions:
                 return question, shown
         return None
 
-    def add(self, messages: list[dict[str, str]], unfinished: tuple[str, ...]) -> Question:
-        """Add a question that has no answers yet, and return it. Only the latest QUESTIONS questions are kept."""
-        question = Question(next(self._names), messages, unfinished=unfinished)
+    def add(
+        self, messages: list[dict[str, str]], unfinished: Sequence[str], name: str = "", chat: str = ""
+    ) -> Question:
+        """Add a question that has no answers yet, and return it. Only the latest QUESTIONS questions are kept.
+
+        `chat`: the conversation's name, if the question belongs to one.
+        """
+        question = Question(name or next(self._names), messages, unfinished=tuple(unfinished), conversation=chat)
         self._questions.append(question)
         return question
 
 
 async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
-    """Sample answers to a question. Yield each piece as it is written, until all answers are done or `stop` is set.
+    """Sample five answers to a question. Yield each piece as it is written, until all are done or `stop` is set.
 
     First, the day copy writes four answers and the champion one, in random order. Duplicates are merged, and the day
     copy writes more answers in their place. Raises ValueError and EngineEndedError as `Engine.write` does.
@@ -98,23 +124,69 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
     while drawn < DRAWN and (missing := SHOWN - len(question.answers)) and not stop.is_set():
         missing = min(missing, DRAWN - drawn)
         authors = [DAY] * missing if drawn else [CHAMPION, *[DAY] * (SHOWN - 1)]
-        if not engine.has_adapter:  # the day copy has learned nothing yet, so it equals the champion
-            authors = [CHAMPION] * len(authors)
         random.shuffle(authors)
-        slots = [Shown(f"{question.name}-{drawn + i + 1}", "", [author]) for i, author in enumerate(authors)]
-        by_day_copy = [author == DAY for author in authors]
-        async with contextlib.aclosing(engine.write(question.messages, by_day_copy, max_tokens, stop)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, tuple):
-                    number, text = piece
-                    slots[number].text += text
-                    yield "answer", {"answer": slots[number].name, "delta": text}
-                else:
-                    for slot, answer in zip(slots, piece, strict=True):
-                        slot.text, slot.finished = answer.text, answer.finished
-        drawn += len(slots)
-        for slot in slots:
-            _merge(question, slot)
+        async for event in _write(engine, question, authors, drawn + 1, max_tokens, stop):
+            yield event
+        drawn += len(authors)
+
+
+async def sample_one(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
+    """Sample one answer, written by the day copy. Yields and raises as `sample` does."""
+    async for event in _write(engine, question, [DAY], 1, max_tokens, stop):
+        yield event
+
+
+async def sample_both(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
+    """Write the greedy answers of the champion and of the day copy, in this order; just one if they are the same."""
+    authors = [CHAMPION, DAY] if engine.has_adapter else [CHAMPION]
+    async for event in _write(engine, question, authors, 1, max_tokens, stop, temperature=0.0):
+        yield event
+
+
+def recorded_answer(journal: Path, name: str) -> tuple[Question, Shown] | None:
+    """Return a recorded conversation's answer with its question, or None if there is no such answer.
+
+    The name is that of the conversation, the number of the answer in it, and which of the answers shown it was.
+    """
+    conversation, turn, number = [*name.rsplit("-", 2), "", ""][:3]
+    found = conversations.conversation(journal, conversation) if turn.isdecimal() and number.isdecimal() else None
+    at = [index for index, said in enumerate(found.turns) if said["role"] == "assistant"] if found else []
+    if found is None or not 1 <= int(turn) <= len(at) or number != "1":
+        return None
+    end = at[int(turn) - 1]
+    text = found.turns[end]["content"]
+    shown = Shown(name, text, [], finished=text not in found.unfinished)
+    question = Question(f"{conversation}-{turn}", found.turns[:end], {name: shown}, conversation=conversation)
+    question.unfinished = found.unfinished
+    return question, shown
+
+
+async def _write(
+    engine: Engine,
+    question: Question,
+    authors: Sequence[str],
+    first: int,
+    max_tokens: int,
+    stop: asyncio.Event,
+    temperature: float = 1.0,
+) -> AsyncIterator[Event]:
+    """Write one answer per author, numbered from `first`, and merge them into the question's answers."""
+    if not engine.has_adapter:  # the day copy has learned nothing yet, so it equals the champion
+        authors = [CHAMPION] * len(authors)
+    slots = [Shown(f"{question.name}-{number}", "", [author]) for number, author in enumerate(authors, first)]
+    by_day_copy = [author == DAY for author in authors]
+    writing = engine.write(question.messages, by_day_copy, max_tokens, stop, temperature)
+    async with contextlib.aclosing(writing) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, tuple):
+                number, text = piece
+                slots[number].text += text
+                yield "answer", {"answer": slots[number].name, "delta": text}
+            else:
+                for slot, answer in zip(slots, piece, strict=True):
+                    slot.text, slot.finished = answer.text, answer.finished
+    for slot in slots:
+        _merge(question, slot)
 
 
 def _merge(question: Question, answer: Shown) -> None:

@@ -1,5 +1,6 @@
 """The classroom's web page and its API, for the owner's browser on this machine."""
 
+import asyncio
 import hmac
 import json
 import secrets
@@ -17,8 +18,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from flows.teaching.answers import Event
-from flows.teaching.classroom import Classroom, RefusedError
+from flows.teaching.answers import Event, RefusedError
+from flows.teaching.chats import Chats
+from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
 
 LONGEST = 64_000  # maximum bytes in a request's body
@@ -51,6 +53,10 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
             *(Route(f"/{name}", _fixed(_read(name), kind)) for name, kind in ASSETS.items()),
             Route("/api/session", partial(_answer, api.start), methods=["POST"]),
             Route("/api/ask", api.private(api.ask), methods=["POST"]),
+            Route("/api/chat", api.private(api.chat), methods=["POST"]),
+            Route("/api/compare", api.private(api.compare), methods=["POST"]),
+            Route("/api/conversations", api.private(api.conversations)),
+            Route("/api/conversations/{name}", api.private(api.conversation), methods=["GET", "DELETE"]),
             Route("/api/stop", api.private(api.stop), methods=["POST"]),
             Route("/api/lesson", api.private(api.lesson), methods=["POST"]),
             Route("/api/lesson/{lesson}", api.private(api.undo), methods=["DELETE"]),
@@ -67,6 +73,7 @@ class _Endpoints:
 
     def __init__(self, classroom: Classroom, cookie: str, token: str) -> None:
         self.classroom, self.cookie, self.token = classroom, cookie, token
+        self.chats = Chats(classroom)
         self.session = secrets.token_urlsafe(32)
 
     def private(self, action: Action) -> Handler:
@@ -93,6 +100,25 @@ class _Endpoints:
         events = self.classroom.ask(_text(body, "text"), body.get("follow_up") is True, _text(body, "again", ""))
         first = await anext(events)  # a refusal is raised here, before the response begins
         return _stream(_after(first, events))
+
+    async def chat(self, _: Request, body: dict[str, Any]) -> Response:
+        """Stream one answer to a text in a conversation."""
+        events = self.chats.say(_text(body, "text"), _text(body, "conversation", ""))
+        return _stream(_after(await anext(events), events))
+
+    async def compare(self, _: Request, body: dict[str, Any]) -> Response:
+        """Return the greedy answers of the champion and of today's copy."""
+        return JSONResponse(await self.chats.compare(_text(body, "text"), _text(body, "conversation", "")))
+
+    async def conversations(self, _: Request, body: dict[str, Any]) -> Response:
+        return JSONResponse(await asyncio.to_thread(self.chats.listed))
+
+    async def conversation(self, request: Request, body: dict[str, Any]) -> Response:
+        """Return a conversation, or delete it."""
+        name = request.path_params["name"]
+        if request.method == "DELETE":
+            return JSONResponse(await self.chats.forget(name))
+        return JSONResponse(await asyncio.to_thread(self.chats.shown, name))
 
     async def stop(self, _: Request, body: dict[str, Any]) -> Response:
         await self.classroom.stop()

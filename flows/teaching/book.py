@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from conf.storage.journal import FROM_CHAR, IMPLICIT, POLICIES, Preference
+from conf.storage.journal import CONVERSATION, FROM_CHAR, IMPLICIT, POLICIES, Preference
 from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
@@ -25,6 +25,10 @@ class Book:
         del self.lessons[name]
         self.outcomes.pop(name, None)
         self.undone += 1
+
+    def about(self, conversation: str) -> list[str]:
+        """Return the names of the lessons that belong to a conversation."""
+        return [name for name, lesson in self.lessons.items() if lesson.key(CONVERSATION) == conversation]
 
     @property
     def has_learned(self) -> bool:

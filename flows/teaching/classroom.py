@@ -8,31 +8,24 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from conf.storage.journal import LESSON, LIVE, SESSION, Entry, Preference, entry_of
+from conf.storage.journal import LESSON, LIVE, SESSION, Preference, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
-from flows.teaching.answers import Event, Question, Questions, sample
+from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, recorded_answer, sample
 from flows.teaching.book import Book
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
-from flows.teaching.entries import Kind, any_pick, conversation, entries_of, implied
+from flows.teaching.entries import Kind, Lines, any_pick, conversation, entries_of, teach_what_is_implied
 from models.lessons.outcome import LessonOutcome
+from tasks.journal.conversations import replace_answer
 from tasks.teaching.lessons import Lesson
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
-
-
-class RefusedError(Exception):
-    """The classroom refused a request. The message is a one-line reason. `status`: the HTTP status code."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class Classroom:
@@ -47,11 +40,11 @@ class Classroom:
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
-        self._questions = Questions(self.session[:4])
+        self.questions = Questions(self.session[:4])
         self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
-        self._machine = asyncio.Lock()  # sampling and learning take turns
         self._order = asyncio.Lock()  # lessons are learned in the journal's order
+        self._learning = 0  # number of lessons that are being learned or undone
         self._changed = asyncio.Event()  # set when the state changes, and then replaced by a new event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,6 +75,11 @@ class Classroom:
         self._say(why)
 
     @property
+    def champion(self) -> str:
+        """The digest of the champion. Raises RefusedError while the classroom is closed."""
+        return self._opened().champion.name
+
+    @property
     def under_way(self) -> int:
         """The number of questions that are being answered: 0 or 1."""
         return int(self._answering.locked())
@@ -93,33 +91,41 @@ class Classroom:
         from the last answer that the owner judged good. `again`: the name of an earlier question to ask again. Raises
         RefusedError if the question cannot be answered.
         """
-        if self.under_way:
-            raise RefusedError(429, "another question is being answered: stop it first")
-        if not text.strip():
-            raise RefusedError(400, "the question is empty")
-        day, earlier = self._opened(), self._questions.latest
+        day, earlier = self.ready_for(text), self.questions.latest
         question = self._new_question(text, follow_up, again)
-        try:
-            async with self._answering:
-                self._stop.clear()
-                async with self._machine:
-                    await day.offer()
-                    async for event in sample(day.engine, question, self.config.teach.max_answer_tokens, self._stop):
-                        yield event
-        except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:
-            raise RefusedError(503, self.why or str(error)) from None
-        except ValueError as error:
-            raise RefusedError(400, str(error)) from None
+        async for event in self.answers(day, question, sample):
+            yield event
         shown = [
             {"id": answer.name, "text": answer.text, "count": answer.count} for answer in question.answers.values()
         ]
         held_out = day.is_held_out(question.messages)
         earlier_turns = question.messages[:-1]
         yield "done", {"question": question.name, "answers": shown, "held_out": held_out, "earlier": earlier_turns}
-        if self.config.teach.implicit_reward and not again:
-            self._in_background(self._teach_what_is_implied(earlier, question))
+        if not again:
+            self.in_background(teach_what_is_implied(self.teach_lines, self.config.teach, earlier, question))
         if self.live and not held_out and (pick := any_pick(question)) is not None:
-            self._in_background(self._prepare(day, question, pick))
+            self.in_background(self._prepare(day, question, pick))
+
+    async def answers(self, day: Day, question: Question, sampling: Sampling) -> AsyncIterator[Event]:
+        """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
+
+        The newest copy that is ready answers: while a lesson is being learned, that is the copy before it.
+        """
+        try:
+            async with self._answering:
+                self._stop.clear()
+                if not self._learning:
+                    await day.offer()
+                day.pause()
+                try:
+                    async for event in sampling(day.engine, question, self.config.teach.max_answer_tokens, self._stop):
+                        yield event
+                finally:
+                    day.pause(False)
+        except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:
+            raise RefusedError(503, self.why or str(error)) from None
+        except ValueError as error:
+            raise RefusedError(400, str(error)) from None
 
     async def stop(self) -> None:
         """Stop writing the current answers. The owner can then teach from the text written so far."""
@@ -135,28 +141,42 @@ class Classroom:
         """
         self._opened()
         await self.stop()
-        return await self._teach(lambda champion, keys: self._entries(kind, answer, text, from_char, champion, keys))
+        if kind == "words":
+            return await self.teach_lines(lambda _, keys: [entry_of({"kind": "words", "text": text, **keys})])
+        found = self.questions.with_answer(answer or "") or recorded_answer(self.home.journal, answer or "")
+        if found is None:
+            raise RefusedError(404, "there is no such answer; ask again")
+        question, shown = found
+        taught = await self.teach_lines(
+            lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys)
+        )
+        question.judged = True
+        if kind == "correct":
+            shown.corrected = text
+        if question.conversation and kind in ("pick", "correct"):  # the conversation goes on from the better answer
+            better = text if kind == "correct" else shown.text
+            await asyncio.to_thread(replace_answer, self.home.journal, question.conversation, question.messages, better)
+        return taught
 
-    async def _teach(self, lines: Callable[[str, dict[str, Any]], list[Entry]]) -> dict[str, Any]:
+    async def teach_lines(self, lines: Lines) -> dict[str, Any]:
         """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry."""
         began = time.perf_counter()
         async with self._order:
             day, name = self._opened(), secrets.token_hex(6)
             keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
-            entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
             try:
+                entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
                 written = await asyncio.to_thread(append, self.home.journal, entries)
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
+            except ValueError as error:
+                raise RefusedError(400, str(error)) from None
             saved = time.perf_counter() - began
             lesson = Lesson(name, tuple(entries), written, self.live)
             day.book.lessons[name] = lesson
-            self._publish()
-            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the next day copy will learn it
-                async with self._machine:
-                    await asyncio.to_thread(day.learn, lesson)
-        self._publish()
-        self._in_background(self._renew(day))
+            with self._at_work():  # if the learner ends, the next day copy will learn it
+                await asyncio.to_thread(day.learn, lesson)
+        self.in_background(day.offer())  # now, so that no question has to wait for it
         later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
         self.on_lesson(day.champion.name, day.book.figures(name))
@@ -178,12 +198,9 @@ class Classroom:
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             day.book.remove(name)
-            self._publish()  # now, because learning the later lessons again takes seconds
-            with contextlib.suppress(WorkerEndedError, WorkerDiedError):  # the journal is already correct
-                async with self._machine:
-                    await asyncio.to_thread(day.forget, name)
-        self._publish()
-        self._in_background(self._renew(day))
+            with self._at_work():  # if the learner ends, the journal is already correct
+                await asyncio.to_thread(day.forget, name)
+        self.in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
 
     def set_live(self, live: bool) -> None:
@@ -198,6 +215,7 @@ class Classroom:
             "ready": day is not None,
             "why": self.why,
             "live": self.live,
+            "learning": self._learning > 0,
             "champion": day and day.champion.name,
             "day": day and day.digest,
             "lessons": self.book.shown(),
@@ -219,10 +237,30 @@ class Classroom:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Mark the classroom as learning, and suppress the errors of a learner that ends."""
+        self._learning += 1
+        self._publish()
+        try:
+            with contextlib.suppress(WorkerEndedError, WorkerDiedError):
+                yield
+        finally:
+            self._learning -= 1
+            self._publish()
+
     def _say(self, why: str) -> None:
         self.why = why
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._publish)
+
+    def ready_for(self, text: str) -> Day:
+        """Return the day copy if it can answer this text now; otherwise raise a RefusedError."""
+        if self.under_way:
+            raise RefusedError(429, "another question is being answered: stop it first")
+        if not text.strip():
+            raise RefusedError(400, "the question is empty")
+        return self._opened()
 
     def _opened(self) -> Day:
         if self._day is None:
@@ -233,48 +271,18 @@ class Classroom:
         earlier, unfinished = conversation([*self.book.lessons.values()]) if follow_up else ([], ())
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
-        messages = [*earlier, {"role": "user", "content": text}]
-        if (same := self._questions.named(again)) is not None:
-            messages, unfinished = same.messages, same.unfinished
-        return self._questions.add(messages, unfinished)
-
-    def _entries(
-        self, kind: Kind, answer: str | None, text: str, from_char: int, champion: str, keys: dict[str, Any]
-    ) -> list[Entry]:
-        """Return a lesson's journal entries. Raises RefusedError if the lesson is invalid or its answer is unknown."""
-        try:
-            if kind == "words":
-                return [entry_of({"kind": "words", "text": text, **keys})]
-            if (found := self._questions.with_answer(answer or "")) is None:
-                raise RefusedError(404, "there is no such answer; ask again")
-            question, shown = found
-            entries = entries_of(kind, question, shown, champion, text, from_char, keys)
-        except ValueError as error:
-            raise RefusedError(400, str(error)) from None
-        question.judged = True
-        shown.corrected = text if kind == "correct" else shown.corrected
-        return entries
-
-    async def _teach_what_is_implied(self, earlier: Question | None, question: Question) -> None:
-        """Teach what the owner implies by asking `question` after `earlier` (see `implied`)."""
-        left = None if earlier is None or earlier.judged else earlier
-        size = self.config.teach.implicit_reward
-        if implied(left, question, size, {}):
-            await self._teach(lambda _, keys: implied(left, question, size, keys))
+        messages, chat = [*earlier, {"role": "user", "content": text}], ""
+        if (same := self.questions.named(again)) is not None:
+            messages, unfinished, chat = same.messages, same.unfinished, same.conversation
+        return self.questions.add(messages, unfinished, chat=chat)
 
     async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:
         """While the owner reads the answers, precompute what learning a pick needs, so that it is learned faster."""
         more = True
-        while more and question is self._questions.latest and not self.under_way:
-            async with self._machine:  # released between steps, so that other work can go first
-                more = await asyncio.to_thread(day.prepare, pick)
+        while more and question is self.questions.latest and not self.under_way:
+            more = await asyncio.to_thread(day.prepare, pick)
 
-    async def _renew(self, day: Day) -> None:
-        """Load the new day copy into the engine while the owner reads, so that no question has to wait for it."""
-        async with self._machine:
-            await day.offer()
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background and ignore its errors. The next question or lesson reports any lasting error."""
 
         async def guarded() -> None:

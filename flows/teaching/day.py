@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import tempfile
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ class Day:
     """A day copy, built from those of the journal's lessons that the champion has not learned yet.
 
     All methods except `offer` block while the learner's process works. `digest`: the digest of the day copy's adapter.
+    `offered`: the digest of the adapter that answers, which may be an earlier one.
     """
 
     def __init__(self, home: Home, config: NightConfig, engine: Engine) -> None:
@@ -47,9 +49,11 @@ class Day:
         self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons
+        self._turns = threading.RLock()  # held during a call, so that only one thread rebuilds a lost day copy
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # for the saved adapters
-        self._offered = ""  # the digest of the adapter that the engine uses
+        self._offering = asyncio.Lock()
+        self.offered = ""
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
         """Learn all lessons from scratch. If `goes_on(n)` is false before lesson n (from 1), stop and return False."""
@@ -77,10 +81,11 @@ class Day:
         If the learner's process dies, it is restarted and learns all lessons again. Raises WorkerDiedError if the
         process dies a second time, and WorkerEndedError if `end` is called meanwhile.
         """
-        if self._made:
-            with suppress(WorkerDiedError):
-                self._learn(lesson, timed=True)
-        self._make_if_lost()
+        with self._turns:
+            if self._made:
+                with suppress(WorkerDiedError):
+                    self._learn(lesson, timed=True)
+            self._make_if_lost()
 
     def _learn(self, lesson: Lesson, *, timed: bool) -> None:
         if why := why_only_tonight(lesson, self.config.unseen_share):
@@ -93,36 +98,44 @@ class Day:
 
     def forget(self, name: str) -> None:
         """Have the day copy forget a lesson that was removed from the book. Raises the same errors as `learn`."""
-        if self._made:
-            with suppress(WorkerDiedError):
-                again, self.digest = self._call(learner_process.forget, name)
-                for later, outcome in again.items():
-                    self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
-        self._make_if_lost()
+        with self._turns:
+            if self._made:
+                with suppress(WorkerDiedError):
+                    again, self.digest = self._call(learner_process.forget, name)
+                    for later, outcome in again.items():
+                        self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
+            self._make_if_lost()
 
     def prepare(self, pick: Preference) -> bool:
         """Precompute a part of what learning a pick needs. Return whether more is left. Raises as `learn` does."""
-        self._make_if_lost()
-        return self._call(learner_process.prepare, pick)
+        with self._turns:
+            self._make_if_lost()
+            return self._call(learner_process.prepare, pick)
 
-    def save(self) -> Path | None:
-        """Write the adapter and return its folder. If nothing has been learned, write nothing and return None."""
-        if not self.book.has_learned:
-            return None
-        self._make_if_lost()
-        folder = self._folder / f"day-{self.digest}"
-        self._call(learner_process.save, folder)
-        for old in self._folder.iterdir():
-            if old != folder:
-                shutil.rmtree(old, ignore_errors=True)
-        return folder
+    def pause(self, paused: bool = True) -> None:
+        """Stop the learner in the middle of its work, so that the engine has the machine, or let it go on."""
+        self._learner.pause(paused)
 
     async def offer(self) -> None:
         """Load the current day copy into the engine, unless the engine already has it."""
-        if self._offered != self.digest:
-            digest, adapter = self.digest, await asyncio.to_thread(self.save)
+        async with self._offering:
+            if self.offered == self.digest:
+                return
+            adapter, digest = None, self.digest
+            if self.book.has_learned:
+                adapter, digest = await asyncio.to_thread(self._save)
             await self.engine.use_adapter(adapter)
-            self._offered = digest
+            self.offered = digest
+            for old in self._folder.iterdir():
+                if old != adapter:
+                    shutil.rmtree(old, ignore_errors=True)
+
+    def _save(self) -> tuple[Path, str]:
+        """Write the adapter, and return its folder and digest."""
+        with self._turns:
+            self._make_if_lost()
+            folder = Path(tempfile.mkdtemp(dir=self._folder))
+            return folder, self._call(learner_process.save, folder)
 
     def _make_if_lost(self) -> None:
         if not self._made:

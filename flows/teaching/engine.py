@@ -60,7 +60,12 @@ class Engine:
         self.has_adapter = adapter is not None
 
     async def write(
-        self, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int, stop: asyncio.Event
+        self,
+        messages: Messages,
+        by_day_copy: Sequence[bool],
+        max_tokens: int,
+        stop: asyncio.Event,
+        temperature: float = 1.0,
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         """Write answers to a conversation. Yield each piece as (answer number, text), and finally the whole answers.
 
@@ -86,9 +91,8 @@ class Engine:
         self._socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(read, self._socket)
         stopping = asyncio.ensure_future(end_when_stopped())
-        call = asyncio.ensure_future(
-            asyncio.to_thread(self._call, writing.write, self._model, self._socket, messages, by_day_copy, max_tokens)
-        )
+        asked = self._model, self._socket, messages, by_day_copy, max_tokens, temperature
+        call = asyncio.ensure_future(asyncio.to_thread(self._call, writing.write, *asked))
         call.add_done_callback(lambda _: pieces.put_nowait(None))
         try:
             while (piece := await pieces.get()) is not None:

@@ -1,11 +1,14 @@
 """Turns a click in the classroom into journal entries."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, get_args
 
-from conf.storage.journal import FROM_CHAR, IMPLICIT, POLICIES, UNFINISHED, Entry, Preference, entry_of
+from conf.sections.teaching import TeachConfig
+from conf.storage.journal import CONVERSATION, FROM_CHAR, IMPLICIT, POLICIES, UNFINISHED, Entry, Preference, entry_of
 from flows.teaching.answers import Question, Shown
 from tasks.teaching.lessons import Lesson
 
+Lines = Callable[[str, dict[str, Any]], list[Entry]]  # from the champion's digest and further keys to a lesson's lines
 Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "good_talk", "bad_talk", "words"]
 KINDS = get_args(Kind)
 
@@ -19,7 +22,7 @@ def entries_of(
     `keys`: extra keys for each entry. Raises ValueError, with a reason for the owner, if the lesson is not valid.
     """
     choices = question.choices
-    keys = keys | {"messages": question.messages}
+    keys = keys | {"messages": question.messages} | _about(question)
     if unfinished := [*question.unfinished, *_unfinished(choices)]:
         keys[UNFINISHED] = unfinished
     match kind:
@@ -53,6 +56,18 @@ def entries_of(
     return [entry_of(keys | each) for each in fields]
 
 
+async def teach_what_is_implied(
+    teach: Callable[[Lines], Awaitable[object]], config: TeachConfig, earlier: Question | None, question: Question
+) -> None:
+    """Teach what the owner says by asking `question` after `earlier`: going on, leaving, and in a chat the words."""
+    left, size = None if earlier is None or earlier.judged else earlier, config.implicit_reward
+    if size and implied(left, question, size, {}):
+        await teach(lambda _, keys: implied(left, question, size, keys))
+    if question.conversation and config.own_words:
+        said = {"kind": "words", "text": question.messages[-1]["content"]}
+        await teach(lambda _, keys: [entry_of(said | keys | _about(question))])
+
+
 def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
     """Return the feedback that the owner implies by asking a question, as entries with a value of ±`size`.
 
@@ -60,10 +75,12 @@ def implied(left: Question | None, question: Question, size: float, keys: dict[s
     bad. `left`: the previous question, or None if there is none or the owner judged any of its answers.
     """
     if len(question.messages) > 1:
+        keys = keys | _about(question)
         *before, answer, _ = question.messages
         said = {"messages": before, "value": size, IMPLICIT: "went_on", UNFINISHED: [*question.unfinished]}
         fields = [said | {"response": answer["content"]}]
     elif left is not None:
+        keys = keys | _about(left)
         said = {"messages": left.messages, "value": -size, IMPLICIT: "left", UNFINISHED: _unfinished(left.choices)}
         fields = [said | {"response": answer.text} for answer in left.choices]
     else:
@@ -102,6 +119,10 @@ def conversation(lessons: list[Lesson]) -> tuple[list[dict[str, str]], tuple[str
             turns = [message.model_dump() for message in entry.messages]
             return [*turns, {"role": "assistant", "content": good}], cut
     return [], ()
+
+
+def _about(question: Question) -> dict[str, str]:
+    return {CONVERSATION: question.conversation} if question.conversation else {}
 
 
 def _unfinished(answers: list[Shown]) -> list[str]:

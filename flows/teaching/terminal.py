@@ -9,7 +9,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
 
-from flows.teaching.classroom import Classroom, RefusedError
+from flows.teaching.answers import RefusedError
+from flows.teaching.classroom import Classroom
 
 HELP = """[bold]Type a question[/bold], and five answers are written. Then:
   [bold]1[/bold] … [bold]5[/bold]       pick that answer          [bold]0[/bold]           none is good

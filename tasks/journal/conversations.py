@@ -41,7 +41,15 @@ class Record:
 def record(journal: Path, name: str, turns: list[Turn], policy: str, **keys: Any) -> Written:
     """Write a conversation, which ends with an answer, to the journal. Raises InputError if that fails."""
     fields = {"kind": "conversation", "messages": turns, "policy": policy, CONVERSATION: name}
-    return append(journal, [entry_of(fields | {key: value for key, value in keys.items() if value})])
+    return append(journal, [entry_of(fields | {key: value for key, value in keys.items() if value not in ((), [])})])
+
+
+def replace_answer(journal: Path, name: str, turns: list[Turn], answer: str) -> None:
+    """Record the conversation with another answer to `turns`, if it has these turns. Raises InputError."""
+    found = conversation(journal, name)
+    if found is not None and found.turns[: (end := len(turns))] == turns:
+        said = [*turns, {"role": "assistant", "content": answer}, *found.turns[end + 1 :]]
+        record(journal, name, said, found.policy, unfinished=found.unfinished)
 
 
 def conversations(journal: Path) -> list[Record]:

@@ -68,11 +68,12 @@ def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
     return _started().forget(name), _started().digest
 
 
-def save(folder: Path) -> None:
-    """Write the day copy's adapter in peft's format."""
+def save(folder: Path) -> str:
+    """Write the day copy's adapter in peft's format, and return its digest."""
     from models.hf.lora import save_adapter
 
     save_adapter(_started().day.model, folder)
+    return _started().digest
 
 
 def keep_day_copy(

@@ -53,7 +53,12 @@ def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int
 
 
 def write(
-    champion: Champion, address: Path, messages: Messages, by_day_copy: Sequence[bool], max_tokens: int
+    champion: Champion,
+    address: Path,
+    messages: Messages,
+    by_day_copy: Sequence[bool],
+    max_tokens: int,
+    temperature: float,
 ) -> list[Written]:
     """Write one answer per item of `by_day_copy`: by the day copy if the item is True, by the champion if False.
 
@@ -68,7 +73,7 @@ def write(
             "(engine.max_model_len): shorten it"
         )
     texts, finished = [""] * len(by_day_copy), [False] * len(by_day_copy)
-    steps = sampler.write(prompt, by_day_copy, min(max_tokens, length - len(prompt)))
+    steps = sampler.write(prompt, by_day_copy, min(max_tokens, length - len(prompt)), temperature)
     with socket.socket(socket.AF_UNIX) as reader:
         reader.connect(str(address))
         try:

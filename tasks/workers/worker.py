@@ -202,6 +202,12 @@ class Worker:
         self.on_loss(f"the {self.name} process {how}{at}")
         return error(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
 
+    def pause(self, paused: bool = True) -> None:
+        """Stop the child in the middle of its work (SIGSTOP), or let it go on (SIGCONT)."""
+        for process in list((self._pool._processes or {}) if self._pool else {}):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP if paused else signal.SIGCONT)
+
     def close(self, grace: float = 5.0) -> None:
         """Stop the child process, which releases its memory. A later call starts a new one.
 

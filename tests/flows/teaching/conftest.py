@@ -38,7 +38,12 @@ class ScriptedEngine:
         self.has_adapter = adapter is not None
 
     async def write(
-        self, messages: list[dict[str, str]], by_day_copy: list[bool], max_tokens: int, stop: asyncio.Event
+        self,
+        messages: list[dict[str, str]],
+        by_day_copy: list[bool],
+        max_tokens: int,
+        stop: asyncio.Event,
+        temperature: float = 1.0,
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         self.asked.append((messages, by_day_copy))
         whole = [next(self.texts) for _ in by_day_copy]

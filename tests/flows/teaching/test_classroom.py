@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from conf.storage.journal_file import read_file
-from flows.teaching.answers import CHAMPION, DAY
-from flows.teaching.classroom import Classroom, RefusedError
+from flows.teaching.answers import CHAMPION, DAY, RefusedError
+from flows.teaching.classroom import Classroom
 from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process

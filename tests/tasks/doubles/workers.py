@@ -1,22 +1,28 @@
 """Stand-ins for `tasks.workers.worker.Worker` that need no child process."""
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 
 class InProcessWorker:
-    """Calls functions in this process; remembers which in `functions`."""
+    """Calls functions in this process, one at a time; remembers which in `functions`."""
 
     def __init__(self) -> None:
         self.functions: list[Callable[..., Any]] = []
+        self._one = threading.RLock()
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        self.functions.append(function)
-        return function(*arguments, **options)
+        with self._one:
+            self.functions.append(function)
+            return function(*arguments, **options)
 
     def spread(self, job: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
         """Return what the job makes of each item."""
         return [job(self, item) for item in items]
+
+    def pause(self, paused: bool = True) -> None:
+        """There is no process to stop."""
 
     def end(self) -> None:
         """There is nothing to end."""

@@ -171,6 +171,17 @@ def test_a_worker_that_was_ended_starts_no_child_again(worker: Worker) -> None:
     assert not worker.running
 
 
+def test_a_paused_child_goes_on_where_it_was(worker: Worker) -> None:
+    worker.pause()  # nothing has started
+    worker.call(child_calls.count)
+    call = worker.submit(child_calls.sleep, 0.1)
+    worker.pause()
+    time.sleep(0.5)
+    assert not call.done()
+    worker.pause(False)
+    worker.result(call)
+
+
 def test_a_call_not_begun_when_its_worker_ended_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

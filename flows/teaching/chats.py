@@ -1,0 +1,125 @@
+"""Chats with the day copy: one answer at a time, recorded in the journal before the owner can act on it."""
+
+import asyncio
+import datetime
+import difflib
+import re
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+from conf.storage.home import InputError
+from conf.storage.journal import HELD_OUT, SESSION, UNFINISHED
+from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one
+from flows.teaching.classroom import Classroom
+from flows.teaching.entries import teach_what_is_implied
+from tasks.journal import conversations
+from tasks.journal.conversations import Record, Turn
+
+TITLE = 60  # the most characters of a conversation's title, which is its first question
+ALIKE = 0.6  # share of words that a reply has in common with the answer if it repeats it with a change
+OPENING = re.compile(
+    r"(?:no|nope|wrong|incorrect|not quite|actually|sorry|i meant|that(?:'s| is| was) (?:wrong|not \w+))\b[\W_]*", re.I
+)
+POLITE = ("thank", "problem", "worries", "need")  # "no, thanks" corrects nothing
+
+
+class Chats:
+    """The conversations of a classroom. A conversation that `nightschool serve` recorded goes on here, too."""
+
+    def __init__(self, room: Classroom) -> None:
+        self.room, self.journal = room, room.home.journal
+
+    async def say(self, text: str, name: str = "") -> AsyncIterator[Event]:
+        """Yield the day copy's answer in pieces, and finally a `done` event.
+
+        `name`: the conversation that the text continues, or empty for a new one. If the text seems to correct the
+        answer before it, `done` has a `proposal`: that answer's id, and the better text. Raises RefusedError if there
+        is no such conversation, or as `Classroom.ask` does.
+        """
+        room, earlier = self.room, self.room.questions.latest
+        day, known = room.ready_for(text), self._named(name) if name else None
+        turns = known.turns if known else []
+        name, turn = name or secrets.token_hex(6), 1 + sum(turn["role"] == "assistant" for turn in turns)
+        question = room.questions.add(
+            [*turns, {"role": "user", "content": text}], known.unfinished if known else (), f"{name}-{turn}", name
+        )
+        async for event in room.answers(day, question, sample_one):
+            yield event
+        (answer,) = question.answers.values()
+        said = {"conversation": name, "turn": turn, "held_out": day.is_held_out(question.messages)}
+        said |= {"answer": {"id": answer.name, "text": answer.text, "finished": answer.finished}}
+        if answer.text.strip():
+            unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
+            await asyncio.to_thread(self._record, question, answer.text, unfinished, said["held_out"])
+        if turns and (better := corrected(turns[-1]["content"], text)):
+            said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
+        yield "done", said
+        room.in_background(teach_what_is_implied(room.teach_lines, room.config.teach, earlier, question))
+
+    def listed(self) -> list[dict[str, str]]:
+        """Return the conversations, latest first."""
+        return [
+            {"id": found.name, "at": found.at, "title": found.turns[0]["content"][:TITLE]}
+            for found in conversations.conversations(self.journal)
+        ]
+
+    def shown(self, name: str) -> dict[str, Any]:
+        """Return a conversation's turns, with the answers' ids, and the checkpoints that have learned from it."""
+        found, turns, count = self._named(name), list[Turn](), 0
+        for turn in found.turns:
+            count += turn["role"] == "assistant"
+            turns.append(turn | ({"id": f"{name}-{count}-1"} if turn["role"] == "assistant" else {}))
+        return {"id": name, "at": found.at, "turns": turns, "learned_by": self._learned_by(name)}
+
+    async def forget(self, name: str) -> dict[str, Any]:
+        """Delete a conversation and undo its lessons. Checkpoints that have learned from it are named and kept."""
+        self._named(name)
+        learned_by = await asyncio.to_thread(self._learned_by, name)
+        for lesson in self.room.book.about(name):
+            await self.room.undo(lesson)
+        lines = await asyncio.to_thread(conversations.forget, self.journal, name)
+        return {"lines": lines, "learned_by": learned_by}
+
+    async def compare(self, text: str, name: str = "") -> dict[str, str]:
+        """Return the greedy answers of the champion and of today's copy to a text, perhaps within a conversation."""
+        room = self.room
+        day, turns = room.ready_for(text), self._named(name).turns if name else []
+        question = Question("compare", [*turns, {"role": "user", "content": text}])
+        async for _ in room.answers(day, question, sample_both):
+            pass
+        champion, *today = question.answers.values()
+        return {"champion": champion.text, "today": (today or [champion])[0].text}
+
+    def _named(self, name: str) -> Record:
+        if (found := conversations.conversation(self.journal, name)) is None:
+            raise RefusedError(404, "there is no such conversation")
+        return found
+
+    def _learned_by(self, name: str) -> list[str]:
+        return conversations.learned_by(self.journal, name, str(datetime.date.today()), self.room.home.checkpoints)
+
+    def _record(self, question: Question, answer: str, unfinished: list[str], held_out: bool) -> None:
+        turns = [*question.messages, {"role": "assistant", "content": answer}]
+        keys: dict[str, Any] = {UNFINISHED: unfinished, HELD_OUT: held_out, SESSION: self.room.session}
+        try:
+            conversations.record(self.journal, question.conversation, turns, self.room.champion, **keys)
+        except InputError as error:
+            raise RefusedError(507, str(error)) from None
+
+
+def corrected(answer: str, reply: str) -> str | None:
+    """Return the better answer that a reply seems to give, or None.
+
+    A reply is a correction if it begins with "no", "actually" or the like, or if it repeats the answer with a change.
+    """
+    rest = reply.strip()
+    while found := OPENING.match(rest):
+        rest = rest[found.end() :]
+    if not rest or rest.endswith("?") or rest.lower().startswith(POLITE):
+        return None
+    words, said = answer.split(), rest.split()
+    if len(rest) < len(reply.strip()):
+        return rest[0].upper() + rest[1:]
+    alike = difflib.SequenceMatcher(None, words, said, autojunk=False).ratio()
+    return rest if ALIKE <= alike < 1 and len(said) > 3 else None

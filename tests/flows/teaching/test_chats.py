@@ -1,0 +1,179 @@
+"""Chats: what is recorded, what goes on after a restart, what teaches, and what is left of a deleted conversation."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from conf.storage.journal import CONVERSATION
+from conf.storage.journal_file import read_file
+from flows.teaching.answers import RefusedError
+from flows.teaching.chats import Chats, corrected
+from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
+
+
+async def say(chats: Chats, text: str, name: str = "") -> dict[str, Any]:
+    """Say something in a chat, and return what `done` says."""
+    *pieces, (last, done) = [event async for event in chats.say(text, name)]
+    assert last == "done"
+    assert "".join(data["delta"] for _, data in pieces) == done["answer"]["text"]
+    return done
+
+
+async def settled(chats: Chats) -> list[dict[str, Any]]:
+    await asyncio.gather(*chats.room._tasks)
+    return chats.room.state()["lessons"]
+
+
+def texts(chats: Chats, name: str) -> list[str]:
+    return [turn["content"] for turn in chats.shown(name)["turns"]]
+
+
+def entries(school: School) -> list[Any]:
+    return [entry for file in sorted(school.home.journal.glob("*")) for _, entry in read_file(file)[0]]
+
+
+def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    name = first["conversation"]
+    assert (first["turn"], texts(chats, name)) == (1, ["7 + 5?", ANSWERS[0]])
+    assert do(settled(chats)) == []
+    chats = Chats(school.open())  # as after a crash
+    second = do(say(chats, "And 1 more?", name))
+    assert (second["conversation"], second["turn"]) == (name, 2)
+    assert [turn["content"] for turn in school.engine.asked[-1][0]] == ["7 + 5?", ANSWERS[0], "And 1 more?"]
+    do(say(chats, "Another?"))
+    assert [found["title"] for found in chats.listed()] == ["Another?", "7 + 5?"]
+    do(chats.room.teach("praise", first["answer"]["id"]))
+    (lesson,) = do(settled(chats))
+    assert (lesson["what"], lesson["learned"]) == ({"kind": "praise", "question": "7 + 5?", "text": ANSWERS[0]}, True)
+    ids = [turn["id"] for turn in chats.shown(name)["turns"] if turn["role"] == "assistant"]
+    assert ids == [first["answer"]["id"], second["answer"]["id"]]
+
+
+@pytest.mark.parametrize("kind", ["pick", "correct"])
+def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do, kind: Any) -> None:
+    chats = Chats(school.open())
+    name = do(say(chats, "7 + 5?"))["conversation"]
+    second = do(say(chats, "And 1 more?", name))
+    if kind == "pick":
+        better = do(ask(chats.room, "And 1 more?", again=f"{name}-2"))["answers"][3]
+        do(chats.room.teach("pick", better["id"]))
+        text = better["text"]
+    else:
+        text = "13."
+        do(chats.room.teach("correct", second["answer"]["id"], text=text))
+    assert texts(chats, name) == ["7 + 5?", ANSWERS[0], "And 1 more?", text]
+    assert {entry.model_extra[CONVERSATION] for entry in entries(school)} == {name}
+
+
+def test_an_answer_that_was_stopped_is_recorded_as_unfinished(school: School, do: Do) -> None:
+    chats = Chats(school.open(texts=["1 2 3"]))
+    school.engine.pause = 0.01
+
+    stopping = []
+
+    async def stopped() -> dict[str, Any]:
+        async for event, data in chats.say("Count!"):
+            stopping.append(asyncio.ensure_future(chats.room.stop()))
+            if event == "done":
+                return data
+        raise AssertionError
+
+    done = do(stopped())
+    assert not done["answer"]["finished"]
+    assert entries(school)[0].model_extra["unfinished"] == [done["answer"]["text"]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "better"),
+    [
+        ("Sydney.", "No, actually it is Canberra.", "It is Canberra."),
+        ("Sydney.", "That's wrong: Canberra", "Canberra"),
+        ("Sydney.", "not quite… Canberra!", "Canberra!"),
+        ("The capital of it is Sydney.", "The capital of it is Canberra.", "The capital of it is Canberra."),
+        ("The capital of it is Sydney.", "The capital of it is Sydney.", None),
+        ("Sydney.", "No?", None),
+        ("Sydney.", "No, thank you", None),
+        ("Sydney.", "no", None),
+        ("Sydney.", "Nobody lives there", None),
+        ("Sydney.", "Are you sure it is not Canberra?", None),
+        ("Sydney.", "Tell me more about it", None),
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_correction(answer: str, reply: str, better: str | None) -> None:
+    assert corrected(answer, reply) == better
+
+
+def test_a_correction_is_proposed_and_teaches_only_once_accepted(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    done = do(say(chats, "No, it is 13", first["conversation"]))
+    assert done["proposal"] == {"answer": first["answer"]["id"], "text": "It is 13"}
+    assert do(settled(chats)) == []
+    do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
+    assert do(settled(chats))[0]["what"] == {"kind": "correct", "question": "7 + 5?", "text": "It is 13"}
+    assert texts(chats, first["conversation"])[1:3] == ["It is 13", "No, it is 13"]
+
+
+def test_what_is_not_said_teaches_only_if_asked_for(school: School, do: Do) -> None:
+    chats = Chats(school.open("teach.implicit_reward=0.2", "teach.own_words=true"))
+    name = do(say(chats, "7 + 5 = 12?"))["conversation"]
+    do(say(chats, "And 1 more?", name))
+    lessons = do(settled(chats))
+    assert sorted(lesson["what"]["kind"] for lesson in lessons) == ["went_on", "words", "words"]
+    assert {entry.model_extra[CONVERSATION] for entry in entries(school)} == {name}
+
+
+def test_a_deleted_conversation_takes_its_lessons_with_it(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    before = chats.room.state()["day"]
+    first = do(say(chats, "7 + 5?"))
+    kept = do(say(chats, "Another?"))["conversation"]
+    do(chats.room.teach("blame", first["answer"]["id"]))
+    assert chats.room.state()["day"] != before
+    assert do(chats.forget(first["conversation"])) == {"lines": 1, "learned_by": []}  # the lesson's line was undone
+    assert (chats.room.state()["day"], chats.room.state()["lessons"]) == (before, [])
+    assert [entry.model_extra[CONVERSATION] for entry in entries(school)] == [kept]
+    with pytest.raises(RefusedError, match="no such conversation"):
+        do(say(chats, "And?", first["conversation"]))
+
+
+def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    assert do(chats.compare("7 + 5?")) == {"champion": ANSWERS[0], "today": ANSWERS[0]}  # nothing was taught
+    answers = do(ask(chats.room))["answers"]
+    do(chats.room.teach("pick", answers[1]["id"]))
+    do(settled(chats))
+    found = do(chats.compare("7 + 5?"))
+    assert school.engine.asked[-1][1] == [False, True]
+    assert found["champion"] != found["today"]
+
+
+def test_a_question_does_not_wait_for_a_lesson(school: School, do: Do) -> None:
+    room = school.open()
+    answers = do(ask(room))["answers"]
+    day: Any = room._day
+    learn, begun = day.learn, asyncio.Event()
+
+    async def meanwhile() -> tuple[dict[str, Any], bool]:
+        loop, go_on = asyncio.get_running_loop(), asyncio.Event()
+
+        def slowly(lesson: Any) -> None:
+            loop.call_soon_threadsafe(begun.set)
+            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(30)
+            learn(lesson)
+
+        day.learn = slowly
+        teaching = asyncio.ensure_future(room.teach("pick", answers[0]["id"]))
+        await begun.wait()
+        assert room.state()["learning"]
+        assert len(entries(school)) == 1  # it is on the disk
+        await ask(room, "And 1 more?")
+        go_on.set()
+        return await teaching, room.state()["learning"]
+
+    taught, learning = do(meanwhile())
+    assert (taught["learned"], learning) == (True, False)
+    assert room.state()["day"] == taught["day"]
