@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from markdown_it import MarkdownIt
+
 from flows.teaching.engine import Engine
 from tasks.journal import conversations
 
@@ -19,6 +21,8 @@ SHOWN, DRAWN = 5, 10  # per question: the most answers shown, and the most sampl
 DAY, CHAMPION = "day", "champion"  # the possible authors of an answer
 
 Event = tuple[str, dict[str, Any]]
+# Nothing in an answer may run, load or lead anywhere.
+MARKDOWN = MarkdownIt("js-default", {"html": False, "breaks": True}).disable(["image", "link", "autolink", "linkify"])
 
 
 class RefusedError(Exception):
@@ -27,6 +31,11 @@ class RefusedError(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
+
+
+def as_html(text: str) -> str:
+    """Render an answer's Markdown as HTML, without links and images, and with any HTML in it shown as text."""
+    return MARKDOWN.render(text).strip()
 
 
 class Sampling(Protocol):
@@ -50,9 +59,10 @@ class Shown:
     corrected: str = ""  # the owner's correction, or empty if there is none
 
     @property
-    def count(self) -> int:
-        """The number of samples that gave this answer."""
-        return len(self.policies)
+    def shown(self) -> dict[str, Any]:
+        """The answer as the page shows it. `count`: the number of samples that gave it."""
+        found = {"id": self.name, "text": self.text, "html": as_html(self.text), "finished": self.finished}
+        return found | {"count": len(self.policies)}
 
 
 @dataclass
@@ -76,6 +86,11 @@ class Question:
     def choices(self) -> list[Shown]:
         """The answers that are not blank."""
         return [answer for answer in self.answers.values() if answer.text.strip()]
+
+    def described(self, held_out: bool) -> dict[str, Any]:
+        """Return the question and its answers as the page shows them. Nothing tells which model wrote an answer."""
+        answers = [answer.shown for answer in self.answers.values()]
+        return {"question": self.name, "answers": answers, "held_out": held_out, "earlier": self.messages[:-1]}
 
 
 class Questions:

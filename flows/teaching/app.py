@@ -36,7 +36,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-ASSETS = {"page.css": "text/css", "page.js": "text/javascript"}
+SCRIPTS = ("page.js", "dom.js", "cards.js", "chat.js", "compare.js")
 
 Action = Callable[[Request, dict[str, Any]], Awaitable[Response]]
 Handler = Callable[[Request], Awaitable[Response]]
@@ -50,9 +50,11 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
         routes=[
             Route("/", _fixed(page.render(name=classroom.config.name), "text/html")),
             Route("/favicon.ico", _fixed("", "image/x-icon")),
-            *(Route(f"/{name}", _fixed(_read(name), kind)) for name, kind in ASSETS.items()),
+            Route("/page.css", _fixed(_read("page.css"), "text/css")),
+            *(Route(f"/{name}", _fixed(_read(name), "text/javascript")) for name in SCRIPTS),
             Route("/api/session", partial(_answer, api.start), methods=["POST"]),
             Route("/api/ask", api.private(api.ask), methods=["POST"]),
+            Route("/api/question", api.private(api.question)),
             Route("/api/chat", api.private(api.chat), methods=["POST"]),
             Route("/api/compare", api.private(api.compare), methods=["POST"]),
             Route("/api/conversations", api.private(api.conversations)),
@@ -100,6 +102,10 @@ class _Endpoints:
         events = self.classroom.ask(_text(body, "text"), body.get("follow_up") is True, _text(body, "again", ""))
         first = await anext(events)  # a refusal is raised here, before the response begins
         return _stream(_after(first, events))
+
+    async def question(self, _: Request, body: dict[str, Any]) -> Response:
+        """Return the latest question with its answers, or {} if none was asked."""
+        return JSONResponse(self.classroom.latest())
 
     async def chat(self, _: Request, body: dict[str, Any]) -> Response:
         """Stream one answer to a text in a conversation."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION, UNFINISHED
-from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one
+from flows.teaching.answers import Event, Question, RefusedError, as_html, sample_both, sample_one
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import teach_what_is_implied
 from tasks.journal import conversations
-from tasks.journal.conversations import Record, Turn
+from tasks.journal.conversations import Record
 
 TITLE = 60  # the most characters of a conversation's title, which is its first question
 ALIKE = 0.6  # share of words that a reply has in common with the answer if it repeats it with a change
@@ -48,7 +48,7 @@ class Chats:
             yield event
         (answer,) = question.answers.values()
         said = {"conversation": name, "turn": turn, "held_out": day.is_held_out(question.messages)}
-        said |= {"answer": {"id": answer.name, "text": answer.text, "finished": answer.finished}}
+        said |= {"answer": answer.shown}
         if answer.text.strip():
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
             await asyncio.to_thread(self._record, question, answer.text, unfinished, said["held_out"])
@@ -66,10 +66,13 @@ class Chats:
 
     def shown(self, name: str) -> dict[str, Any]:
         """Return a conversation's turns, with the answers' ids, and the checkpoints that have learned from it."""
-        found, turns, count = self._named(name), list[Turn](), 0
+        found, turns, count = self._named(name), list[dict[str, Any]](), 0
         for turn in found.turns:
-            count += turn["role"] == "assistant"
-            turns.append(turn | ({"id": f"{name}-{count}-1"} if turn["role"] == "assistant" else {}))
+            turns.append(said := {"role": turn["role"], "text": turn["content"]})
+            if turn["role"] == "assistant":
+                count += 1
+                finished = turn["content"] not in found.unfinished
+                said |= {"id": f"{name}-{count}-1", "html": as_html(turn["content"]), "finished": finished}
         return {"id": name, "at": found.at, "turns": turns, "learned_by": self._learned_by(name)}
 
     async def forget(self, name: str) -> dict[str, Any]:

@@ -95,16 +95,18 @@ class Classroom:
         question = self._new_question(text, follow_up, again)
         async for event in self.answers(day, question, sample):
             yield event
-        shown = [
-            {"id": answer.name, "text": answer.text, "count": answer.count} for answer in question.answers.values()
-        ]
-        held_out = day.is_held_out(question.messages)
-        earlier_turns = question.messages[:-1]
-        yield "done", {"question": question.name, "answers": shown, "held_out": held_out, "earlier": earlier_turns}
+        yield "done", question.described(day.is_held_out(question.messages))
         if not again:
             self.in_background(teach_what_is_implied(self.teach_lines, self.config.teach, earlier, question))
-        if self.live and not held_out and (pick := any_pick(question)) is not None:
+        if self.live and not day.is_held_out(question.messages) and (pick := any_pick(question)) is not None:
             self.in_background(self._prepare(day, question, pick))
+
+    def latest(self) -> dict[str, Any]:
+        """Return the latest question as its `done` event did, with its text; or {} if there is none."""
+        found, day = self.questions.latest, self._opened()
+        if found is None or not found.answers or found.conversation:
+            return {}
+        return found.described(day.is_held_out(found.messages)) | {"text": found.messages[-1]["content"]}
 
     async def answers(self, day: Day, question: Question, sampling: Sampling) -> AsyncIterator[Event]:
         """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
@@ -155,7 +157,9 @@ class Classroom:
             shown.corrected = text
         if question.conversation and kind in ("pick", "correct"):  # the conversation goes on from the better answer
             better = text if kind == "correct" else shown.text
-            await asyncio.to_thread(replace_answer, self.home.journal, question.conversation, question.messages, better)
+            await asyncio.to_thread(
+                replace_answer, self.home.journal, question.conversation, len(question.messages), better
+            )
         return taught
 
     async def teach_lines(self, lines: Lines) -> dict[str, Any]:
@@ -272,7 +276,8 @@ class Classroom:
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
         messages, chat = [*earlier, {"role": "user", "content": text}], ""
-        if (same := self.questions.named(again)) is not None:
+        recorded = recorded_answer(self.home.journal, f"{again}-1") if again else None
+        if (same := recorded[0] if recorded else self.questions.named(again)) is not None:
             messages, unfinished, chat = same.messages, same.unfinished, same.conversation
         return self.questions.add(messages, unfinished, chat=chat)
 

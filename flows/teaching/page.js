@@ -1,61 +1,29 @@
-// The classroom's page. Answers are inserted as text, never as markup. The day's state comes from /api/events.
+// The classroom's page: questions with five answers, or a chat. The day's state comes from /api/events.
 
-const find = (id) => document.getElementById(id);
+import { actions, add, cards, chooseWord, edit, figures, fill, picks, teach, told } from "./cards.js";
+import { accept, chat, list, open } from "./chat.js";
+import { compare } from "./compare.js";
+import { announce, attempt, element, events, find, get, say, send, short } from "./dom.js";
+
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
   wrong_from: "Wrong from", good_talk: "Good conversation", bad_talk: "Bad conversation", went_on: "Went on after",
   left: "Left without a word", words: "To read" };
 let state = { lessons: [], ready: false, why: "" };
+let mode = localStorage.getItem("mode") ?? "five"; // or "chat"
 let asked = { text: "", name: "" }; // the question that the cards answer
-let cards = new Map(); // by the answer's id: { item, text, body }
 let writing = false;
 let undoing = false;
 let follows = false; // whether the question is a follow-up
 let ending = ""; // the id of the answer that was judged last
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-async function send(path, body = {}, method = "POST") {
-  const headers = { "Content-Type": "application/json" };
-  const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
-  if (!response.ok) {
-    const { error } = await response.json().catch(() => ({ error: `error ${response.status}` }));
-    throw new Error(error);
-  }
-  return response;
-}
-
-const say = (text) => { find("status").textContent = text; };
-const announce = (text) => { find("announcer").textContent = text; };
-const attempt = (work) => (...args) => Promise.resolve(work(...args)).catch((error) => say(error.message));
-
 // --- asking
-
-async function* events(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let buffer = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    buffer += value;
-    const whole = buffer.split("\n\n");
-    buffer = whole.pop();
-    for (const event of whole) {
-      const [, name, data] = event.match(/^event: (.*)\ndata: (.*)$/s);
-      yield [name, JSON.parse(data)];
-    }
-  }
-}
 
 async function ask(text, { followUp = false, again = "" } = {}) {
   if (writing) await send("api/stop");
   const response = await send("api/ask", { text, follow_up: followUp, again });
   if (find("prompt").value === text) find("prompt").value = "";
   asked = { text, name: again };
-  cards = new Map();
+  for (const [id] of picks()) cards.delete(id);
   find("welcome").hidden = true;
   find("question").hidden = false;
   find("asked").textContent = text;
@@ -64,13 +32,12 @@ async function ask(text, { followUp = false, again = "" } = {}) {
   busy(true);
   try {
     for await (const [name, data] of events(response)) {
-      if (name === "error") throw new Error(data.error);
       if (name === "answer") {
-        const card = cards.get(data.answer) ?? add(data.answer);
+        const card = cards.get(data.answer) ?? add(find("answers"), data.answer, { pick: true });
         card.text += data.delta;
         card.body.textContent = card.text;
       }
-      if (name === "done") { asked.name = data.question; busy(false); settle(data); }
+      if (name === "done") { busy(false); settle(data); }
     }
   } finally {
     if (writing) busy(false);
@@ -80,130 +47,46 @@ async function ask(text, { followUp = false, again = "" } = {}) {
 function busy(now) {
   writing = now;
   find("answers").setAttribute("aria-busy", String(now));
+  find("turns").setAttribute("aria-busy", String(now));
   find("stop").hidden = !now;
-  find("hint").textContent = now ? "" : "Which one is best? Press its number, or correct one.";
+  find("hint").textContent = now || mode === "chat" ? "" : "Which one is best? Press its number, or correct one.";
 }
 
-function settle({ answers, held_out: heldOut, earlier }) {
-  const shown = new Map(answers.map((answer) => [answer.id, answer]));
-  for (const [id, card] of cards) if (!shown.has(id)) { card.item.remove(); cards.delete(id); }
+function settle({ question, answers, held_out: heldOut, earlier }) {
+  asked.name = question;
+  const shown = new Set(answers.map((answer) => answer.id));
+  for (const [id, card] of picks()) if (!shown.has(id)) { card.item.remove(); cards.delete(id); }
   for (const answer of answers) {
-    const card = cards.get(answer.id) ?? add(answer.id);
-    card.text = answer.text;
-    card.body.textContent = answer.text || "(no answer)";
+    const card = cards.get(answer.id) ?? add(find("answers"), answer.id, { pick: true });
     card.count.textContent = answer.count > 1 ? `written ${answer.count} times` : "";
+    fill(card, answer);
   }
-  number();
   find("held-out").hidden = !heldOut;
   follows = earlier.length > 0;
-  find("earlier").hidden = !follows;
+  find("earlier").hidden = !follows || mode === "chat";
   find("earlier").replaceChildren(...earlier.map(({ role, content }) =>
     element("li", {}, element("strong", {}, role === "user" ? "You" : "Model"), ` ${content}`)));
   announce(`${answers.length} answers. ${answers.map((answer, at) => `${at + 1}: ${answer.text}`).join(" ")}`);
   if (answers.length === 1) find("hint").textContent = "All samples agree: praise, blame or correct it.";
 }
 
-function add(id) {
-  const body = element("p", { className: "text" });
-  const count = element("span");
-  const label = element("span", { className: "number" });
-  const tool = (name, title, key, action) => {
-    const button = element("button", { type: "button", title, onclick: attempt(() => action(id)) }, name);
-    button.setAttribute("aria-label", title);
-    if (key) button.setAttribute("aria-keyshortcuts", key);
-    return button;
-  };
-  const pick = tool("Pick", "This is the best answer", "", (answer) => teach("pick", answer));
-  pick.className = "main";
-  const tools = element("div", { className: "tools" }, pick,
-    tool("+", "Praise: this is good", "+", (answer) => teach("praise", answer)),
-    tool("−", "Blame: this is bad", "-", (answer) => teach("blame", answer)),
-    tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
-    tool("Correct", "Type a better answer", "e", edit));
-  const item = element("li", { className: "answer" },
-    element("div", { className: "top" }, label, count), body, tools);
-  const card = { item, body, count, label, pick, tools, text: "" };
-  cards.set(id, card);
-  find("answers").append(item);
-  number();
-  return card;
-}
-
-function number() {
-  [...cards.values()].forEach((card, at) => {
-    card.label.textContent = `Answer ${at + 1}`;
-    card.item.setAttribute("aria-label", `Answer ${at + 1}`);
-    card.pick.replaceChildren("Pick ", element("kbd", {}, String(at + 1)));
-    card.pick.setAttribute("aria-label", `Pick answer ${at + 1}`);
-    card.pick.setAttribute("aria-keyshortcuts", String(at + 1));
-  });
-}
-
 // --- teaching
 
-async function teach(kind, answer, more = {}) {
-  say("Saving …");
-  const result = await (await send("api/lesson", { kind, answer, ...more })).json();
+actions.taught = async (kind, answer, result) => {
   const card = cards.get(answer);
-  if (card && ["pick", "praise", "correct"].includes(kind)) {
-    for (const other of cards.values()) other.item.classList.remove("picked");
-    card.item.classList.add("picked");
-  }
-  if (card && !["none", "good_talk", "bad_talk"].includes(kind)) {
+  if (mode === "chat" && ["pick", "correct"].includes(kind)) { // the conversation goes on from the better answer
+    find("question").hidden = true;
+    await open();
+  } else if (card && !["none", "good_talk", "bad_talk"].includes(kind)) {
     ending = answer;
     find("talk").hidden = !follows;
   }
-  find("hint").textContent = result.learned ? "Learned. Press r for five others, and see what has changed." : result.why;
-  announce(told(result, kind));
-}
+  find("hint").textContent = result.learned ? "Learned. Press r for five others, or b to see before and after." : result.why;
+};
+actions.others = (answer) => ask(lastSaid(answer), { again: answer.slice(0, answer.lastIndexOf("-")) });
 
-const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
-  blame: "your blame", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your blame", went_on: "going on",
-  left: "leaving it", words: "your text" };
-
-function told(lesson, kind) {
-  if (lesson.why) return `Saved, not learned now: ${lesson.why}`;
-  if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
-  const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
-  return `${seconds} · ${nouns[kind]} ${lesson.change_nats >= 0 ? "+" : ""}${lesson.change_nats.toFixed(1)} nats`;
-}
-
-function edit(id) {
-  const card = cards.get(id);
-  const text = element("textarea", { rows: 3, value: card.text });
-  text.setAttribute("aria-label", "A better answer");
-  const close = () => { form.remove(); card.body.hidden = card.tools.hidden = false; };
-  const save = attempt(async () => {
-    const better = text.value.trim();
-    await teach("correct", id, { text: better });
-    card.body.textContent = better;
-    close();
-  });
-  const form = element("form", { onsubmit: (event) => { event.preventDefault(); save(); } }, text,
-    element("div", { className: "tools" }, element("button", { className: "main" }, "Teach this"),
-      element("button", { type: "button", onclick: close }, "Cancel")));
-  form.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } });
-  card.body.hidden = card.tools.hidden = true;
-  card.item.append(form);
-  text.focus();
-}
-
-function chooseWord(id) {
-  const card = cards.get(id);
-  const plain = () => { card.body.textContent = card.text; find("hint").textContent = ""; };
-  card.body.replaceChildren();
-  for (const { 0: piece, index } of card.text.matchAll(/\s+|\S+/g)) {
-    if (!piece.trim()) { card.body.append(piece); continue; }
-    const from = [...card.text.slice(0, index)].length; // the server counts code points
-    const word = element("button", { type: "button", className: "word", onclick: attempt(async () => {
-      plain();
-      await teach("wrong_from", id, { from_char: from });
-    }) }, piece);
-    card.body.append(word);
-  }
-  card.body.onkeydown = (event) => { if (event.key === "Escape") { event.stopPropagation(); plain(); } };
-  find("hint").textContent = "Choose the word from which the answer goes wrong (Esc: never mind).";
-  card.body.querySelector(".word")?.focus();
+function lastSaid(answer) {
+  return cards.get(answer).item.previousElementSibling?.textContent ?? "";
 }
 
 async function undo(lesson) {
@@ -234,7 +117,8 @@ function show(now) {
   find("live").checked = now.live;
   find("ask-button").disabled = !now.ready;
   find("no-lessons").hidden = now.lessons.length > 0;
-  find("follow-label").hidden = !now.lessons.some((lesson) => ["pick", "correct", "praise", "good_talk"].includes(lesson.what.kind));
+  find("follow-label").hidden = mode === "chat"
+    || !now.lessons.some((lesson) => ["pick", "correct", "praise", "good_talk"].includes(lesson.what.kind));
   find("lessons").replaceChildren(...now.lessons.map(item));
 }
 
@@ -244,18 +128,50 @@ function item(lesson) {
   undoing.setAttribute("aria-label", `Undo: ${names[kind]} ${text.slice(0, 60)}`);
   return element("li", {}, undoing, element("strong", {}, names[kind]),
     ` ${short(text, 120)}`, ...(question ? [element("br"), `“${short(question, 60)}”`] : []),
-    element("div", { className: "effect" }, told(lesson, kind)));
+    element("div", { className: "effect", title: figures(lesson) }, told(lesson, kind)));
 }
 
-const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+// --- modes
+
+async function choose(now) {
+  mode = now;
+  localStorage.setItem("mode", now);
+  document.querySelector(`[name=mode][value=${now}]`).checked = true;
+  cards.clear();
+  find("question").hidden = find("before-after").hidden = true;
+  find("chat").hidden = find("talks").hidden = mode !== "chat";
+  find("prompt-label").textContent = mode === "chat" ? "Your message" : "Your question";
+  if (mode === "chat") {
+    find("chat").after(find("ask"));
+    find("welcome").hidden = true;
+    await Promise.all([open(), list()]);
+  } else {
+    find("question").before(find("ask"));
+    const last = await get("api/question");
+    if (last.question) {
+      find("welcome").hidden = true;
+      find("question").hidden = false;
+      find("asked").textContent = asked.text = last.text;
+      find("answers").replaceChildren();
+      settle(last);
+    }
+  }
+  show(state);
+}
 
 // --- keys
 
-const others = () => ask(asked.text, { again: asked.name });
-const current = () => [...cards].find(([, { item }]) => item.contains(document.activeElement))?.[0] ?? [...cards.keys()][0];
+const others = () => (mode === "chat" ? actions.others(current()) : ask(asked.text, { again: asked.name }));
+const current = () => [...cards].find(([, { item }]) => item.contains(document.activeElement))?.[0]
+  ?? picks()[0]?.[0] ?? [...cards.keys()].at(-1);
+const beforeAfter = () => {
+  if (mode !== "chat") return compare(asked.text);
+  const said = [...document.querySelectorAll("#turns .said")].at(-1);
+  return said && compare(said.textContent);
+};
 const keys = {
   0: () => teach("none", current()), e: () => edit(current()), x: () => chooseWord(current()),
-  "+": () => teach("praise", current()), "-": () => teach("blame", current()), r: others,
+  "+": () => teach("praise", current()), "-": () => teach("blame", current()), r: others, b: beforeAfter, t: accept,
   z: () => state.lessons[0] && undo(state.lessons[0].id), Escape: () => writing && send("api/stop"),
   "/": () => find("prompt").focus(), "?": () => find("help").showModal(),
 };
@@ -263,18 +179,20 @@ const keys = {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("textarea, input:not([type=checkbox]), dialog");
   if (typing || event.repeat || event.ctrlKey || event.metaKey || event.altKey || !find("keys").checked) return;
-  const chosen = [...cards.keys()][Number(event.key) - 1];
+  const chosen = picks()[Number(event.key) - 1]?.[0];
   const action = chosen ? () => teach("pick", chosen) : keys[event.key];
-  if (!action || ("0exr+-".includes(event.key) && !cards.size)) return;
+  if (!action || ("0exrb+-".includes(event.key) && !cards.size)) return;
   event.preventDefault();
   attempt(action)();
 });
 
 find("ask").addEventListener("submit", (event) => {
   event.preventDefault();
+  const text = find("prompt").value;
+  if (mode === "chat") { attempt(chat)(text, busy); return; }
   find("prompt").blur(); // so that the number keys pick
   const followUp = find("follow").checked;
-  attempt(ask)(find("prompt").value, { followUp }).then(() => { find("follow").checked = false; });
+  attempt(ask)(text, { followUp }).then(() => { find("follow").checked = false; });
 });
 find("prompt").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); find("ask").requestSubmit(); }
@@ -288,11 +206,13 @@ find("none").onclick = attempt(() => teach("none", current()));
 find("good-talk").onclick = attempt(() => teach("good_talk", ending));
 find("bad-talk").onclick = attempt(() => teach("bad_talk", ending));
 find("others").onclick = attempt(others);
+for (const button of document.querySelectorAll(".compare")) button.onclick = attempt(beforeAfter);
 find("stop").onclick = attempt(() => send("api/stop"));
 find("help-open").onclick = () => find("help").showModal();
 find("live").onchange = attempt(() => send("api/live", { on: find("live").checked }));
 find("keys").checked = localStorage.getItem("keys") !== "off";
 find("keys").onchange = () => localStorage.setItem("keys", find("keys").checked ? "on" : "off");
+for (const choice of document.querySelectorAll("[name=mode]")) choice.onchange = attempt(() => choose(choice.value));
 
 attempt(async () => {
   const token = new URLSearchParams(location.hash.slice(1)).get("t");
@@ -300,9 +220,8 @@ attempt(async () => {
     await send("api/session", { token });
     history.replaceState(null, "", location.pathname); // not into bookmarks
   }
-  const response = await fetch("api/state");
-  if (!response.ok) throw new Error((await response.json()).error);
-  show(await response.json());
+  show(await get("api/state"));
+  await choose(mode);
   const source = new EventSource("api/events");
   source.addEventListener("state", (event) => show(JSON.parse(event.data)));
   source.onerror = () => say("The classroom does not answer: is `nightschool teach` still running?");

@@ -44,12 +44,11 @@ def record(journal: Path, name: str, turns: list[Turn], policy: str, **keys: Any
     return append(journal, [entry_of(fields | {key: value for key, value in keys.items() if value not in ((), [])})])
 
 
-def replace_answer(journal: Path, name: str, turns: list[Turn], answer: str) -> None:
-    """Record the conversation with another answer to `turns`, if it has these turns. Raises InputError."""
-    found = conversation(journal, name)
-    if found is not None and found.turns[: (end := len(turns))] == turns:
-        said = [*turns, {"role": "assistant", "content": answer}, *found.turns[end + 1 :]]
-        record(journal, name, said, found.policy, unfinished=found.unfinished)
+def replace_answer(journal: Path, name: str, turn: int, answer: str) -> None:
+    """Record the conversation with another answer as the turn with this index. Raises InputError."""
+    if (found := conversation(journal, name)) is not None and turn < len(found.turns):
+        turns = [*found.turns[:turn], {"role": "assistant", "content": answer}, *found.turns[turn + 1 :]]
+        record(journal, name, turns, found.policy, unfinished=found.unfinished)
 
 
 def conversations(journal: Path) -> list[Record]:

@@ -60,7 +60,7 @@ def ask(client: httpx.Client, text: str = "7 + 5?") -> list[dict[str, Any]]:
 
 def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
     answers = ask(owner)
-    assert {*answers[0]} == {"id", "text", "count"}
+    assert {*answers[0]} == {"id", "text", "html", "finished", "count"}
     before = owner.get("/api/state").json()["day"]
     lesson = owner.post("/api/lesson", json={"kind": "pick", "answer": answers[1]["id"]}).json()
     assert {"lesson", "learned", "seconds", "change_nats", "kl", "journal"} <= lesson.keys()

@@ -26,7 +26,7 @@ async def settled(chats: Chats) -> list[dict[str, Any]]:
 
 
 def texts(chats: Chats, name: str) -> list[str]:
-    return [turn["content"] for turn in chats.shown(name)["turns"]]
+    return [turn["text"] for turn in chats.shown(name)["turns"]]
 
 
 def entries(school: School) -> list[Any]:

@@ -35,9 +35,15 @@ def errors() -> list[str]:
 
 
 @pytest.fixture
-def page(browser: Any, school: School, errors: list[str]) -> Iterator[Any]:
+def texts() -> tuple[str, ...]:
+    """What the engine writes."""
+    return ANSWERS
+
+
+@pytest.fixture
+def page(browser: Any, school: School, errors: list[str], texts: tuple[str, ...]) -> Iterator[Any]:
     port = free_port()
-    room = school.open()
+    room = school.open(texts=texts)
     with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN), HERE, taken):
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.set_default_timeout(20_000)
@@ -151,6 +157,119 @@ def test_keys_can_be_switched_off_and_are_no_shortcuts_while_typing(page: Any, s
     page.get_by_role("button", name="Pick answer 3").click()
     lessons(page, 1)
     assert kinds(school) == ["preference"]
+
+
+def say(page: Any, text: str, turns: int) -> None:
+    page.fill("#prompt", text)
+    page.keyboard.press("Enter")
+    page.locator(f"#turns[aria-busy=false] li >> nth={turns - 1}").wait_for()
+
+
+def turns(page: Any) -> list[str]:
+    return [text.strip() for text in page.locator("#turns .said, #turns .text").all_text_contents()]
+
+
+def test_a_chat_goes_on_after_a_reload_and_learns_a_proposed_correction(page: Any, school: School) -> None:
+    page.get_by_label("Chat", exact=True).check()
+    say(page, "7 + 5?", 2)
+    say(page, "No, it is 13", 4)
+    assert page.locator("#proposed").text_content() == "It is 13"
+    page.locator("#prompt").press("Escape")
+    page.keyboard.press("t")
+    lessons(page, 1)
+    learned(page)
+    page.locator("#turns .text >> nth=0", has_text="It is 13").wait_for()
+    page.reload()
+    page.locator("#turns li >> nth=3").wait_for()
+    assert turns(page) == ["7 + 5?", "It is 13", "No, it is 13", ANSWERS[1]]
+    assert page.locator("#conversations li").count() == 1
+    page.keyboard.press("r")  # five others for the last answer
+    page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()
+    better = page.locator("#answers .text >> nth=2").text_content().strip()
+    page.keyboard.press("3")
+    lessons(page, 2)
+    page.locator("#turns .text >> nth=1", has_text=better).wait_for()
+    page.keyboard.press("b")
+    page.locator("#before-after:not([hidden])").wait_for()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete: 7 + 5?").click()
+    page.locator("#no-conversations").wait_for()
+    page.locator("#no-lessons").wait_for()
+    assert school_lines(school) == []
+
+
+def test_the_question_is_there_after_a_reload(page: Any) -> None:
+    ask(page)
+    shown = page.locator("#answers .text").all_text_contents()
+    page.reload()
+    page.locator("#answers .answer >> nth=4").wait_for()
+    assert page.locator("#answers .text").all_text_contents() == shown
+
+
+INJECTIONS = tuple(
+    f"{number} {text}"
+    for number, text in enumerate(
+        [
+            "<script>window.hit = 1</script>",
+            "<img src=x onerror='window.hit = 1'>",
+            "<svg onload=alert(1)>",
+            "<iframe src='http://127.0.0.1:9/'></iframe>",
+            "<a href='javascript:alert(1)'>here</a>",
+            "[here](javascript:alert(1))",
+            "[here](http://127.0.0.1:9/)",
+            "![](http://127.0.0.1:9/a.png)",
+            "![x][1]\n\n[1]: http://127.0.0.1:9/b.png",
+            "<http://127.0.0.1:9/c>",
+            "http://127.0.0.1:9/d",
+            "```html\n<script>window.hit = 1</script>\n```",
+            "`<img src=x onerror=alert(1)>`",
+            "<style>@import 'http://127.0.0.1:9/e.css'</style>",
+            "<link rel=stylesheet href=http://127.0.0.1:9/f.css>",
+            "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'>",
+            "<form action=http://127.0.0.1:9/><button>go</button></form>",
+            "<object data=http://127.0.0.1:9/g></object>",
+            "<embed src=http://127.0.0.1:9/h>",
+            "<base href=http://127.0.0.1:9/>",
+            "<video src=http://127.0.0.1:9/i autoplay></video>",
+            "<audio src=http://127.0.0.1:9/j autoplay></audio>",
+            "<details open ontoggle=alert(1)>x</details>",
+            "<body onload=alert(1)>",
+            "<math><mtext></mtext><script>alert(1)</script></math>",
+            "&lt;script&gt;alert(1)&lt;/script&gt;",
+            "\\<script>alert(1)</script>",
+            "</textarea><script>alert(1)</script>",
+            "</li></ol><script>alert(1)</script>",
+            "-->\n<script>alert(1)</script>",
+            "<scr<script>ipt>alert(1)</script>",
+            "<IMG SRC=javascript:alert(1)>",
+            "<div style='background:url(http://127.0.0.1:9/k)'>x</div>",
+            "# <img src=x onerror=alert(1)>",
+            "- <img src=x onerror=alert(1)>",
+            "> <img src=x onerror=alert(1)>",
+            "| a |\n|---|\n| <img src=x onerror=alert(1)> |",
+            "**<img src=x onerror=alert(1)>**",
+            "data:text/html,<script>alert(1)</script>",
+            "{{7*7}} ${alert(1)} <%= 7 %>",
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize("texts", [INJECTIONS])
+def test_no_answer_can_run_or_load_anything(page: Any, errors: list[str], texts: tuple[str, ...]) -> None:
+    requests, dialogs = list[str](), list[str]()
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+    page.get_by_label("Chat", exact=True).check()
+    for number in range(len(texts)):
+        say(page, f"<b>{number}</b>", 2 * number + 2)
+    page.reload()
+    page.locator(f"#turns li >> nth={2 * len(texts) - 1}").wait_for()
+    assert page.locator("#turns").locator("a, img, script, iframe, b, style, form").count() == 0
+    assert page.evaluate("window.hit") is None
+    here = page.url.split("#")[0]
+    assert [url for url in requests if not url.startswith(here)] == []
+    assert (dialogs, errors) == ([], [])
 
 
 def test_stop(page: Any, school: School) -> None:

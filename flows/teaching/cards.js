@@ -1,0 +1,122 @@
+// Answers as cards, and what the owner can say about each. Answers are inserted as text, or as the server rendered them.
+
+import { announce, attempt, element, find, send } from "./dom.js";
+
+export const cards = new Map(); // by the answer's id: { item, text, body, … }
+export const picks = () => [...cards].filter(([, card]) => card.pick); // the answers to choose among
+export const actions = {}; // what the page does for a card: others, compare, taught
+
+const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
+  blame: "your blame", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your blame", went_on: "going on",
+  left: "leaving it", words: "your text" };
+
+// How strong a lesson was, in words; the figures are one hover away.
+export function told(lesson, kind) {
+  if (lesson.why) return `Saved, not learned now: ${lesson.why}`;
+  if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
+  const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
+  const size = lesson.change_nats < 1 ? "a small change" : lesson.change_nats < 4 ? "a clear change" : "a large change";
+  return `${seconds} · ${nouns[kind]}: ${size}`;
+}
+
+export const figures = (lesson) => (lesson.kl === null ? ""
+  : `${lesson.change_nats >= 0 ? "+" : ""}${lesson.change_nats.toFixed(1)} nats; KL ${lesson.kl.toFixed(3)} nats a token`);
+
+export async function teach(kind, answer, more = {}) {
+  const result = await (await send("api/lesson", { kind, answer, ...more })).json();
+  const card = cards.get(answer);
+  if (card && ["pick", "praise", "correct", "blame"].includes(kind)) {
+    if (kind === "pick") for (const other of cards.values()) other.item.classList.remove("picked");
+    card.item.classList.toggle("picked", kind !== "blame");
+    card.item.classList.toggle("blamed", kind === "blame");
+  }
+  announce(told(result, kind));
+  await actions.taught(kind, answer, result);
+  return result;
+}
+
+export function add(list, id, { pick }) {
+  const body = element("div", { className: "text" });
+  const count = element("span");
+  const label = element("span", { className: "number" }, "Model");
+  const tool = (name, title, key, action) => {
+    const button = element("button", { type: "button", title, onclick: attempt(() => action(id)) }, name);
+    button.setAttribute("aria-label", title);
+    if (key) button.setAttribute("aria-keyshortcuts", key);
+    return button;
+  };
+  const best = tool("Pick", "This is the best answer", "", (answer) => teach("pick", answer));
+  best.className = "main";
+  const tools = element("div", { className: "tools" }, ...(pick ? [best] : []),
+    tool("+", "Praise: this is good", "+", (answer) => teach("praise", answer)),
+    tool("−", "Blame: this is bad", "-", (answer) => teach("blame", answer)),
+    tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
+    tool("Correct", "Type a better answer", "e", edit),
+    ...(pick ? [] : [tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),
+    tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text)));
+  const item = element("li", { className: "answer" },
+    element("div", { className: "top" }, label, count), body, tools);
+  const card = { item, body, count, label, best, tools, pick, text: "" };
+  cards.set(id, card);
+  list.append(item);
+  number();
+  return card;
+}
+
+// Show a whole answer, as the server rendered it: Markdown without links, images and HTML.
+export function fill(card, { text, html, finished = true }) {
+  card.text = text;
+  card.html = html;
+  if (text.trim()) card.body.innerHTML = html;
+  else card.body.textContent = "(no answer)";
+  card.cut = !finished;
+  if (!finished) card.count.textContent = "cut off";
+}
+
+function number() {
+  picks().forEach(([, card], at) => {
+    card.label.textContent = `Answer ${at + 1}`;
+    card.item.setAttribute("aria-label", `Answer ${at + 1}`);
+    card.best.replaceChildren("Pick ", element("kbd", {}, String(at + 1)));
+    card.best.setAttribute("aria-label", `Pick answer ${at + 1}`);
+    card.best.setAttribute("aria-keyshortcuts", String(at + 1));
+  });
+}
+
+export function edit(id) {
+  const card = cards.get(id);
+  const text = element("textarea", { rows: 3, value: card.text });
+  text.setAttribute("aria-label", "A better answer");
+  const close = () => { form.remove(); card.body.hidden = card.tools.hidden = false; };
+  const save = attempt(async () => {
+    const better = text.value.trim();
+    await teach("correct", id, { text: better });
+    card.body.textContent = better;
+    close();
+  });
+  const form = element("form", { onsubmit: (event) => { event.preventDefault(); save(); } }, text,
+    element("div", { className: "tools" }, element("button", { className: "main" }, "Teach this"),
+      element("button", { type: "button", onclick: close }, "Cancel")));
+  form.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } });
+  card.body.hidden = card.tools.hidden = true;
+  card.item.append(form);
+  text.focus();
+}
+
+export function chooseWord(id) {
+  const card = cards.get(id);
+  const plain = () => { fill(card, { text: card.text, html: card.html, finished: !card.cut }); find("hint").textContent = ""; };
+  card.body.replaceChildren();
+  for (const { 0: piece, index } of card.text.matchAll(/\s+|\S+/g)) {
+    if (!piece.trim()) { card.body.append(piece); continue; }
+    const from = [...card.text.slice(0, index)].length; // the server counts code points
+    const word = element("button", { type: "button", className: "word", onclick: attempt(async () => {
+      plain();
+      await teach("wrong_from", id, { from_char: from });
+    }) }, piece);
+    card.body.append(word);
+  }
+  card.body.onkeydown = (event) => { if (event.key === "Escape") { event.stopPropagation(); plain(); } };
+  find("hint").textContent = "Choose the word from which the answer goes wrong (Esc: never mind).";
+  card.body.querySelector(".word")?.focus();
+}
