@@ -26,12 +26,16 @@ def serve(
     host: Annotated[
         str, typer.Option(help="address to serve on; other machines' clients need the key in NIGHTSCHOOL_SERVE_KEY")
     ] = LOOPBACK,
+    record: Annotated[
+        bool, typer.Option("--record", help="keep conversations in the journal, and take feedback on them")
+    ] = False,
     config: Config = STARTER,
     overrides: Overrides = None,
 ) -> None:
     """Serve the model with the alias `daytime` over OpenAI's protocol until Ctrl-C (docs/how-to/serve-by-day.md).
 
-    When the alias moves, the server loads the new checkpoint. While a night runs on this home, serving pauses.
+    When the alias moves, the server loads the new checkpoint. While a night runs on this home, serving pauses. Nothing
+    is recorded without --record.
     """
     home, settings = Home.here(), load_night(config, overrides or [])
     address = named_address(host, KEY)
@@ -39,10 +43,11 @@ def serve(
     with listener(address, port) as socket_, tempfile.TemporaryDirectory(prefix="nightschool-") as folder:
         os.environ.update(IMPATIENT)
         from flows.serving.proxy import Gate, listening  # after the first checks: the libraries take seconds to import
+        from flows.serving.recording import Recorder
         from flows.serving.supervisor import Serving
         from flows.serving.vllm_server import NAME, EngineServer
 
-        gate = Gate(address.password)
+        gate = Gate(address.password, Recorder(home.journal, settings.unseen_share) if record else None)
 
         def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
             return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
@@ -54,6 +59,8 @@ def serve(
         serving = Serving(home, settings, gate, start, opened)
         home.make_private()
         with listening(gate, address, socket_):
+            if record:
+                print(f"Conversations are recorded in {home.journal}.", flush=True)
             print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
             serving.run()
 

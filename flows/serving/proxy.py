@@ -20,9 +20,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from conf.storage.home import InputError
+from flows.serving.recording import LONGEST, Recorder
 from flows.web.address import Address
 
 SERVED = "/v1/"  # path prefix of the OpenAI API; clients may not use vLLM's other paths
+CHAT, FEEDBACK = "POST /v1/chat/completions", "POST /v1/feedback"  # what is recorded, and what is said about it
 # Headers that are not forwarded: those about one connection (RFC 9110, 7.6.1), and request headers for the gate itself.
 OF_THE_CONNECTION = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 OF_THE_GATE = {"authorization", "content-length", "host"}
@@ -31,9 +34,10 @@ OF_THE_GATE = {"authorization", "content-length", "host"}
 class Gate:
     """The proxy's ASGI app. `open` and `close` may be called from any thread."""
 
-    def __init__(self, key: str | None) -> None:
-        """`key`: the API key that clients must send, or None if they need none."""
+    def __init__(self, key: str | None, recorder: Recorder | None = None) -> None:
+        """`key`: the API key that clients must send, or None if they need none. `recorder`: None records nothing."""
         self._key = None if key is None else f"Bearer {key}".encode()
+        self._recorder = recorder
         self._engine: Path | None = None
         self._why, self._retry_after = "it is being started", 10
         self.under_way = 0  # number of requests that are not yet answered in full
@@ -54,6 +58,8 @@ class Gate:
         try:
             if refusal := self._refusal(request):
                 await refusal(scope, receive, send)
+            elif _is(FEEDBACK, request):
+                await (await self._feedback(request))(scope, receive, send)
             else:
                 await self._forward(request, send)
         except ClientDisconnect:  # the client left before its whole request had arrived
@@ -69,6 +75,8 @@ class Gate:
                 return _error(401, "the key is missing or wrong: clients send it as their API key")
         if path != "/health" and (not path.startswith(SERVED) or ".." in path.split("/")):
             return _error(404, f"{path}: OpenAI's protocol is at {SERVED}")
+        if _is(FEEDBACK, request):  # needs no engine
+            return None
         if self._engine is None:
             return self._not_now()
         return Response(status_code=200) if path == "/health" else None
@@ -101,12 +109,34 @@ class Gate:
                 kept = _without(answer.headers.raw, OF_THE_CONNECTION)
                 await send({"type": "http.response.start", "status": answer.status_code, "headers": kept})
                 begun = True
-                async for chunk in answer.aiter_raw():
+                chunks = answer.aiter_raw()
+                if self._recorder and _is(CHAT, request) and answer.status_code == 200:
+                    is_stream = "text/event-stream" in answer.headers.get("content-type", "")
+                    chunks = self._recorder.kept(body, chunks, is_stream)
+                async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await send({"type": "http.response.body"})
         except httpx.TransportError:  # the engine died
             if not begun:  # otherwise break the connection: a clean end would make half an answer look whole
                 await self._not_now()(request.scope, request.receive, send)
+
+    async def _feedback(self, request: Request) -> Response:
+        """Write feedback on a recorded answer to the journal, and return the response that says where it is."""
+        if self._recorder is None:
+            return _error(403, "nothing is recorded: start nightschool serve with --record")
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            return _error(415, "send JSON (Content-Type: application/json)")  # a browser lets no other site send this
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST:
+                return _error(413, f"the request is longer than {LONGEST:,} bytes: shorten the text")
+        try:
+            written = await asyncio.to_thread(self._recorder.feedback, body)
+        except (ValueError, LookupError, InputError) as error:
+            status = 400 if isinstance(error, ValueError) else 404 if isinstance(error, LookupError) else 507
+            return _error(status, str(error))
+        return JSONResponse({"journal": f"{written.file.name}:{written.line}"})
 
 
 @contextmanager
@@ -122,6 +152,10 @@ def listening(app: ASGIApp, address: Address, port: socket) -> Iterator[None]:
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # do not log cut-off streams as errors
         server.should_exit = server.force_exit = True
         thread.join(5)
+
+
+def _is(endpoint: str, request: Request) -> bool:
+    return f"{request.method} {request.url.path}" == endpoint
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from flows.serving.proxy import Gate, listening
+from flows.serving.recording import Recorder
 from flows.web.address import HERE, LOOPBACK, Address
 
 LIMIT = 20.0  # seconds
@@ -83,8 +84,10 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def gate_at(address: Address, folder: Path, opened: bool = True) -> Iterator[Served]:
-    engine, gate, file = Engine(), Gate(address.password), folder / "socket"
+def gate_at(
+    address: Address, folder: Path, opened: bool = True, engine: Any = None, recorder: Recorder | None = None
+) -> Iterator[Served]:
+    engine, gate, file = engine or Engine(), Gate(address.password, recorder), folder / "socket"
     server = uvicorn.Server(uvicorn.Config(engine.app, uds=str(file), lifespan="off", log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
