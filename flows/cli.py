@@ -15,6 +15,7 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NightRunningError
 from flows import environment
+from flows.commands.blame import blame
 from flows.commands.evaluate import evaluate
 from flows.commands.journal import journal_app
 from flows.commands.night import INTERRUPTED, night
@@ -36,7 +37,7 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
-for command in (evaluate, night, play, teach):
+for command in (blame, evaluate, night, play, teach):
     app.command()(command)
 
 

@@ -31,6 +31,7 @@ CACHE = 0.25  # GiB of KV cache for these answers on a CPU
 def teach(
     port: Annotated[int, typer.Option(help="port of the page", min=1, max=65535)] = 8010,
     terminal: Annotated[bool, typer.Option("--terminal", help="teach in this terminal, for example over ssh")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="with --terminal: one answer at a time, as a chat")] = False,
     config: Config = STARTER,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -42,6 +43,8 @@ def teach(
     """
     if terminal and as_json:
         raise InputError("--terminal: the page's address is printed by --json; leave one of them out")
+    if chat and not terminal:
+        raise InputError("--chat: is for --terminal; the page has a switch for it")
     home, settings = Home.here(), for_teaching(load_night(config, overrides or []))
     refuse_if_night_running(home.root)
     refuse_second_server(home.root)
@@ -69,7 +72,7 @@ def teach(
         announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
         try:
             if taken is None:
-                _teach_in_terminal(classroom)
+                _teach_in_terminal(classroom, chat)
             else:
                 stack.enter_context(_page(classroom, port, taken, as_json))
             serving.run()
@@ -97,13 +100,13 @@ def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> Ab
     return listening(make_app(classroom, port, token), HERE, taken)
 
 
-def _teach_in_terminal(classroom: "Classroom") -> None:
+def _teach_in_terminal(classroom: "Classroom", chat: bool) -> None:
     """Start a session in this terminal once the classroom opens. When the session ends, the command ends too."""
     from flows.teaching.terminal import run
 
     def session() -> None:
         try:
-            run(classroom)
+            run(classroom, chat)
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 

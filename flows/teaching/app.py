@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.teaching.answers import Event, RefusedError
+from flows.teaching.blame import history
 from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
@@ -57,6 +58,7 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
             Route("/api/question", api.private(api.question)),
             Route("/api/chat", api.private(api.chat), methods=["POST"]),
             Route("/api/compare", api.private(api.compare), methods=["POST"]),
+            Route("/api/blame", api.private(api.blame), methods=["POST"]),
             Route("/api/conversations", api.private(api.conversations)),
             Route("/api/conversations/{name}", api.private(api.conversation), methods=["GET", "DELETE"]),
             Route("/api/stop", api.private(api.stop), methods=["POST"]),
@@ -115,6 +117,12 @@ class _Endpoints:
     async def compare(self, _: Request, body: dict[str, Any]) -> Response:
         """Return the greedy answers of the champion and of today's copy."""
         return JSONResponse(await self.chats.compare(_text(body, "text"), _text(body, "conversation", "")))
+
+    async def blame(self, _: Request, body: dict[str, Any]) -> Response:
+        """Return how likely an answer was under each champion so far and after each lesson."""
+        question, answer = self.classroom.answer_named(_text(body, "answer"))
+        steps = await asyncio.to_thread(history, self.classroom.opened(), question, answer)
+        return JSONResponse({"steps": steps})
 
     async def conversations(self, _: Request, body: dict[str, Any]) -> Response:
         return JSONResponse(await asyncio.to_thread(self.chats.listed))
@@ -240,7 +248,7 @@ def _stream(events: AsyncIterator[Event]) -> Response:
 
 
 def _read(name: str) -> str:
-    return files("flows.teaching").joinpath(name).read_text(encoding="utf-8")
+    return files("flows.teaching").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _fixed(content: str, kind: str) -> Handler:

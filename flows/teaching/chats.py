@@ -47,7 +47,12 @@ class Chats:
         async for event in room.answers(day, question, sample_one):
             yield event
         (answer,) = question.answers.values()
-        said = {"conversation": name, "turn": turn, "held_out": day.is_held_out(question.messages)}
+        said = {
+            "conversation": name,
+            "turn": turn,
+            "question": question.name,
+            "held_out": day.is_held_out(question.messages),
+        }
         said |= {"answer": answer.shown}
         if answer.text.strip():
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
@@ -106,7 +111,7 @@ class Chats:
         turns = [*question.messages, {"role": "assistant", "content": answer}]
         keys: dict[str, Any] = {UNFINISHED: unfinished, HELD_OUT: held_out, SESSION: self.room.session}
         try:
-            conversations.record(self.journal, question.conversation, turns, self.room.champion, **keys)
+            conversations.record(self.journal, question.conversation, turns, self.room.opened().champion.name, **keys)
         except InputError as error:
             raise RefusedError(507, str(error)) from None
 

@@ -17,7 +17,7 @@ from conf.storage.home import Home, InputError
 from conf.storage.journal import LESSON, LIVE, SESSION, Preference, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
-from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, recorded_answer, sample
+from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, Shown, recorded_answer, sample
 from flows.teaching.book import Book
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
@@ -51,7 +51,7 @@ class Classroom:
 
     def open(self, engine: Engine) -> bool:
         """Build the day copy on the engine's champion and open the classroom, or return False if a night has begun."""
-        day = Day(self.home, self.config, engine)
+        day = Day(self.home, self.config, engine.champion, engine)
         count = len(day.book.lessons)
 
         def goes_on(number: int) -> bool:
@@ -73,11 +73,6 @@ class Classroom:
         if day is not None:
             day.end()
         self._say(why)
-
-    @property
-    def champion(self) -> str:
-        """The digest of the champion. Raises RefusedError while the classroom is closed."""
-        return self._opened().champion.name
 
     @property
     def under_way(self) -> int:
@@ -103,7 +98,7 @@ class Classroom:
 
     def latest(self) -> dict[str, Any]:
         """Return the latest question as its `done` event did, with its text; or {} if there is none."""
-        found, day = self.questions.latest, self._opened()
+        found, day = self.questions.latest, self.opened()
         if found is None or not found.answers or found.conversation:
             return {}
         return found.described(day.is_held_out(found.messages)) | {"text": found.messages[-1]["content"]}
@@ -120,6 +115,7 @@ class Classroom:
                     await day.offer()
                 day.pause()
                 try:
+                    assert day.engine is not None
                     async for event in sampling(day.engine, question, self.config.teach.max_answer_tokens, self._stop):
                         yield event
                 finally:
@@ -141,14 +137,11 @@ class Classroom:
         `answer`: the answer's name. `text`, `from_char`: as for `entries_of`. If the lesson is refused, raises
         RefusedError and writes nothing.
         """
-        self._opened()
+        self.opened()
         await self.stop()
         if kind == "words":
             return await self.teach_lines(lambda _, keys: [entry_of({"kind": "words", "text": text, **keys})])
-        found = self.questions.with_answer(answer or "") or recorded_answer(self.home.journal, answer or "")
-        if found is None:
-            raise RefusedError(404, "there is no such answer; ask again")
-        question, shown = found
+        question, shown = self.answer_named(answer or "")
         taught = await self.teach_lines(
             lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys)
         )
@@ -162,11 +155,18 @@ class Classroom:
             )
         return taught
 
+    def answer_named(self, name: str) -> tuple[Question, Shown]:
+        """Return an answer and its question. Raises RefusedError if there is no such answer."""
+        found = self.questions.with_answer(name) or recorded_answer(self.home.journal, name)
+        if found is None:
+            raise RefusedError(404, "there is no such answer; ask again")
+        return found
+
     async def teach_lines(self, lines: Lines) -> dict[str, Any]:
         """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry."""
         began = time.perf_counter()
         async with self._order:
-            day, name = self._opened(), secrets.token_hex(6)
+            day, name = self.opened(), secrets.token_hex(6)
             keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
             try:
                 entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
@@ -194,7 +194,7 @@ class Classroom:
         """
         began = time.perf_counter()
         async with self._order:
-            day = self._opened()
+            day = self.opened()
             if (lesson := day.book.lessons.get(name)) is None:
                 raise RefusedError(404, "there is no such lesson, or it was undone already")
             try:
@@ -264,9 +264,10 @@ class Classroom:
             raise RefusedError(429, "another question is being answered: stop it first")
         if not text.strip():
             raise RefusedError(400, "the question is empty")
-        return self._opened()
+        return self.opened()
 
-    def _opened(self) -> Day:
+    def opened(self) -> Day:
+        """Return the day copy. Raises RefusedError while the classroom is closed."""
         if self._day is None:
             raise RefusedError(503, self.why)
         return self._day

@@ -24,7 +24,7 @@ from models.engine.environment import trainer_environment
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
-from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
+from tasks.teaching.lessons import Lesson, count_lessons, lessons_without, why_only_tonight
 from tasks.workers.worker import Worker, WorkerDiedError
 
 P = ParamSpec("P")
@@ -32,6 +32,7 @@ R = TypeVar("R")
 # The number of anchors, and the maximum tokens in each. Anchors are the champion's answers to everyday questions, on
 # which the day copy's drift is measured. They are few and short, because every lesson evaluates all of them.
 COUNT, MAX_TOKENS = 8, 12
+FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
 
@@ -42,11 +43,12 @@ class Day:
     `offered`: the digest of the adapter that answers, which may be an earlier one.
     """
 
-    def __init__(self, home: Home, config: NightConfig, engine: Engine) -> None:
-        """`engine`: an engine that holds the champion."""
-        self.home, self.config, self.engine, self.champion = home, config, engine, engine.champion
+    def __init__(self, home: Home, config: NightConfig, champion: Path, engine: Engine | None = None) -> None:
+        """`engine`: an engine that holds the champion, and to which the day copy is offered."""
+        self.home, self.config, self.champion, self.engine = home, config, champion, engine
         lessons = lessons_without(self.champion, home.journal)
         self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
+        self._taught_before = count_lessons(home.journal) - len(lessons)  # lessons that the champion has learned
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons
         self._turns = threading.RLock()  # held during a call, so that only one thread rebuilds a lost day copy
@@ -57,7 +59,8 @@ class Day:
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
         """Learn all lessons from scratch. If `goes_on(n)` is false before lesson n (from 1), stop and return False."""
-        known, self._made = anchors(self.home, self.engine), False
+        known = anchors(self.home, self.engine) if self.engine else known_anchors(self.home, self.champion)
+        self._made = False
         self.digest = self._call(learner_process.start, self.champion, self.config, known)
         for number, lesson in enumerate(self.book.lessons.values(), 1):
             if not goes_on(number):
@@ -67,8 +70,9 @@ class Day:
         return True
 
     def is_held_out(self, messages: Sequence[dict[str, str]]) -> bool:
-        """Return whether a conversation is held out for evaluation."""
-        return bool(messages) and is_held_out(messages, self.config.unseen_share)
+        """Return whether a conversation is held out for evaluation. Until `FIRST` lessons were taught, none is."""
+        taught = self._taught_before + len(self.book.lessons)
+        return taught >= FIRST and bool(messages) and is_held_out(messages, self.config.unseen_share)
 
     def marked(self, entry: Entry) -> Entry:
         """Return a copy of an entry, marked as held out for evaluation or not, so that all nights treat it alike."""
@@ -112,6 +116,20 @@ class Day:
             self._make_if_lost()
             return self._call(learner_process.prepare, pick)
 
+    def greedy_answer(self, messages: Sequence[dict[str, str]]) -> str:
+        """Return the day copy's greedy answer to a conversation."""
+        return self._call(learner_process.greedy_answer, messages, self.config.teach.max_answer_tokens)
+
+    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
+        """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name."""
+        with self._turns:
+            self._make_if_lost()
+            return self._call(learner_process.history, messages, answer, finished)
+
+    def logprob_under(self, checkpoint: Path, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> float:
+        """Return an answer's log-probability (nats) under another checkpoint, which the learner loads for this."""
+        return self._call(learner_process.logprob_under, checkpoint, messages, answer, finished, self.config.student)
+
     def pause(self, paused: bool = True) -> None:
         """Stop the learner in the middle of its work, so that the engine has the machine, or let it go on."""
         self._learner.pause(paused)
@@ -119,7 +137,7 @@ class Day:
     async def offer(self) -> None:
         """Load the current day copy into the engine, unless the engine already has it."""
         async with self._offering:
-            if self.offered == self.digest:
+            if self.engine is None or self.offered == self.digest:
                 return
             adapter, digest = None, self.digest
             if self.book.has_learned:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from flows.teaching.answers import RefusedError
+from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 
 HELP = """[bold]Type a question[/bold], and five answers are written. Then:
@@ -17,20 +18,26 @@ HELP = """[bold]Type a question[/bold], and five answers are written. Then:
   [bold]+2[/bold]  [bold]-2[/bold]       praise, blame answer 2    [bold]e2 TEXT[/bold]     correct it: this is better
   [bold]x2 WORD[/bold]      answer 2 is wrong from this word on
   [bold]r[/bold]  five others   [bold]z[/bold]  undo the last lesson   [bold]w TEXT[/bold]  give it a text to read
-  [bold]?[/bold]  this help     [bold]q[/bold]  quit. It learns at once; the night studies it properly."""
+  [bold]?[/bold]  this help     [bold]q[/bold]  quit. It learns at once; the night studies it properly.
+In a chat (--chat), one answer is written, number 1, and your next message goes on from it.
+  [bold]t[/bold]  teach the correction that was proposed      [bold]n[/bold]  begin a new conversation"""
 
 
-def run(classroom: Classroom) -> None:
+def run(classroom: Classroom, chat: bool) -> None:
     """Run the classroom in this terminal until the owner quits."""
-    asyncio.run(Terminal(classroom, Console()).run())
+    asyncio.run(Terminal(classroom, Console(), chat=chat).run())
 
 
 class Terminal:
     """A classroom session in a terminal."""
 
-    def __init__(self, classroom: Classroom, console: Console, read: Callable[[str], str] = input) -> None:
+    def __init__(
+        self, classroom: Classroom, console: Console, read: Callable[[str], str] = input, chat: bool = False
+    ) -> None:
         """`read`: a function that shows a prompt and returns a line, or raises EOFError at the end of the input."""
         self.classroom, self.console, self.read = classroom, console, read
+        self.chats = Chats(classroom) if chat else None
+        self.conversation, self.proposal = "", dict[str, str]()
         self.asked, self.question = "", ""  # the last question's text, and its name for asking it again
         self.shown: list[tuple[str, str]] = []  # the id and text of each answer
 
@@ -70,6 +77,12 @@ class Terminal:
             self.console.print(HELP)
         elif line == "r" and self.asked:
             await self._ask(self.asked, self.question)
+        elif line == "t" and self.proposal:
+            taught = await self.classroom.teach("correct", self.proposal["answer"], self.proposal["text"])
+            self.proposal = {}
+            self._tell(taught)
+        elif line == "n" and self.chats:
+            self.conversation, self.proposal, self.shown = "", {}, []
         elif line == "z" and lessons:
             await self.classroom.undo(lessons[0]["id"])
             self.console.print("Undone.")
@@ -93,19 +106,26 @@ class Terminal:
 
     async def _ask(self, text: str, again: str = "") -> None:
         texts: dict[str, str] = {}
+        chats = None if again else self.chats
+        events = chats.say(text, self.conversation) if chats else self.classroom.ask(text, again=again)
         self.asked, self.shown, held_out = text, [], False
         with Live(console=self.console, refresh_per_second=8) as live:
-            async for name, data in self.classroom.ask(text, again=again):
+            async for name, data in events:
                 if name == "answer":
                     texts[data["answer"]] = texts.get(data["answer"], "") + data["delta"]
                 else:
-                    texts = {answer["id"]: answer["text"] for answer in data["answers"]}
-                    held_out, self.question = data["held_out"], data["question"]
+                    answers = [data["answer"]] if chats else data["answers"]
+                    texts = {answer["id"]: answer["text"] for answer in answers}
+                    held_out, self.proposal = data["held_out"], data.get("proposal", {})
+                    self.conversation = data.get("conversation", self.conversation)
+                    self.question = data["question"]
                 cards = (
                     Panel(escape(text), title=f"{n}", title_align="left") for n, text in enumerate(texts.values(), 1)
                 )
                 live.update(Group(*cards))
         self.shown = [*texts.items()]
+        if self.proposal:
+            self.console.print(f"Teach this as a correction? {escape(self.proposal['text'])}  [bold]t[/bold]: yes")
         if held_out:
             self.console.print("[dim]Kept to judge: what you say of this question is never learned.[/dim]")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -115,6 +116,29 @@ class DayLearner:
         later = {lesson.name: self.learn(lesson.name, lesson.entries) for lesson in again}
         return {name: outcome for name, outcome in later.items() if name in names[number:]}
 
+    def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> str:
+        """Return the day copy's greedy answer to a conversation."""
+        prompt = torch.tensor([prompt_tokens(self.tokenizer, messages, self.student)], device=self.day.device)
+        model: Any = self.day.model
+        written = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=max_tokens)
+        return str(self.tokenizer.decode(written[0][prompt.shape[1] :], skip_special_tokens=True))
+
+    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
+        """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name.
+
+        Lessons before the oldest snapshot but the champion's are left out.
+        """
+        prompt, tokens = answer_to(self.tokenizer, messages, answer, finished, self.student)
+        now, found = self.day.snapshot(), list[tuple[str, float]]()
+        try:
+            for number, kept in sorted(self._snapshots.items()):
+                self.day.restore(kept)
+                name = self.lessons[number - 1].name if number else ""
+                found.append((name, float(self.day.logprobs(prompt, [tokens])[0].sum())))
+        finally:
+            self.day.restore(now)
+        return found
+
     def _teach(self, entries: Sequence[Entry]) -> LessonOutcome:
         """Teach the day copy one journal entry, or several entries that criticise answers to the same prompt.
 
@@ -164,6 +188,18 @@ class DayLearner:
             return found[:-1] if answer in unfinished else found
 
         return prompt, tokens
+
+
+def answer_to(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[dict[str, str]],
+    answer: str,
+    finished: bool,
+    student: StudentConfig,
+) -> tuple[list[int], list[int]]:
+    """Return the tokens of a conversation and of an answer to it; a `finished` answer has an end token."""
+    tokens = answer_tokens(tokenizer, answer)
+    return prompt_tokens(tokenizer, messages, student), tokens if finished else tokens[:-1]
 
 
 def turns_of(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.schema import NightConfig
+from conf.schema import NightConfig, StudentConfig
 from conf.storage.journal import Entry, Preference, Words
 from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
@@ -66,6 +66,37 @@ def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
 def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
     """Undo a lesson and learn the later ones again. Return the later lessons' outcomes by name, and the new digest."""
     return _started().forget(name), _started().digest
+
+
+def greedy_answer(messages: Sequence[dict[str, str]], max_tokens: int) -> str:
+    """Return the day copy's greedy answer to a conversation."""
+    return _started().greedy_answer(messages, max_tokens)
+
+
+def history(messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
+    """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name."""
+    return _started().history(messages, answer, finished)
+
+
+def logprob_under(
+    checkpoint: Path, messages: Sequence[dict[str, str]], answer: str, finished: bool, student: StudentConfig
+) -> float:
+    """Return an answer's log-probability (nats) under a checkpoint, which is loaded in fp32 and released again."""
+    import torch
+
+    from models.hf.hardware import resolve_device
+    from models.hf.loading import load_model, load_tokenizer
+    from tasks.teaching.day_learner import answer_to
+
+    device = resolve_device("auto")
+    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    prompt, tokens = answer_to(tokenizer, messages, answer, finished, student)
+    with torch.no_grad():
+        model = load_model(checkpoint, torch.float32, device, student.trust_remote_code)
+        ids = torch.tensor([[*prompt, *tokens][:-1]], device=device)
+        logits = model(input_ids=ids, use_cache=False, logits_to_keep=len(tokens)).logits[0]
+        chosen = torch.tensor(tokens, device=device)[:, None]
+        return float(logits.float().log_softmax(dim=-1).gather(1, chosen).sum())
 
 
 def save(folder: Path) -> str:

@@ -47,6 +47,12 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
     return ""
 
 
+def count_lessons(journal: Path) -> int:
+    """Return the number of lessons that the classroom has written to the journal."""
+    lines = (line for line in read_lines(journal, str(datetime.date.today())) if isinstance(line, Line))
+    return len({name for line in lines if (name := (line.entry.model_extra or {}).get(LESSON)) is not None})
+
+
 def lessons_without(champion: Path, journal: Path) -> list[Lesson]:
     """Return the latest classroom lessons that a champion has not learned, in the order in which they were taught."""
     found: dict[str, Lesson] = {}

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from conf.storage.durable import read_json, write_atomically
 from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
+from tasks.workers.heartbeat import POLL
 from tasks.workers.remote import EngineActor, RemoteWorker
-from tasks.workers.worker import POLL, HoursOverError, Worker
+from tasks.workers.worker import HoursOverError, Worker
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -20,58 +20,7 @@ from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from conf.storage.home import NightError
-
-POLL = 5.0  # seconds between two checks
-QUIET = 600.0  # seconds; a child that uses less than one second of CPU time in this period counts as stuck
-ALIVE = 1.0 / 600  # CPU seconds per second of that period; the idle threads of a stuck child use less
-FIRST_LIMIT = 12 * 3600.0  # seconds for a call that has no history
-LEAST_LIMIT, TIMES = 1800.0, 10  # for other calls: ten times the longest so far, but at least half an hour
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class Heartbeat:
-    """Watches a call in a child, which is stuck after `quiet` seconds without CPU time or after `limit` seconds in all.
-
-    Each poll counts as `poll` seconds, whatever the clock says, so that a child does not look stuck after a pause of
-    the whole night (Ctrl-Z, a suspended machine).
-    """
-
-    def __init__(self, process: int, quiet: float = QUIET, limit: float = FIRST_LIMIT) -> None:
-        self.process, self.quiet, self.limit = process, quiet, limit
-        self.poll = min(POLL, quiet / 4)
-        self.seconds = self.still = 0.0  # since the call began, and since the last sign of life
-        self.used = processor_seconds(process)
-
-    def complaint(self) -> str | None:
-        """Return what is wrong with the child, or None while it works. Call this every `poll` seconds."""
-        self.seconds += self.poll
-        self.still += self.poll
-        used = processor_seconds(self.process)
-        if abs(used - self.used) >= ALIVE * self.quiet:
-            self.used, self.still = used, 0.0
-        if self.still >= self.quiet:
-            return f"was stuck: no processor time used for {self.still:.0f} s"
-        if self.seconds >= self.limit:
-            return f"was stuck: not finished after {self.seconds:.0f} s"
-        return None
-
-
-def next_limit(longest: float | None) -> float:
-    """Return a call's time limit in seconds. `longest`: seconds of the longest earlier call of its kind, or None."""
-    return FIRST_LIMIT if longest is None else max(LEAST_LIMIT, TIMES * longest)
-
-
-def processor_seconds(process: int) -> float:
-    """Return the CPU time of a process and its descendants in seconds, or 0 if the process no longer exists."""
-    folder = Path(f"/proc/{process}")
-    try:
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        children = [child for file in folder.glob("task/*/children") for child in file.read_text().split()]
-    except OSError:
-        return 0.0
-    used = sum(map(int, fields[11:15])) / TICKS  # user and system time, also of children it has waited for
-    return used + sum(processor_seconds(int(child)) for child in children)
-
+from tasks.workers.heartbeat import QUIET, Heartbeat, next_limit
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -178,8 +127,7 @@ class Worker:
 
     def _await(self, future: Future[R], kind: str) -> float:
         """Wait for a result, and return the seconds waited. Kill the child if it is stuck or if `until` has passed."""
-        processes = list((self._pool._processes or {}) if self._pool else {})
-        if not processes:  # closed meanwhile: the result has arrived or never will
+        if not (processes := self._processes):  # closed meanwhile: the result has arrived or never will
             return 0.0
         known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
         longest = max((seconds for seconds in known if seconds is not None), default=None)
@@ -204,9 +152,13 @@ class Worker:
 
     def pause(self, paused: bool = True) -> None:
         """Stop the child in the middle of its work (SIGSTOP), or let it go on (SIGCONT)."""
-        for process in list((self._pool._processes or {}) if self._pool else {}):
+        for process in self._processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGSTOP if paused else signal.SIGCONT)
+
+    @property
+    def _processes(self) -> list[int]:
+        return list((self._pool._processes or {}) if self._pool else {})
 
     def close(self, grace: float = 5.0) -> None:
         """Stop the child process, which releases its memory. A later call starts a new one.

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from conf.storage.journal_file import read_file
+from flows.teaching import day
 from flows.teaching.answers import CHAMPION, DAY, RefusedError
 from flows.teaching.classroom import Classroom
 from models.hf.checkpoint import LEARNED, write_learned
@@ -101,8 +102,9 @@ def test_it_would_have_guessed_what_it_was_taught_before(school: School, do: Do)
     ],
 )
 def test_what_is_not_learned_by_day_is_in_the_journal_all_the_same(
-    school: School, do: Do, settings: list[str], text: str | None, live: bool, why: str
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch, settings: list[str], text: str | None, live: bool, why: str
 ) -> None:
+    monkeypatch.setattr(day, "FIRST", 0)
     room = school.open(*settings)
     room.set_live(live)
     before = room.state()["day"]
@@ -181,6 +183,13 @@ def test_a_conversation_ends_with_the_owners_correction(school: School, do: Do) 
     do(room.teach("correct", answer, text="It is 13."))
     do(room.teach("good_talk", answer))
     assert lines(school)[-1].messages[-1].content == "It is 13."
+
+
+def test_the_first_lessons_are_never_held_out(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(day, "FIRST", 2)
+    settings = "learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"
+    taught = [do(teach(school.open(*settings), "praise", text=text))["learned"] for text in ("1?", "2?", "3?")]
+    assert taught == [True, True, False]
 
 
 async def settled(room: Classroom) -> list[dict[str, Any]]:

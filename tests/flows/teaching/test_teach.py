@@ -168,3 +168,14 @@ def test_the_terminal_teaches_the_same(school: School, do: Do) -> None:
     assert "answer 2 has no '9999'" in text
     assert "there is no answer 9" in text
     assert "Undone." in text
+
+
+def test_a_chat_in_the_terminal(school: School, do: Do) -> None:
+    room = school.open()
+    lines = iter(["7 + 5?", "No, it is 13", "t", "+1", "n", "Another?", "q"])
+    console = Console(record=True, width=80, force_terminal=False)
+    do(Terminal(room, console, lambda _: next(lines), chat=True).run())
+    told = [(lesson["what"]["kind"], lesson["what"]["text"]) for lesson in room.state()["lessons"]]
+    assert told == [("praise", "12"), ("correct", "It is 13")]
+    assert [len(messages) for messages, _ in school.engine.asked] == [1, 3, 1]
+    assert "Teach this as a correction? It is 13" in console.export_text()

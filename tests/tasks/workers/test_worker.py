@@ -14,16 +14,13 @@ import psutil
 import pytest
 
 from tasks.stage import stage
+from tasks.workers.heartbeat import FIRST_LIMIT, Heartbeat, next_limit, processor_seconds
 from tasks.workers.worker import (
-    FIRST_LIMIT,
-    Heartbeat,
     HoursOverError,
     Worker,
     WorkerDiedError,
     WorkerEndedError,
     WorkerHungError,
-    next_limit,
-    processor_seconds,
     working_on,
 )
 from tests.tasks.doubles import child_calls
@@ -185,7 +182,7 @@ def test_a_paused_child_goes_on_where_it_was(worker: Worker) -> None:
 def test_a_call_not_begun_when_its_worker_ended_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.workers.worker.POLL", 0.2)
+    monkeypatch.setattr("tasks.workers.heartbeat.POLL", 0.2)
     worker = Worker("test", log=tmp_path / "test.log", quiet=60.0)
     calls = [worker.submit(child_calls.sleep, 60) for _ in range(4)]  # one runs, one waits in the child's queue
     with ThreadPoolExecutor(1) as pool:
@@ -223,7 +220,7 @@ def test_a_child_that_works_is_left_alone(worker: Worker, losses: list[str]) -> 
 def test_a_call_that_takes_far_longer_than_any_of_its_kind_is_ended(
     worker: Worker, losses: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.workers.worker.LEAST_LIMIT", 0.5)
+    monkeypatch.setattr("tasks.workers.heartbeat.LEAST_LIMIT", 0.5)
     worker.usual = {"sample": 0.01, "evaluate": 60.0}
     worker.call(child_calls.count)  # its start is not of these kinds
     with working_on("update"):

@@ -1,6 +1,6 @@
 // The classroom's page: questions with five answers, or a chat. The day's state comes from /api/events.
 
-import { actions, add, cards, chooseWord, edit, figures, fill, picks, teach, told } from "./cards.js";
+import { actions, add, cards, chooseWord, edit, figures, fill, picks, teach, told, why } from "./cards.js";
 import { accept, chat, list, open } from "./chat.js";
 import { compare } from "./compare.js";
 import { announce, attempt, element, events, find, get, say, send, short } from "./dom.js";
@@ -84,6 +84,8 @@ actions.taught = async (kind, answer, result) => {
   find("hint").textContent = result.learned ? "Learned. Press r for five others, or b to see before and after." : result.why;
 };
 actions.others = (answer) => ask(lastSaid(answer), { again: answer.slice(0, answer.lastIndexOf("-")) });
+
+actions.undo = undo;
 
 function lastSaid(answer) {
   return cards.get(answer).item.previousElementSibling?.textContent ?? "";
@@ -172,6 +174,7 @@ const beforeAfter = () => {
 const keys = {
   0: () => teach("none", current()), e: () => edit(current()), x: () => chooseWord(current()),
   "+": () => teach("praise", current()), "-": () => teach("blame", current()), r: others, b: beforeAfter, t: accept,
+  w: () => why(current()),
   z: () => state.lessons[0] && undo(state.lessons[0].id), Escape: () => writing && send("api/stop"),
   "/": () => find("prompt").focus(), "?": () => find("help").showModal(),
 };
@@ -181,7 +184,7 @@ document.addEventListener("keydown", (event) => {
   if (typing || event.repeat || event.ctrlKey || event.metaKey || event.altKey || !find("keys").checked) return;
   const chosen = picks()[Number(event.key) - 1]?.[0];
   const action = chosen ? () => teach("pick", chosen) : keys[event.key];
-  if (!action || ("0exrb+-".includes(event.key) && !cards.size)) return;
+  if (!action || ("0exrbw+-".includes(event.key) && !cards.size)) return;
   event.preventDefault();
   attempt(action)();
 });

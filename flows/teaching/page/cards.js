@@ -1,6 +1,6 @@
 // Answers as cards, and what the owner can say about each. Answers are inserted as text, or as the server rendered them.
 
-import { announce, attempt, element, find, send } from "./dom.js";
+import { announce, attempt, element, find, send, short } from "./dom.js";
 
 export const cards = new Map(); // by the answer's id: { item, text, body, … }
 export const picks = () => [...cards].filter(([, card]) => card.pick); // the answers to choose among
@@ -53,6 +53,7 @@ export function add(list, id, { pick }) {
     tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
     tool("Correct", "Type a better answer", "e", edit),
     ...(pick ? [] : [tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),
+    tool("Why?", "Why does it say that?", "w", why),
     tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text)));
   const item = element("li", { className: "answer" },
     element("div", { className: "top" }, label, count), body, tools);
@@ -120,3 +121,31 @@ export function chooseWord(id) {
   find("hint").textContent = "Choose the word from which the answer goes wrong (Esc: never mind).";
   card.body.querySelector(".word")?.focus();
 }
+
+// How likely the answer was under each champion so far and after each lesson, and what moved it most.
+export async function why(id) {
+  const card = cards.get(id);
+  card.why?.remove();
+  const { steps } = await (await send("api/blame", { answer: id })).json();
+  const [low, high] = [Math.min, Math.max].map((of) => of(...steps.map(({ logprob }) => logprob)));
+  const points = steps.map(({ logprob }, at) =>
+    `${(100 * at) / Math.max(1, steps.length - 1)},${28 - (26 * (logprob - low)) / Math.max(high - low, 1e-6)}`);
+  const line = element("div", { className: "line" });
+  line.innerHTML = `<svg viewBox="-2 0 104 30" role="img" preserveAspectRatio="none"><polyline points="${points.join(" ")}"/></svg>`;
+  line.firstChild.setAttribute("aria-label", `Log-probability at ${steps.length} steps, from ${low.toFixed(1)} to ${high.toFixed(1)} nats`);
+  const most = steps.slice(1).reduce((best, step) => (Math.abs(step.moved) > Math.abs(best?.moved ?? 0.1) ? step : best), null);
+  const said = most
+    ? `${most.moved > 0 ? "Made likelier" : "Made less likely"} most (${times(most.moved)}) by ${most.lesson ? "your lesson" : "the champion of"} “${short(most.what, 60)}”.`
+    : "Nothing since then has changed how likely it is.";
+  card.why = element("div", { className: "why" }, line, element("p", { title: `${most?.moved.toFixed(1) ?? 0} nats` }, said));
+  if (most?.lesson) {
+    card.why.append(element("button", { type: "button", onclick: attempt(async () => {
+      await actions.undo(most.lesson);
+      card.why.remove();
+    }) }, "Undo this lesson"));
+  }
+  card.item.append(card.why);
+  announce(said);
+}
+
+const times = (nats) => `${Math.exp(Math.min(Math.abs(nats), 20)).toPrecision(2)} times`;

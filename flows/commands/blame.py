@@ -1,0 +1,45 @@
+"""`nightschool blame`: what made an answer likely."""
+
+from typing import Annotated
+
+import typer
+
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
+from conf.storage.locks import refuse_if_night_running
+from flows.commands.options import AsJson, Config, Overrides, print_json
+
+
+def blame(
+    question: Annotated[str, typer.Argument(help="the question")],
+    answer: Annotated[str | None, typer.Argument(help="the answer; default: what today's copy answers")] = None,
+    config: Config = STARTER,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how likely an answer was under each champion that is kept, and after each of the day's lessons."""
+    home, settings = Home.here(), load_night(config, overrides or [])
+    refuse_if_night_running(home.root)
+    from flows.serving.supervisor import daytime  # after the first checks: the libraries take seconds to import
+    from flows.serving.vllm_server import whole_model
+    from flows.teaching.answers import Question, Shown
+    from flows.teaching.blame import history
+    from flows.teaching.day import Day
+
+    _, version = daytime(home, settings)
+    champion = whole_model(home.checkpoints / version.digest, home, settings.student.trust_remote_code)
+    messages = [{"role": "user", "content": question}]
+    day = Day(home, settings, champion)
+    try:
+        day.make(lambda _: True)
+        shown = Shown("", answer or day.greedy_answer(messages), [], finished=True)
+        steps = history(day, Question("", messages), shown)
+    finally:
+        day.end()
+    if as_json:
+        print_json({"answer": shown.text, "steps": steps})
+        return
+    print(shown.text)
+    for step in steps:
+        print(f"{step['logprob']:9.1f} {step['moved']:+7.1f}  {step['kind']:10}  {' '.join(step['what'].split())[:80]}")
+    print("Log-probability and its change, in nats. `nightschool teach` can undo a lesson.")

@@ -1,0 +1,49 @@
+"""Why does it say that? How likely an answer was under each champion so far, and after each of the day's lessons."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from conf.schema import NightConfig
+from conf.storage.home import Home
+from flows.teaching.answers import Question, Shown
+from flows.teaching.book import summary_of
+from flows.teaching.day import Day
+from flows.web.health import open_registry
+
+CHAMPIONS = 5  # the most earlier champions that are asked; each is loaded for this
+
+
+def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]:
+    """Return how likely an answer was at each step, oldest first: {kind, what, when, lesson, logprob, moved}.
+
+    The steps are the champions of earlier nights that are still kept, the champion (`kind` is "champion" for all of
+    these, and `what` says what made it serve), and the day's lessons (`kind` as in `entries.KINDS`, `what` is taught,
+    `lesson` the id). `logprob`: the answer's log-probability in nats. `moved`: its change since the step before.
+    """
+    about = question.messages, answer.text, answer.finished
+    steps: list[dict[str, Any]] = [
+        {"kind": "champion", "what": by, "when": at, "lesson": "", "logprob": day.logprob_under(folder, *about)}
+        for folder, by, at in earlier_champions(day.home, day.config, day.champion.name)
+    ]
+    for name, logprob in day.history(*about):
+        if (lesson := day.book.lessons.get(name)) is None:
+            steps.append({"kind": "champion", "what": "serves now", "when": "", "lesson": "", "logprob": logprob})
+        else:
+            summary = summary_of(lesson)
+            what = {"kind": summary["kind"], "what": summary["text"] or summary["question"]}
+            steps.append(what | {"when": lesson.entries[0].at, "lesson": name, "logprob": logprob})
+    moves = [0.0, *(after["logprob"] - before["logprob"] for before, after in itertools.pairwise(steps))]
+    return [step | {"moved": moved} for step, moved in zip(steps, moves, strict=True)]
+
+
+def earlier_champions(home: Home, config: NightConfig, champion: str) -> Iterator[tuple[Path, str, str]]:
+    """Yield the latest champions before this one that are still kept: folder, what made it serve, and when."""
+    registry = open_registry(home, config)
+    if registry is None:
+        return
+    digests = {version.version: version.digest for version in registry.versions()}
+    served = {digests[move.version]: move for move in registry.moves() if move.version in digests}
+    kept = [(home.checkpoints / digest, move.by, move.at) for digest, move in served.items() if digest != champion]
+    yield from [found for found in kept if found[0].is_dir()][-CHAMPIONS:]

@@ -1,0 +1,46 @@
+"""Why it says that: of three lessons, the one that matters is found, and the champion before is there, too."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conf.load import STARTER
+from conf.storage.home import Home
+from conf.storage.journal import LESSON, LIVE, entry_of
+from conf.storage.journal_file import append
+from flows.commands.blame import blame
+from tests.flows.serving.conftest import SETTINGS, School
+
+MORE = ["learned_reward.owner_share=0", "teach.step_nats=2", "teach.max_answer_tokens=4"]
+ASKED = {"messages": [{"role": "user", "content": "7 + 5?"}]}
+OTHER = {"messages": [{"role": "user", "content": "What do owls eat at night?"}]}
+LESSONS: list[dict[str, Any]] = [
+    {"kind": "feedback", **OTHER, "response": "Mice.", "value": -1},
+    {"kind": "feedback", **ASKED, "response": "It is 12.", "value": 1},
+    {"kind": "feedback", **OTHER, "response": "They eat mice.", "value": 1},
+]
+
+
+def test_the_lesson_that_matters_is_found(
+    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = home_with_mlflow("school")
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
+    served = School(home)
+    served.registry.promote(served.second.version, "night 2026-11-21")
+    append(home.journal, [entry_of({LESSON: str(n), LIVE: True, **each}) for n, each in enumerate(LESSONS)])
+
+    def steps(answer: str | None) -> dict[str, Any]:
+        blame("7 + 5?", answer, STARTER, [*SETTINGS, *MORE], as_json=True)
+        return json.loads(capsys.readouterr().out)
+
+    found = steps("It is 12.")["steps"]
+    assert [step["kind"] for step in found] == ["champion", "champion", "blame", "praise", "praise"]
+    assert [step["lesson"] for step in found] == ["", "", "0", "1", "2"]
+    assert found[0]["what"] == "promote"  # what made the first champion serve
+    lessons = {step["lesson"]: step["moved"] for step in found[2:]}
+    assert max(lessons, key=lambda name: abs(lessons[name])) == "1"
+    assert lessons["1"] > 0.3  # nats; the intended 2 exceed a limit
+    assert steps(None)["answer"]
