@@ -70,6 +70,7 @@ export function fill(card, { text, html, finished = true }) {
   card.html = html;
   if (text.trim()) card.body.innerHTML = html;
   else card.body.textContent = "(no answer)";
+  card.body.classList.add("rendered");
   card.cut = !finished;
   if (!finished) card.count.textContent = "cut off";
 }
@@ -108,6 +109,7 @@ export function chooseWord(id) {
   const card = cards.get(id);
   const plain = () => { fill(card, { text: card.text, html: card.html, finished: !card.cut }); find("hint").textContent = ""; };
   card.body.replaceChildren();
+  card.body.classList.remove("rendered");
   for (const { 0: piece, index } of card.text.matchAll(/\s+|\S+/g)) {
     if (!piece.trim()) { card.body.append(piece); continue; }
     const from = [...card.text.slice(0, index)].length; // the server counts code points
@@ -137,7 +139,7 @@ export async function why(id) {
   const said = most
     ? `${most.moved > 0 ? "Made likelier" : "Made less likely"} most (${times(most.moved)}) by ${most.lesson ? "your lesson" : "the champion of"} “${short(most.what, 60)}”.`
     : "Nothing since then has changed how likely it is.";
-  card.why = element("div", { className: "why" }, line, element("p", { title: `${most?.moved.toFixed(1) ?? 0} nats` }, said));
+  card.why = element("div", { className: "why" }, ...(steps.length > 1 ? [line] : []), element("p", { title: `${most?.moved.toFixed(1) ?? 0} nats` }, said));
   if (most?.lesson) {
     card.why.append(element("button", { type: "button", onclick: attempt(async () => {
       await actions.undo(most.lesson);

@@ -143,6 +143,7 @@ async function choose(now) {
   find("question").hidden = find("before-after").hidden = true;
   find("chat").hidden = find("talks").hidden = mode !== "chat";
   find("prompt-label").textContent = mode === "chat" ? "Your message" : "Your question";
+  find("ask-button").textContent = mode === "chat" ? "Send" : "Ask";
   if (mode === "chat") {
     find("chat").after(find("ask"));
     find("welcome").hidden = true;
@@ -168,8 +169,8 @@ const current = () => [...cards].find(([, { item }]) => item.contains(document.a
   ?? picks()[0]?.[0] ?? [...cards.keys()].at(-1);
 const beforeAfter = () => {
   if (mode !== "chat") return compare(asked.text);
-  const said = [...document.querySelectorAll("#turns .said")].at(-1);
-  return said && compare(said.textContent);
+  const said = state.lessons[0]?.what.question || [...document.querySelectorAll("#turns .said")].at(-1)?.textContent;
+  return said && compare(said);
 };
 const keys = {
   0: () => teach("none", current()), e: () => edit(current()), x: () => chooseWord(current()),

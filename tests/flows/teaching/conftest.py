@@ -18,7 +18,7 @@ from tasks.teaching.writing import Written
 from tests.tasks.doubles.workers import InProcessWorker
 
 ANSWERS = ("7 + 5 = 12", "12", "75", "7", "5 + 7")
-SETTINGS = ("learned_reward.owner_share=0", "engine.max_model_len=100", "teach.step_nats=1")  # nothing is held out
+SETTINGS = ("learned_reward.owner_share=0", "engine.max_model_len=200", "teach.step_nats=1")  # nothing is held out
 
 
 class ScriptedEngine:
