@@ -88,15 +88,16 @@ def for_teaching(config: NightConfig) -> NightConfig:
 
 
 def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> AbstractContextManager[None]:
-    """Serve a classroom's page on a port, and print its address once the classroom is open."""
+    """Serve a classroom's page on a port, and print its address: at once or, as JSON, once the classroom is open."""
     from flows.serving.proxy import listening
     from flows.teaching.app import make_app
 
     token = secrets.token_urlsafe(32)
     address = {"url": f"{HERE.url(port)}/#t={token}", "port": port, "token": token}
-    classroom.on_first_open = lambda: (
-        print_json(address) if as_json else print(f"Teach at {address['url']}", flush=True)
-    )
+    if as_json:
+        classroom.on_first_open = lambda: print_json(address)
+    else:
+        print(f"Teach at {address['url']} (the model is ready in half a minute)", flush=True)
     return listening(make_app(classroom, port, token), HERE, taken)
 
 

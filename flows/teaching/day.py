@@ -18,6 +18,7 @@ from conf.schema import NightConfig
 from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import Home
 from conf.storage.journal import HELD_OUT, Entry, Preference
+from flows.teaching import saved_day
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
@@ -53,16 +54,25 @@ class Day:
         self._made = False  # whether the learner's process holds all lessons
         self._turns = threading.RLock()  # held during a call, so that only one thread rebuilds a lost day copy
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
-        self._folder = Path(tempfile.mkdtemp(prefix="nightschool-day-"))  # for the saved adapters
+        self._held: dict[str, Lesson] = {}  # the lessons that the learner's process holds, by name
+        self._folder = home.root / "teaching" / "day"  # for the saved adapters
         self._offering = asyncio.Lock()
         self.offered = ""
 
     def make(self, goes_on: Callable[[int], bool]) -> bool:
-        """Learn all lessons from scratch. If `goes_on(n)` is false before lesson n (from 1), stop and return False."""
+        """Load the day copy that was saved last, if it still fits the journal, and learn all lessons after it.
+
+        If `goes_on(n)` is false before lesson n (from 1), stop and return False.
+        """
         known = anchors(self.home, self.engine) if self.engine else known_anchors(self.home, self.champion)
-        self._made = False
-        self.digest = self._call(learner_process.start, self.champion, self.config, known)
-        for number, lesson in enumerate(self.book.lessons.values(), 1):
+        self._made, lessons = False, [*self.book.lessons.values()]
+        adapter, outcomes = saved_day.find(self._folder.glob("*"), self.champion, self.config, lessons)
+        tried = [(each.name, each.entries) for each, how in zip(lessons, outcomes, strict=False) if how.kl is not None]
+        self.digest, found = self._call(learner_process.start, self.champion, self.config, known, adapter, tried)
+        done = len(outcomes) if found else 0
+        self._held = {lesson.name: lesson for lesson in lessons[:done]}
+        self.book.outcomes.update(zip(self._held, outcomes, strict=False))
+        for number, lesson in enumerate(lessons[done:], done + 1):
             if not goes_on(number):
                 return False
             self._learn(lesson, timed=False)
@@ -92,6 +102,7 @@ class Day:
             self._make_if_lost()
 
     def _learn(self, lesson: Lesson, *, timed: bool) -> None:
+        self._held[lesson.name] = lesson
         if why := why_only_tonight(lesson, self.config.unseen_share):
             self.book.outcomes[lesson.name] = LessonOutcome(why=why)
             return
@@ -106,6 +117,7 @@ class Day:
             if self._made:
                 with suppress(WorkerDiedError):
                     again, self.digest = self._call(learner_process.forget, name)
+                    self._held.pop(name, None)
                     for later, outcome in again.items():
                         self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
             self._make_if_lost()
@@ -144,7 +156,7 @@ class Day:
                 adapter, digest = await asyncio.to_thread(self._save)
             await self.engine.use_adapter(adapter)
             self.offered = digest
-            for old in self._folder.iterdir():
+            for old in self._folder.glob("*"):
                 if old != adapter:
                     shutil.rmtree(old, ignore_errors=True)
 
@@ -152,8 +164,14 @@ class Day:
         """Write the adapter, and return its folder and digest."""
         with self._turns:
             self._make_if_lost()
+            make_folder(self._folder, 0o700)
             folder = Path(tempfile.mkdtemp(dir=self._folder))
-            return folder, self._call(learner_process.save, folder)
+            digest = self._call(learner_process.save, folder)
+            outcomes = self.book.outcomes
+            if self._held.keys() <= outcomes.keys():  # otherwise, one is just being undone
+                taught = [(lesson, outcomes[name]) for name, lesson in self._held.items()]
+                saved_day.write(folder, self.champion, self.config, taught)
+            return folder, digest
 
     def _make_if_lost(self) -> None:
         if not self._made:
@@ -167,9 +185,8 @@ class Day:
             raise
 
     def end(self) -> None:
-        """Stop the learner's process and delete the saved adapters. The lessons stay in the journal."""
+        """Stop the learner's process. The lessons stay in the journal."""
         self._learner.end()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:

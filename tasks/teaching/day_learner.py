@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -26,10 +27,11 @@ from conf.storage.journal import (
 from models import learn
 from models.engine.sync_probe import take_probe, write_probe
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.hf.lora import save_adapter
+from models.hf.lora import load_adapter, save_adapter
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
+from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 
 OPENING = 16  # the most tokens that a template puts before an answer
@@ -71,6 +73,17 @@ class DayLearner:
         for name, parameter in sorted(self.day.adapter.items()):
             digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
         return digest.hexdigest()[:20]
+
+    def resume(self, adapter: Path, lessons: Sequence[tuple[str, Sequence[Entry]]]) -> bool:
+        """Continue from a saved adapter, which has learned these lessons. Return False if it cannot be read."""
+        try:
+            load_adapter(self.day.model, adapter)
+        except (OSError, SafetensorError, StateError):
+            self.day.restore(self._snapshots[0])
+            return False
+        self.lessons = [_Lesson(name, entries) for name, entries in lessons]
+        self._snapshots[len(self.lessons)] = self.day.snapshot()
+        return True
 
     def learn(self, name: str, entries: Sequence[Entry]) -> LessonOutcome:
         """Learn the next lesson: one journal entry, or several that make up one lesson.

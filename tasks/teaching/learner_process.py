@@ -20,10 +20,17 @@ _learner: "DayLearner | None" = None
 _questions: tuple[str, ...] = ()
 
 
-def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]]) -> str:
-    """Load the champion, make a new day copy of it, and return the day copy's digest.
+def start(
+    champion: Path,
+    config: NightConfig,
+    anchors: Sequence[tuple[str, str]],
+    adapter: Path | None = None,
+    lessons: Sequence[tuple[str, Sequence[Entry]]] = (),
+) -> tuple[str, bool]:
+    """Load the champion and make a day copy of it: a new one, or the saved `adapter`, which has learned `lessons`.
 
-    `anchors`: everyday questions with the champion's answers, on which the day copy's drift is measured.
+    `anchors`: everyday questions with the champion's answers, on which the day copy's drift is measured. Returns the
+    day copy's digest, and whether it has learned the lessons; it has not if the adapter cannot be read.
     """
     global _learner, _questions
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
@@ -40,7 +47,8 @@ def start(champion: Path, config: NightConfig, anchors: Sequence[tuple[str, str]
     _questions = tuple(
         problem.question for part in config.exam.parts for problem in exam_problems(part, config.sandbox)
     )
-    return _learner.digest
+    found = adapter is not None and _learner.resume(adapter, lessons)
+    return _learner.digest, found
 
 
 def prepare(pick: Preference) -> bool:

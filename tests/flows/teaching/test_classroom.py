@@ -9,6 +9,7 @@ from conf.storage.journal_file import read_file
 from flows.teaching import day
 from flows.teaching.answers import CHAMPION, DAY, RefusedError
 from flows.teaching.classroom import Classroom
+from flows.teaching.day import Day
 from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
@@ -63,6 +64,34 @@ def test_after_a_crash_the_day_copy_is_the_same_and_undone_lessons_stay_undone(s
     told = [{key: lesson[key] for key in ("id", "learned", "change_nats", "what")} for lesson in state["lessons"]]
     assert [{key: lesson[key] for key in each} for lesson, each in zip(again["lessons"], told, strict=True)] == told
     assert (again["day"], again["guessed"], again["blind"]) == (state["day"], state["guessed"], state["blind"])
+
+
+@pytest.mark.parametrize("how", ["kept", "ahead", "torn", "edited", "other settings"])
+def test_a_restart_learns_only_what_the_saved_day_copy_lacks(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    room = school.open()
+    for kind in ("praise", "none", "words"):
+        do(teach(room, kind))
+    do(settled(room))
+    do(room.undo(room.state()["lessons"][-1]["id"]))
+    do(settled(room))
+    if how == "ahead":  # a crash came before this lesson was saved
+        monkeypatch.setattr(Day, "offer", lambda self: asyncio.sleep(0))
+        do(teach(room, "praise", text="Another?"))
+    (saved,) = (school.home.root / "teaching" / "day").iterdir()
+    if how == "torn":
+        (saved / "adapter_model.safetensors").write_bytes(b"torn")
+    elif how == "edited":
+        (file,) = school.home.journal.iterdir()
+        file.write_text(file.read_text().replace("7 + 5 = 12 and", "7 + 5 = 12 or"))
+    learned, learn = list[str](), learner_process.learn
+    monkeypatch.setattr(learner_process, "learn", lambda name, entries: learned.append(name) or learn(name, entries))
+    state = school.open(*(["teach.step_nats=2"] if how == "other settings" else [])).state()
+    assert len(learned) == {"kept": 0, "ahead": 1}.get(how, 2)
+    if how in ("kept", "ahead", "torn"):
+        assert state["day"] == room.state()["day"]
+        assert [lesson["what"] for lesson in state["lessons"]] == [lesson["what"] for lesson in room.state()["lessons"]]
 
 
 def test_equal_answers_are_shown_once_and_others_sampled_instead(school: School, do: Do) -> None:
@@ -188,7 +217,11 @@ def test_a_conversation_ends_with_the_owners_correction(school: School, do: Do) 
 def test_the_first_lessons_are_never_held_out(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(day, "FIRST", 2)
     settings = "learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"
-    taught = [do(teach(school.open(*settings), "praise", text=text))["learned"] for text in ("1?", "2?", "3?")]
+    taught = []
+    for text in ("1?", "2?", "3?"):
+        room = school.open(*settings)
+        taught.append(do(teach(room, "praise", text=text))["learned"])
+        do(settled(room))
     assert taught == [True, True, False]
 
 

@@ -1,0 +1,129 @@
+"""A simulated owner who only talks: does the model learn a taste from a conversation, and which channel teaches it?
+
+    python -m benchmarks.talk [--arms all random …] [--seeds 1 2 3] [--turns 200]
+
+The owner chats with `nightschool teach` through the page's endpoints and likes short answers (at most 70 characters).
+After a short answer it may praise, and goes on; after a long one it may say "No, " and the answer's first words, and
+accepts that correction when the page proposes it, or blames the answer, and begins anew. The arm `random` does the same
+whatever the answer; `frozen` teaches nothing; the others leave one channel out. Before and after, answers to questions
+that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes the table
+in docs/teaching.md.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs.champion import home_with_champion
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.outputs.page import between, markdown
+from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
+
+RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
+HOMES = Path("school/benchmarks/talk")
+CHANNELS = ("corrections", "verdicts", "going on and leaving", "own words")
+ARMS = ("all", "random", "frozen", *(f"without {channel}" for channel in CHANNELS))
+LONGEST = 4  # turns of a conversation
+ACTS = 0.5  # how often the owner says what it thinks of an answer
+SHORT = 70  # characters
+
+
+def main() -> None:
+    """Do the missing runs, and write the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", nargs="+", default=["all", "random", "frozen"], choices=ARMS, metavar="ARM")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--turns", type=int, default=200)
+    options = parser.parse_args()
+    for seed, arm in itertools.product(options.seeds, options.arms):
+        what = {"arm": arm, "seed": seed, "turns": options.turns}
+        if not any(what.items() <= run.items() for run in recorded()):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(what | day(arm, seed, options.turns)) + "\n")
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Return the runs so far."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
+    """Talk for a day. Return the share of short answers before and after, and what was taught."""
+    chance = random.Random(seed)
+    questions = chance.sample(QUESTIONS, len(QUESTIONS))
+    unseen, asked = questions[:UNSEEN], itertools.cycle(questions[UNSEEN:])
+    settings = [
+        f"teach.implicit_reward={0.0 if arm in ('frozen', 'without going on and leaving') else 0.1}",
+        f"teach.own_words={str(arm not in ('frozen', 'without own words')).lower()}",
+    ]
+    home = home_with_champion(HOMES / f"{arm}-{seed}".replace(" ", "-"))
+    with classroom(home, settings) as room:
+        before, conversation, length = rate(room, unseen), "", 0
+        for _ in range(turns):
+            said = say(room, next(asked), conversation)
+            conversation, length = said["conversation"], length + 1
+            likes = chance.random() < 0.5 if arm == "random" else GOOD["short"](said["answer"]["text"])
+            if arm != "frozen" and said["answer"]["text"].strip() and chance.random() < ACTS:
+                length += react(room, arm, said, likes, chance)
+            if not likes or length >= LONGEST:
+                conversation, length = "", 0
+        after, state = rate(room, unseen), room.client.get("/api/state").json()
+    lessons = [lesson["what"]["kind"] for lesson in state["lessons"] if lesson["learned"]]
+    return {
+        "machine": machine(),
+        "commit": commit(),
+        "before": before,
+        "after": after,
+        "lessons": {kind: lessons.count(kind) for kind in sorted({*lessons})},
+        "day_kl": state["day_kl"],
+    }
+
+
+def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chance: random.Random) -> int:
+    """Say what the owner thinks of an answer. Return how many turns this took."""
+    answer = said["answer"]
+    first = answer["text"][:SHORT].rpartition(" ")[0].rstrip(",;:") + "."
+    if not likes and arm != "without corrections" and (chance.random() < 0.5 or arm == "without verdicts"):
+        replied = say(room, f"No, {first}", said["conversation"])
+        if proposal := replied.get("proposal"):  # it is refused if it corrects nothing
+            room.client.post("/api/lesson", json={"kind": "correct", **proposal})
+        return 1
+    if arm != "without verdicts":
+        room.teach("praise" if likes else "blame", {"id": answer["id"]})
+    return 0
+
+
+def say(room: Classroom, text: str, conversation: str) -> dict[str, Any]:
+    """Say something in a chat, and return what the page is told at the end."""
+    response = room.client.post("/api/chat", json={"text": text, "conversation": conversation}).raise_for_status()
+    return json.loads(response.text.strip().splitlines()[-1].removeprefix("data: "))
+
+
+def rate(room: Classroom, questions: Sequence[str]) -> float:
+    """Return the share of short answers to questions that the chat never asks, five answers each."""
+    shown = [answer for question in questions for answer in room.ask(question)]
+    return statistics.mean(GOOD["short"](answer["text"]) for answer in shown for _ in range(answer["count"]))
+
+
+def table(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table: each arm's share of short answers before and after, by seed, and its mean gain."""
+    rows = []
+    for arm, turns in sorted(
+        {(run["arm"], run["turns"]) for run in runs}, key=lambda kind: (kind[1], ARMS.index(kind[0]))
+    ):
+        same = [run for run in runs if (run["arm"], run["turns"]) == (arm, turns)]
+        rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
+        gain = statistics.mean(run["after"] - run["before"] for run in same)
+        lessons = statistics.mean(sum(run["lessons"].values()) for run in same)
+        rows.append([arm, turns, rates, f"{gain:+.2f}", f"{lessons:.0f}"])
+    return markdown("arm | turns | short answers, by seed | mean gain | lessons learned", rows)
+
+
+if __name__ == "__main__":
+    main()
