@@ -14,7 +14,7 @@ from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from conf.storage.journal import LESSON, LIVE, SESSION, Preference, entry_of
+from conf.storage.journal import LESSON, LIVE, SESSION, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, Shown, recorded_answer, sample
@@ -94,7 +94,7 @@ class Classroom:
         if not again:
             self.in_background(teach_what_is_implied(self.teach_lines, self.config.teach, earlier, question))
         if self.live and not day.is_held_out(question.messages) and (pick := any_pick(question)) is not None:
-            self.in_background(self._prepare(day, question, pick))
+            self.in_background(asyncio.to_thread(day.prepare, pick))  # while the owner reads
 
     def latest(self) -> dict[str, Any]:
         """Return the latest question as its `done` event did, with its text; or {} if there is none."""
@@ -281,12 +281,6 @@ class Classroom:
         if (same := recorded[0] if recorded else self.questions.named(again)) is not None:
             messages, unfinished, chat = same.messages, same.unfinished, same.conversation
         return self.questions.add(messages, unfinished, chat=chat)
-
-    async def _prepare(self, day: Day, question: Question, pick: Preference) -> None:
-        """While the owner reads the answers, precompute what learning a pick needs, so that it is learned faster."""
-        more = True
-        while more and question is self.questions.latest and not self.under_way:
-            more = await asyncio.to_thread(day.prepare, pick)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background and ignore its errors. The next question or lesson reports any lasting error."""

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # The number of anchors, and the maximum tokens in each. Anchors are the champion's answers to everyday questions, on
 # which the day copy's drift is measured. They are few and short, because every lesson evaluates all of them.
-COUNT, MAX_TOKENS = 8, 12
+COUNT, MAX_TOKENS = 4, 12
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
@@ -122,11 +122,11 @@ class Day:
                         self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
             self._make_if_lost()
 
-    def prepare(self, pick: Preference) -> bool:
-        """Precompute a part of what learning a pick needs. Return whether more is left. Raises as `learn` does."""
+    def prepare(self, pick: Preference) -> None:
+        """Compute what any pick among these answers needs first. Raises as `learn` does."""
         with self._turns:
             self._make_if_lost()
-            return self._call(learner_process.prepare, pick)
+            self._call(learner_process.prepare, pick)
 
     def greedy_answer(self, messages: Sequence[dict[str, str]]) -> str:
         """Return the day copy's greedy answer to a conversation."""
@@ -203,7 +203,7 @@ def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
 
 def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
     """Return a champion's cached anchors, or an empty list if nobody has taught that champion by day."""
-    return [(question, answer) for question, answer in read_json(_file(home, champion), [])]
+    return [(question, answer) for question, answer in read_json(_file(home, champion), [])][:COUNT]
 
 
 def _file(home: Home, champion: Path) -> Path:

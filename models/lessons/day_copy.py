@@ -1,7 +1,7 @@
 """The day copy: the champion plus an adapter that each lesson moves by a chosen amount, within limits."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -35,14 +35,14 @@ Credit = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Tensor], 
 class _View:
     """A prompt's answers before a lesson: the copy's distributions (`now`) and the `champion`'s log-probabilities [T].
 
-    `gradients`: for each answer computed so far, the gradient of its log-probability with respect to the adapter.
+    `logprobs`: the copy's log-probabilities [T], through which the adapter's gradient can be computed once.
     """
 
     prompt: list[int]
     answers: list[list[int]]
     now: Distributions
     champion: list[Tensor]
-    gradients: dict[int, Adapter] = field(default_factory=dict)
+    logprobs: list[Tensor]
 
 
 class DayCopy:
@@ -90,16 +90,9 @@ class DayCopy:
             return 0.0
         return _kl(self._at_anchors, self._forward(self._anchors))
 
-    def prepare(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> bool:
-        """Compute one part of what a lesson on these answers will need, and return whether any part is left to compute.
-
-        Each call makes the lesson a second or so shorter and does not change its result.
-        """
-        known, view = self._view, self._viewed(prompt, answers)
-        missing = next((number for number in range(len(answers)) if number not in view.gradients), None)
-        if view is known and missing is not None:
-            view.gradients[missing] = self._gradient(view, missing, None)
-        return len(view.gradients) < len(view.answers)
+    def prepare(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> None:
+        """Compute what a lesson on these answers needs first: it becomes shorter, with the same result."""
+        self._viewed(prompt, answers)
 
     def step(self, prompt: Sequence[int], answers: Sequence[Sequence[int]], credit: Credit) -> LessonOutcome:
         """Move the adapter along the gradient of Σ credit × log-probability until this sum has changed as intended.
@@ -144,39 +137,26 @@ class DayCopy:
         intended = rate * _squared(gradient)
         return LessonOutcome(True, change, _kl(view.now, new), day_kl=self.day_kl(), intended_nats=intended)
 
-    @torch.no_grad()
     def _viewed(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> _View:
         """Return the view of these answers from before the lesson. Compute it unless it has been prepared."""
         wanted = [*prompt], [[*answer] for answer in answers]
         if self._view is None or (self._view.prompt, self._view.answers) != wanted:
-            with lora.disabled(self.model):
+            with torch.no_grad(), lora.disabled(self.model):
                 champion = _tokens(self._distributions(prompt, answers), answers)
-            self._view = _View(*wanted, self._distributions(prompt, answers), champion)
+            now = self._distributions(prompt, answers)
+            self._view = _View(*wanted, [each.detach() for each in now], champion, _tokens(now, answers))
         return self._view
 
     def _credited(self, view: _View, credit: Credit) -> tuple[Sequence[Tensor], float, Adapter]:
         """Return the credit's weights and share, and the gradient of Σ weight × log-probability."""
-        weights, share = credit(_tokens(view.now, view.answers), view.champion)
-        total = {name: torch.zeros_like(parameter) for name, parameter in self.adapter.items()}
-        for number, weight in enumerate(weights):
-            factor, plain = float(weight[0]), bool((weight == weight[0]).all())
-            if plain and factor == 0:
-                continue
-            if plain and number in view.gradients:
-                part = view.gradients[number]
-            else:
-                part = self._gradient(view, number, None if plain else weight)
-            for name, gradient in part.items():
-                total[name].add_(gradient, alpha=factor if plain else 1.0)
-        return weights, share, total
-
-    def _gradient(self, view: _View, number: int, weight: Tensor | None) -> Adapter:
-        """Return the gradient of Σ `weight` × log-probability over an answer's tokens. For None, all weights are 1."""
-        answer = view.answers[number]
-        (distributions,) = self._forward([(view.prompt, answer)])
-        (logprobs,) = _tokens([distributions], [answer])
-        objective = logprobs.sum() if weight is None else (weight.to(logprobs) * logprobs).sum()
-        return dict(zip(self.adapter, torch.autograd.grad(objective, list(self.adapter.values())), strict=True))
+        weights, share = credit([each.detach() for each in view.logprobs], view.champion)
+        pairs = zip(weights, view.logprobs, strict=True)
+        objective = torch.stack([(weight.to(logprobs) * logprobs).sum() for weight, logprobs in pairs]).sum()
+        return (
+            weights,
+            share,
+            dict(zip(self.adapter, torch.autograd.grad(objective, [*self.adapter.values()]), strict=True)),
+        )
 
     @torch.no_grad()
     def _try(
@@ -190,7 +170,6 @@ class DayCopy:
         pairs = zip(_tokens(new, view.answers), _tokens(view.now, view.answers), strict=True)
         return float(sum((w.to(a) * (a - b)).sum() for w, (a, b) in zip(weights, pairs, strict=True))), new
 
-    @torch.no_grad()
     def _distributions(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> Distributions:
         """Return the whole vocabulary's log-probabilities at each answer's tokens. The prompt is computed only once."""
         asked = self.model(input_ids=torch.tensor([[*prompt]], device=self.device), use_cache=True, logits_to_keep=1)

@@ -110,10 +110,10 @@ class DayLearner:
         save_adapter(self.day.model, folder)
         write_probe(folder, take_probe(self.tokenizer, logprobs))
 
-    def prepare(self, pick: Preference) -> bool:
-        """Precompute part of what any pick among these answers needs. Return whether there is more to precompute."""
+    def prepare(self, pick: Preference) -> None:
+        """Compute what any pick among these answers needs first."""
         prompt, tokens = self._rendering(pick)
-        return self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
+        self.day.prepare(prompt, [tokens(answer) for answer in dict.fromkeys(pick.responses)])
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
         """Undo a lesson, if it was learned, and learn the later lessons again. Return their outcomes by name."""

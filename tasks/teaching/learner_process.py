@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,12 +52,10 @@ def start(
     return _learner.digest, found
 
 
-def prepare(pick: Preference) -> bool:
-    """Precompute part of what any pick among these answers needs. Return whether there is more to precompute."""
-    try:
-        return _started().prepare(pick)
-    except ValueError:  # too long; learning the pick reports it
-        return False
+def prepare(pick: Preference) -> None:
+    """Compute what any pick among these answers needs first."""
+    with suppress(ValueError):  # too long; learning the pick reports it
+        _started().prepare(pick)
 
 
 def learn(name: str, entries: Sequence[Entry]) -> tuple[LessonOutcome, str]:
