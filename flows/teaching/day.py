@@ -75,7 +75,7 @@ class Day:
         for number, lesson in enumerate(lessons[done:], done + 1):
             if not goes_on(number):
                 return False
-            self._learn(lesson, timed=False)
+            self._learn(lesson)
         self._made = True
         return True
 
@@ -95,20 +95,20 @@ class Day:
         If the learner's process dies, it is restarted and learns all lessons again. Raises WorkerDiedError if the
         process dies a second time, and WorkerEndedError if `end` is called meanwhile.
         """
+        began = time.perf_counter()
         with self._turns:
             if self._made:
                 with suppress(WorkerDiedError):
-                    self._learn(lesson, timed=True)
+                    self._learn(lesson, began)
             self._make_if_lost()
 
-    def _learn(self, lesson: Lesson, *, timed: bool) -> None:
+    def _learn(self, lesson: Lesson, began: float | None = None) -> None:
         self._held[lesson.name] = lesson
         if why := why_only_tonight(lesson, self.config.unseen_share):
             self.book.outcomes[lesson.name] = LessonOutcome(why=why)
             return
-        began = time.perf_counter()
         outcome, self.digest = self._call(learner_process.learn, lesson.name, lesson.entries)
-        seconds = time.perf_counter() - began if timed else None
+        seconds = None if began is None else time.perf_counter() - began
         self.book.outcomes[lesson.name] = replace(outcome, seconds=seconds)
 
     def forget(self, name: str) -> None:
