@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Annotated
@@ -52,9 +53,18 @@ def teach(
         taken = None if terminal else stack.enter_context(listener(HERE, port))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nightschool-")))
         os.environ.update(IMPATIENT)
-        from flows.run.context import prepare_home  # after the first checks: the libraries take seconds to import
-        from flows.serving.supervisor import Serving, say
-        from flows.teaching.classroom import Classroom
+        from flows.teaching.classroom import Classroom  # after the first checks: the libraries take a while to import
+
+        home.make_private()
+        classroom = Classroom(home, settings)
+        announce = (lambda _: None) if as_json else partial(print, flush=True)
+        announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
+        if taken is None:
+            _teach_in_terminal(classroom, chat)
+        else:  # the page is there before the model
+            stack.enter_context(_page(classroom, port, taken, as_json))
+        from flows.run.context import prepare_home
+        from flows.serving.supervisor import Serving
         from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
         from flows.teaching.records import DayRecord
@@ -62,19 +72,11 @@ def teach(
         def start(checkpoint: Path, _: Sequence[int]) -> Engine:
             return Engine(checkpoint, settings, folder, home.root / LOG)
 
-        announce = (lambda _: None) if as_json else say
-        classroom = Classroom(home, settings)
         serving = Serving(home, settings, classroom, start, classroom.open, announce)
-        home.make_private()
         prepare_home(home)
         record = DayRecord(home, settings)
         classroom.on_lesson = record.lesson
-        announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
         try:
-            if taken is None:
-                _teach_in_terminal(classroom, chat)
-            else:
-                stack.enter_context(_page(classroom, port, taken, as_json))
             serving.run()
         finally:
             classroom.close("the classroom is closed", 0)

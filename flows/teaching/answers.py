@@ -72,6 +72,7 @@ class Question:
     `messages`: the conversation, which ends with the question. `merged`: from each duplicate's name to the name of the
     answer that is shown for it. `judged`: whether the owner has judged any answer. `unfinished`: the texts of answers
     before the question that were stopped or cut off. `conversation`: the name of the chat that it belongs to, or empty.
+    `turn`: which of the chat's answers it asks for, from 1.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Question:
     judged: bool = False
     unfinished: tuple[str, ...] = ()
     conversation: str = ""
+    turn: int = 0
 
     @property
     def choices(self) -> list[Shown]:
@@ -117,14 +119,9 @@ class Questions:
                 return question, shown
         return None
 
-    def add(
-        self, messages: list[dict[str, str]], unfinished: Sequence[str], name: str = "", chat: str = ""
-    ) -> Question:
-        """Add a question that has no answers yet, and return it. Only the latest QUESTIONS questions are kept.
-
-        `chat`: the conversation's name, if the question belongs to one.
-        """
-        question = Question(name or next(self._names), messages, unfinished=tuple(unfinished), conversation=chat)
+    def add(self, question: Question) -> Question:
+        """Add a question that has no answers yet; give it a name if it has none. Only the latest QUESTIONS are kept."""
+        question.name = question.name or next(self._names)
         self._questions.append(question)
         return question
 
@@ -165,15 +162,13 @@ def recorded_answer(journal: Path, name: str) -> tuple[Question, Shown] | None:
     """
     conversation, turn, number = [*name.rsplit("-", 2), "", ""][:3]
     found = conversations.conversation(journal, conversation) if turn.isdecimal() and number.isdecimal() else None
-    at = [index for index, said in enumerate(found.turns) if said["role"] == "assistant"] if found else []
-    if found is None or not 1 <= int(turn) <= len(at) or number != "1":
+    end = conversations.answer_index(found.turns, int(turn)) if found else None
+    if found is None or end is None or number != "1":
         return None
-    end = at[int(turn) - 1]
     text = found.turns[end]["content"]
     shown = Shown(name, text, [], finished=text not in found.unfinished)
-    question = Question(f"{conversation}-{turn}", found.turns[:end], {name: shown}, conversation=conversation)
-    question.unfinished = found.unfinished
-    return question, shown
+    before = {"unfinished": found.unfinished, "conversation": conversation, "turn": int(turn)}
+    return Question(f"{conversation}-{turn}", found.turns[:end], {name: shown}, **before), shown
 
 
 async def _write(

@@ -10,7 +10,6 @@ from conf.storage.home import Home
 from flows.teaching.answers import Question, Shown
 from flows.teaching.book import summary_of
 from flows.teaching.day import Day
-from flows.web.health import open_registry
 
 CHAMPIONS = 5  # the most earlier champions that are asked; each is loaded for this
 
@@ -40,6 +39,8 @@ def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]
 
 def earlier_champions(home: Home, config: NightConfig, champion: str) -> Iterator[tuple[Path, str, str]]:
     """Yield the latest champions before this one that are still kept: folder, what made it serve, and when."""
+    from flows.web.health import open_registry  # MLflow takes seconds to import
+
     registry = open_registry(home, config)
     if registry is None:
         return

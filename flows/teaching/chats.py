@@ -14,7 +14,7 @@ from flows.teaching.answers import Event, Question, RefusedError, as_html, sampl
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import teach_what_is_implied
 from tasks.journal import conversations
-from tasks.journal.conversations import Record
+from tasks.journal.conversations import Record, Turn
 
 TITLE = 60  # the most characters of a conversation's title, which is its first question
 ALIKE = 0.6  # share of words that a reply has in common with the answer if it repeats it with a change
@@ -41,11 +41,18 @@ class Chats:
         day, known = room.ready_for(text), self._named(name) if name else None
         turns = known.turns if known else []
         name, turn = name or secrets.token_hex(6), 1 + sum(turn["role"] == "assistant" for turn in turns)
+        messages, cut = [*turns, {"role": "user", "content": text}], known.unfinished if known else ()
         question = room.questions.add(
-            [*turns, {"role": "user", "content": text}], known.unfinished if known else (), f"{name}-{turn}", name
+            Question(f"{name}-{turn}", [*messages], unfinished=cut, conversation=name, turn=turn)
         )
-        async for event in room.answers(day, question, sample_one):
-            yield event
+        while not question.answers:
+            try:
+                async for event in room.answers(day, question, sample_one):
+                    yield event
+            except RefusedError as refusal:
+                if refusal.status != 400 or len(question.messages) < 3:
+                    raise
+                del question.messages[:2]  # too long: the model forgets the oldest exchange
         (answer,) = question.answers.values()
         said = {
             "conversation": name,
@@ -56,7 +63,8 @@ class Chats:
         said |= {"answer": answer.shown}
         if answer.text.strip():
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
-            await asyncio.to_thread(self._record, question, answer.text, unfinished, said["held_out"])
+            whole = [*messages, {"role": "assistant", "content": answer.text}]
+            await asyncio.to_thread(self._record, name, whole, unfinished, said["held_out"])
         if turns and (better := corrected(turns[-1]["content"], text)):
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
@@ -107,11 +115,10 @@ class Chats:
     def _learned_by(self, name: str) -> list[str]:
         return conversations.learned_by(self.journal, name, str(datetime.date.today()), self.room.home.checkpoints)
 
-    def _record(self, question: Question, answer: str, unfinished: list[str], held_out: bool) -> None:
-        turns = [*question.messages, {"role": "assistant", "content": answer}]
+    def _record(self, name: str, turns: list[Turn], unfinished: list[str], held_out: bool) -> None:
         keys: dict[str, Any] = {UNFINISHED: unfinished, HELD_OUT: held_out, SESSION: self.room.session}
         try:
-            conversations.record(self.journal, question.conversation, turns, self.room.opened().champion.name, **keys)
+            conversations.record(self.journal, name, turns, self.room.opened().champion.name, **keys)
         except InputError as error:
             raise RefusedError(507, str(error)) from None
 

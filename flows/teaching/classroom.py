@@ -9,7 +9,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from conf.schema import NightConfig
@@ -98,8 +98,8 @@ class Classroom:
 
     def latest(self) -> dict[str, Any]:
         """Return the latest question as its `done` event did, with its text; or {} if there is none."""
-        found, day = self.questions.latest, self.opened()
-        if found is None or not found.answers or found.conversation:
+        found, day = self.questions.latest, self._day
+        if found is None or day is None or not found.answers or found.conversation:
             return {}
         return found.described(day.is_held_out(found.messages)) | {"text": found.messages[-1]["content"]}
 
@@ -150,9 +150,7 @@ class Classroom:
             shown.corrected = text
         if question.conversation and kind in ("pick", "correct"):  # the conversation goes on from the better answer
             better = text if kind == "correct" else shown.text
-            await asyncio.to_thread(
-                replace_answer, self.home.journal, question.conversation, len(question.messages), better
-            )
+            await asyncio.to_thread(replace_answer, self.home.journal, question.conversation, question.turn, better)
         return taught
 
     def answer_named(self, name: str) -> tuple[Question, Shown]:
@@ -276,11 +274,10 @@ class Classroom:
         earlier, unfinished = conversation([*self.book.lessons.values()]) if follow_up else ([], ())
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
-        messages, chat = [*earlier, {"role": "user", "content": text}], ""
         recorded = recorded_answer(self.home.journal, f"{again}-1") if again else None
-        if (same := recorded[0] if recorded else self.questions.named(again)) is not None:
-            messages, unfinished, chat = same.messages, same.unfinished, same.conversation
-        return self.questions.add(messages, unfinished, chat=chat)
+        if (same := self.questions.named(again) or (recorded and recorded[0])) is not None:
+            return self.questions.add(replace(same, name="", answers={}, merged={}, judged=False))
+        return self.questions.add(Question("", [*earlier, {"role": "user", "content": text}], unfinished=unfinished))
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background and ignore its errors. The next question or lesson reports any lasting error."""

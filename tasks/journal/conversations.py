@@ -44,10 +44,17 @@ def record(journal: Path, name: str, turns: list[Turn], policy: str, **keys: Any
     return append(journal, [entry_of(fields | {key: value for key, value in keys.items() if value not in ((), [])})])
 
 
-def replace_answer(journal: Path, name: str, turn: int, answer: str) -> None:
-    """Record the conversation with another answer as the turn with this index. Raises InputError."""
-    if (found := conversation(journal, name)) is not None and turn < len(found.turns):
-        turns = [*found.turns[:turn], {"role": "assistant", "content": answer}, *found.turns[turn + 1 :]]
+def answer_index(turns: list[Turn], number: int) -> int | None:
+    """Return the index of a conversation's answer by its number, from 1; None if it has no such answer."""
+    answers = [index for index, turn in enumerate(turns) if turn["role"] == "assistant"]
+    return answers[number - 1] if 1 <= number <= len(answers) else None
+
+
+def replace_answer(journal: Path, name: str, number: int, answer: str) -> None:
+    """Record the conversation with another text as its answer `number`, from 1. Raises InputError."""
+    found = conversation(journal, name)
+    if found is not None and (at := answer_index(found.turns, number)) is not None:
+        turns = [*found.turns[:at], {"role": "assistant", "content": answer}, *found.turns[at + 1 :]]
         record(journal, name, turns, found.policy, unfinished=found.unfinished)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # only the engine's process loads vLLM
     from models.sampler import Sampler
 
 Messages = Sequence[dict[str, str]]
+ROOM = 48  # tokens for the next answer in a conversation
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ def write(
     """Write one answer per item of `by_day_copy`: by the day copy if the item is True, by the champion if False.
 
     Each new piece of text is sent to the Unix socket at `address` as a JSON line [answer number, text]. If the reader
-    closes the socket, all answers stop. Raises ValueError if the template refuses the conversation or it is too long.
+    closes the socket, all answers stop. Raises ValueError if the template refuses the conversation, or if it is too long
+    (a conversation of several turns must leave `ROOM` tokens for the answer).
     """
     sampler, prompt = _sampler(champion), _prompt(champion, messages)
     length = champion.engine.max_model_len
-    if len(prompt) >= length:
+    if len(prompt) + (ROOM if len(messages) > 2 else 0) >= length:
         raise ValueError(
             f"the conversation has {len(prompt)} tokens, and the model reads {length} "
             "(engine.max_model_len): shorten it"

@@ -30,6 +30,7 @@ export async function teach(kind, answer, more = {}) {
     card.item.classList.toggle("picked", kind !== "blame");
     card.item.classList.toggle("blamed", kind === "blame");
   }
+  if (card && kind === "correct") fill(card, { text: more.text, html: "" });
   announce(told(result, kind));
   await actions.taught(kind, answer, result);
   return result;
@@ -68,9 +69,9 @@ export function add(list, id, { pick }) {
 export function fill(card, { text, html, finished = true }) {
   card.text = text;
   card.html = html;
-  if (text.trim()) card.body.innerHTML = html;
-  else card.body.textContent = "(no answer)";
-  card.body.classList.add("rendered");
+  if (html) card.body.innerHTML = html;
+  else card.body.textContent = text || "(no answer)"; // what the owner typed has no HTML
+  card.body.classList.toggle("rendered", Boolean(html));
   card.cut = !finished;
   if (!finished) card.count.textContent = "cut off";
 }
@@ -93,7 +94,6 @@ export function edit(id) {
   const save = attempt(async () => {
     const better = text.value.trim();
     await teach("correct", id, { text: better });
-    card.body.textContent = better;
     close();
   });
   const form = element("form", { onsubmit: (event) => { event.preventDefault(); save(); } }, text,
@@ -137,7 +137,7 @@ export async function why(id) {
   line.firstChild.setAttribute("aria-label", `Log-probability at ${steps.length} steps, from ${low.toFixed(1)} to ${high.toFixed(1)} nats`);
   const most = steps.slice(1).reduce((best, step) => (Math.abs(step.moved) > Math.abs(best?.moved ?? 0.1) ? step : best), null);
   const said = most
-    ? `${most.moved > 0 ? "Made likelier" : "Made less likely"} most (${times(most.moved)}) by ${most.lesson ? "your lesson" : "the champion of"} “${short(most.what, 60)}”.`
+    ? `${most.moved > 0 ? "Made likelier" : "Made less likely"} most (${times(most.moved)}) by ${most.lesson ? `your lesson “${short(most.what, 60)}”` : most.what === "serves now" ? "the last night" : most.what}.`
     : "Nothing since then has changed how likely it is.";
   card.why = element("div", { className: "why" }, ...(steps.length > 1 ? [line] : []), element("p", { title: `${most?.moved.toFixed(1) ?? 0} nats` }, said));
   if (most?.lesson) {

@@ -74,7 +74,7 @@ function settle({ question, answers, held_out: heldOut, earlier }) {
 
 actions.taught = async (kind, answer, result) => {
   const card = cards.get(answer);
-  if (mode === "chat" && ["pick", "correct"].includes(kind)) { // the conversation goes on from the better answer
+  if (mode === "chat" && kind === "pick") { // the conversation goes on from the better answer
     find("question").hidden = true;
     await open();
   } else if (card && !["none", "good_talk", "bad_talk"].includes(kind)) {
@@ -225,7 +225,7 @@ attempt(async () => {
     history.replaceState(null, "", location.pathname); // not into bookmarks
   }
   show(await get("api/state"));
-  await choose(mode);
+  attempt(choose)(mode);
   const source = new EventSource("api/events");
   source.addEventListener("state", (event) => show(JSON.parse(event.data)));
   source.onerror = () => say("The classroom does not answer: is `nightschool teach` still running?");

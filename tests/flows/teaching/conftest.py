@@ -29,6 +29,7 @@ class ScriptedEngine:
         self.texts = itertools.cycle(texts)
         self.asked: list[tuple[list[dict[str, str]], list[bool]]] = []
         self.pause = 0.0  # seconds between two words
+        self.longest = 10_000  # characters of a conversation
 
     def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
         return ["7 " * 3] * len(questions)
@@ -45,7 +46,9 @@ class ScriptedEngine:
         stop: asyncio.Event,
         temperature: float = 1.0,
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
-        self.asked.append((messages, by_day_copy))
+        if sum(len(message["content"]) for message in messages) > self.longest:
+            raise ValueError("the conversation has too many tokens: shorten it")
+        self.asked.append(([*messages], by_day_copy))
         whole = [next(self.texts) for _ in by_day_copy]
         written = [""] * len(whole)
         for number, text in enumerate(whole):

@@ -68,6 +68,21 @@ def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do,
     assert {entry.model_extra[CONVERSATION] for entry in entries(school)} == {name}
 
 
+def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    school.engine.longest = 30
+    name = do(say(chats, "7 + 5?"))["conversation"]
+    for text in ("And 1 more?", "And then?", "And now?"):
+        last = do(say(chats, text, name))
+    assert [turn["content"] for turn in school.engine.asked[-1][0]] == ["And then?", ANSWERS[2], "And now?"]
+    assert len(texts(chats, name)) == 8
+    do(chats.room.teach("correct", last["answer"]["id"], text="13."))
+    assert texts(chats, name)[-1] == "13."
+    assert [message.content for message in entries(school)[-2].messages] == ["And then?", ANSWERS[2], "And now?"]
+    with pytest.raises(RefusedError, match="too many tokens"):
+        do(say(chats, "7" * 31, name))
+
+
 def test_an_answer_that_was_stopped_is_recorded_as_unfinished(school: School, do: Do) -> None:
     chats = Chats(school.open(texts=["1 2 3"]))
     school.engine.pause = 0.01
