@@ -64,8 +64,8 @@ def write(
     """Write one answer per item of `by_day_copy`: by the day copy if the item is True, by the champion if False.
 
     Each new piece of text is sent to the Unix socket at `address` as a JSON line [answer number, text]. If the reader
-    closes the socket, all answers stop. Raises ValueError if the template refuses the conversation, or if it is too long
-    (a conversation of several turns must leave `ROOM` tokens for the answer).
+    closes the socket, all answers stop. Raises ValueError if the template refuses the conversation, or if it is
+    too long (a conversation of several turns must leave `ROOM` tokens for the answer).
     """
     sampler, prompt = _sampler(champion), _prompt(champion, messages)
     length = champion.engine.max_model_len
