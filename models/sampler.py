@@ -23,6 +23,7 @@ from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
 
+MIN_P = 0.1  # a token must be this likely, relative to the most likely one, to be in an answer that people read
 ATTEMPTS = 3  # at a completion that keeps ending for a reason other than `stop` or `length`
 
 
@@ -139,12 +140,18 @@ class Sampler:
     ) -> Generator[list[Piece]]:
         """Yield the answers to a prompt (token ids) as the engine writes them: one list of pieces per engine step.
 
-        `adapted`: for each answer, whether to use the adapter or the base alone. Closing the iterator aborts unfinished
+        `adapted`: for each answer, whether to use the adapter or the base alone. Unlikely tokens are left out (min-p,
+        arXiv 2407.01082), because people read these answers. Closing the iterator aborts unfinished
         answers. Raises NightError if the prompt is empty or leaves no room for an answer.
         """
         _check_room([prompt], self.config.max_model_len)
         engine: Any = self.llm.llm_engine
-        params = SamplingParams(temperature=temperature, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA)
+        params = SamplingParams(
+            temperature=temperature,
+            min_p=MIN_P if temperature else 0.0,
+            max_tokens=max_tokens,
+            output_kind=RequestOutputKind.DELTA,
+        )
         answers = {uuid4().hex: number for number in range(len(adapted))}
         try:
             for request, number in answers.items():

@@ -18,6 +18,7 @@ from tasks.journal import conversations
 
 QUESTIONS = 100  # how many of the latest questions are kept, so that the owner can still teach from their answers
 SHOWN, DRAWN = 5, 10  # per question: the most answers shown, and the most sampled to find that many different ones
+TEMPERATURE = 0.8  # for people: at 1, a small model's answers are often gibberish
 DAY, CHAMPION = "day", "champion"  # the possible authors of an answer
 
 Event = tuple[str, dict[str, Any]]
@@ -178,7 +179,7 @@ async def _write(
     first: int,
     max_tokens: int,
     stop: asyncio.Event,
-    temperature: float = 1.0,
+    temperature: float = TEMPERATURE,
 ) -> AsyncIterator[Event]:
     """Write one answer per author, numbered from `first`, and merge them into the question's answers."""
     if not engine.has_adapter:  # the day copy has learned nothing yet, so it equals the champion

@@ -68,7 +68,9 @@ class Chats:
         if turns and (better := corrected(turns[-1]["content"], text)):
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
-        room.in_background(teach_what_is_implied(room.teach_lines, room.config.teach, earlier, question))
+        room.in_background(
+            teach_what_is_implied(room.teach_lines, room.config.teach, room.book.lessons.values(), earlier, question)
+        )
 
     def listed(self) -> list[dict[str, str]]:
         """Return the conversations, latest first."""

@@ -92,7 +92,11 @@ class Classroom:
             yield event
         yield "done", question.described(day.is_held_out(question.messages))
         if not again:
-            self.in_background(teach_what_is_implied(self.teach_lines, self.config.teach, earlier, question))
+            self.in_background(
+                teach_what_is_implied(
+                    self.teach_lines, self.config.teach, self.book.lessons.values(), earlier, question
+                )
+            )
         if self.live and not day.is_held_out(question.messages) and (pick := any_pick(question)) is not None:
             self.in_background(asyncio.to_thread(day.prepare, pick))  # while the owner reads
 

@@ -65,7 +65,7 @@ class Engine:
         by_day_copy: Sequence[bool],
         max_tokens: int,
         stop: asyncio.Event,
-        temperature: float = 1.0,
+        temperature: float,
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         """Write answers to a conversation. Yield each piece as (answer number, text), and finally the whole answers.
 

@@ -1,6 +1,6 @@
 """Turns a click in the classroom into journal entries."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, get_args
 
 from conf.sections.teaching import TeachConfig
@@ -8,6 +8,7 @@ from conf.storage.journal import CONVERSATION, FROM_CHAR, IMPLICIT, POLICIES, UN
 from flows.teaching.answers import Question, Shown
 from tasks.teaching.lessons import Lesson
 
+WENT_ON, LEFT = "went_on", "left"  # what the owner implied
 Lines = Callable[[str, dict[str, Any]], list[Entry]]  # from the champion's digest and further keys to a lesson's lines
 Kind = Literal["pick", "none", "correct", "praise", "blame", "wrong_from", "good_talk", "bad_talk", "words"]
 KINDS = get_args(Kind)
@@ -57,35 +58,60 @@ def entries_of(
 
 
 async def teach_what_is_implied(
-    teach: Callable[[Lines], Awaitable[object]], config: TeachConfig, earlier: Question | None, question: Question
+    teach: Callable[[Lines], Awaitable[object]],
+    config: TeachConfig,
+    lessons: Iterable[Lesson],
+    earlier: Question | None,
+    question: Question,
 ) -> None:
-    """Teach what the owner says by asking `question` after `earlier`: going on, leaving, and in a chat the words."""
+    """Teach what the owner says by asking `question` after `earlier`: going on, leaving, and in a chat the words.
+
+    `lessons`: the day's lessons so far.
+    """
     left, size = None if earlier is None or earlier.judged else earlier, config.implicit_reward
-    if size and implied(left, question, size, {}):
-        await teach(lambda _, keys: implied(left, question, size, keys))
+    usual = baseline(lessons, size)
+    if size and implied(left, question, size, usual, {}):
+        await teach(lambda _, keys: implied(left, question, size, usual, keys))
     if question.conversation and config.own_words:
         said = {"kind": "words", "text": question.messages[-1]["content"]}
         await teach(lambda _, keys: [entry_of(said | keys | _about(question))])
 
 
-def implied(left: Question | None, question: Question, size: float, keys: dict[str, Any]) -> list[Entry]:
-    """Return the feedback that the owner implies by asking a question, as entries with a value of ±`size`.
+def baseline(lessons: Iterable[Lesson], size: float) -> float:
+    """Return the running mean of the rewards that were implied: b ← 0.99·b + 0.01·reward, from 0.
+
+    Such rewards have no natural zero: someone who always goes on says little by going on.
+    """
+    found = 0.0
+    for lesson in lessons:
+        if how := lesson.key(IMPLICIT):
+            found = 0.99 * found + 0.01 * (size if how == WENT_ON else -size)
+    return found
+
+
+def implied(left: Question | None, question: Question, size: float, usual: float, keys: dict[str, Any]) -> list[Entry]:
+    """Return the feedback that the owner implies by asking a question, as entries with a value of ±`size` − `usual`.
 
     A follow-up implies that the answer before it was good. Any other question implies that all answers to `left` were
     bad. `left`: the previous question, or None if there is none or the owner judged any of its answers.
     """
     if len(question.messages) > 1:
-        keys = keys | _about(question)
         *before, answer, _ = question.messages
-        said = {"messages": before, "value": size, IMPLICIT: "went_on", UNFINISHED: [*question.unfinished]}
-        fields = [said | {"response": answer["content"]}]
+        said = {"messages": before, "value": size - usual, IMPLICIT: WENT_ON, UNFINISHED: [*question.unfinished]}
+        fields = [said | _about(question) | {"response": answer["content"]}]
     elif left is not None:
-        keys = keys | _about(left)
-        said = {"messages": left.messages, "value": -size, IMPLICIT: "left", UNFINISHED: _unfinished(left.choices)}
-        fields = [said | {"response": answer.text} for answer in left.choices]
+        said = {
+            "messages": left.messages,
+            "value": -size - usual,
+            IMPLICIT: LEFT,
+            UNFINISHED: _unfinished(left.choices),
+        }
+        fields = [said | _about(left) | {"response": answer.text} for answer in left.choices]
     else:
         fields = []
-    return [entry_of({"kind": "feedback"} | keys | each) for each in fields]
+    return [
+        entry_of({"kind": "feedback"} | keys | each | {"value": max(-1.0, min(1.0, each["value"]))}) for each in fields
+    ]
 
 
 def any_pick(question: Question) -> Preference | None:
