@@ -141,16 +141,13 @@ class Sampler:
         """Yield the answers to a prompt (token ids) as the engine writes them: one list of pieces per engine step.
 
         `adapted`: for each answer, whether to use the adapter or the base alone. Unlikely tokens are left out (min-p,
-        arXiv 2407.01082), because people read these answers. Closing the iterator aborts unfinished
-        answers. Raises NightError if the prompt is empty or leaves no room for an answer.
+        arXiv 2407.01082), because people read these answers. Closing the iterator aborts unfinished answers. Raises
+        NightError if the prompt is empty or leaves no room for an answer.
         """
         _check_room([prompt], self.config.max_model_len)
         engine: Any = self.llm.llm_engine
         params = SamplingParams(
-            temperature=temperature,
-            min_p=MIN_P if temperature else 0.0,
-            max_tokens=max_tokens,
-            output_kind=RequestOutputKind.DELTA,
+            temperature=temperature, min_p=MIN_P, max_tokens=max_tokens, output_kind=RequestOutputKind.DELTA
         )
         answers = {uuid4().hex: number for number in range(len(adapted))}
         try:

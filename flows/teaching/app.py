@@ -121,7 +121,8 @@ class _Endpoints:
     async def blame(self, _: Request, body: dict[str, Any]) -> Response:
         """Return how likely an answer was under each champion so far and after each lesson."""
         question, answer = self.classroom.answer_named(_text(body, "answer"))
-        steps = await asyncio.to_thread(history, self.classroom.opened(), question, answer)
+        day = self.classroom.opened()
+        steps = await day.run(history, day, question, answer)
         return JSONResponse({"steps": steps})
 
     async def conversations(self, _: Request, body: dict[str, Any]) -> Response:

@@ -98,7 +98,7 @@ class Classroom:
                 )
             )
         if self.live and not day.is_held_out(question.messages) and (pick := any_pick(question)) is not None:
-            self.in_background(asyncio.to_thread(day.prepare, pick))  # while the owner reads
+            self.in_background(day.run(day.prepare, pick, lambda: question is self.questions.latest))
 
     def latest(self) -> dict[str, Any]:
         """Return the latest question as its `done` event did, with its text; or {} if there is none."""
@@ -181,7 +181,7 @@ class Classroom:
             lesson = Lesson(name, tuple(entries), written, self.live)
             day.book.lessons[name] = lesson
             with self._at_work():  # if the learner ends, the next day copy will learn it
-                await asyncio.to_thread(day.learn, lesson)
+                await day.run(day.learn, lesson)
         self.in_background(day.offer())  # now, so that no question has to wait for it
         later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
@@ -205,7 +205,7 @@ class Classroom:
                 raise RefusedError(507, str(error)) from None
             day.book.remove(name)
             with self._at_work():  # if the learner ends, the journal is already correct
-                await asyncio.to_thread(day.forget, name)
+                await day.run(day.forget, name)
         self.in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
 

@@ -4,12 +4,13 @@ import asyncio
 import json
 import shutil
 import tempfile
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -40,8 +41,8 @@ LOG = "teach.log"  # the log of the engine and the learner, under the home
 class Day:
     """A day copy, built from those of the journal's lessons that the champion has not learned yet.
 
-    All methods except `offer` block while the learner's process works. `digest`: the digest of the day copy's adapter.
-    `offered`: the digest of the adapter that answers, which may be an earlier one.
+    `run` runs the other methods, which block while the learner's process works, in the order of the calls.
+    `digest`: the digest of the day copy's adapter. `offered`: that of the adapter that answers, perhaps an earlier one.
     """
 
     def __init__(self, home: Home, config: NightConfig, champion: Path, engine: Engine | None = None) -> None:
@@ -52,7 +53,8 @@ class Day:
         self._taught_before = count_lessons(home.journal) - len(lessons)  # lessons that the champion has learned
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons
-        self._turns = threading.RLock()  # held during a call, so that only one thread rebuilds a lost day copy
+        # One thread of its own: a paused learner must not hold up the threads that the engine's answers need.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="day")
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._held: dict[str, Lesson] = {}  # the lessons that the learner's process holds, by name
         self._folder = home.root / "teaching" / "day"  # for the saved adapters
@@ -96,11 +98,10 @@ class Day:
         process dies a second time, and WorkerEndedError if `end` is called meanwhile.
         """
         began = time.perf_counter()
-        with self._turns:
-            if self._made:
-                with suppress(WorkerDiedError):
-                    self._learn(lesson, began)
-            self._make_if_lost()
+        if self._made:
+            with suppress(WorkerDiedError):
+                self._learn(lesson, began)
+        self._make_if_lost()
 
     def _learn(self, lesson: Lesson, began: float | None = None) -> None:
         self._held[lesson.name] = lesson
@@ -113,18 +114,21 @@ class Day:
 
     def forget(self, name: str) -> None:
         """Have the day copy forget a lesson that was removed from the book. Raises the same errors as `learn`."""
-        with self._turns:
-            if self._made:
-                with suppress(WorkerDiedError):
-                    again, self.digest = self._call(learner_process.forget, name)
-                    self._held.pop(name, None)
-                    for later, outcome in again.items():
-                        self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
-            self._make_if_lost()
+        if self._made:
+            with suppress(WorkerDiedError):
+                again, self.digest = self._call(learner_process.forget, name)
+                self._held.pop(name, None)
+                for later, outcome in again.items():
+                    self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
+        self._make_if_lost()
 
-    def prepare(self, pick: Preference) -> None:
-        """Compute what any pick among these answers needs first. Raises as `learn` does."""
-        with self._turns:
+    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function that uses the learner, after all earlier ones."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *args, **kwargs))
+
+    def prepare(self, pick: Preference, wanted: Callable[[], bool]) -> None:
+        """Compute what any pick among these answers needs first, if it is still `wanted`. Raises as `learn` does."""
+        if wanted():
             self._make_if_lost()
             self._call(learner_process.prepare, pick)
 
@@ -134,9 +138,8 @@ class Day:
 
     def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
         """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name."""
-        with self._turns:
-            self._make_if_lost()
-            return self._call(learner_process.history, messages, answer, finished)
+        self._make_if_lost()
+        return self._call(learner_process.history, messages, answer, finished)
 
     def logprob_under(self, checkpoint: Path, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> float:
         """Return an answer's log-probability (nats) under another checkpoint, which the learner loads for this."""
@@ -153,7 +156,7 @@ class Day:
                 return
             adapter, digest = None, self.digest
             if self.book.has_learned:
-                adapter, digest = await asyncio.to_thread(self._save)
+                adapter, digest = await self.run(self._save)
             await self.engine.use_adapter(adapter)
             self.offered = digest
             for old in self._folder.glob("*"):
@@ -162,16 +165,15 @@ class Day:
 
     def _save(self) -> tuple[Path, str]:
         """Write the adapter, and return its folder and digest."""
-        with self._turns:
-            self._make_if_lost()
-            make_folder(self._folder, 0o700)
-            folder = Path(tempfile.mkdtemp(dir=self._folder))
-            digest = self._call(learner_process.save, folder)
-            outcomes = self.book.outcomes
-            if self._held.keys() <= outcomes.keys():  # otherwise, one is just being undone
-                taught = [(lesson, outcomes[name]) for name, lesson in self._held.items()]
-                saved_day.write(folder, self.champion, self.config, taught)
-            return folder, digest
+        self._make_if_lost()
+        make_folder(self._folder, 0o700)
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        digest = self._call(learner_process.save, folder)
+        outcomes = self.book.outcomes
+        if self._held.keys() <= outcomes.keys():  # otherwise, one is just being undone
+            taught = [(lesson, outcomes[name]) for name, lesson in self._held.items()]
+            saved_day.write(folder, self.champion, self.config, taught)
+        return folder, digest
 
     def _make_if_lost(self) -> None:
         if not self._made:
@@ -187,6 +189,7 @@ class Day:
     def end(self) -> None:
         """Stop the learner's process. The lessons stay in the journal."""
         self._learner.end()
+        self._thread.shutdown(wait=False)
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:

@@ -269,6 +269,16 @@ def test_a_hundred_questions_at_once_lose_nothing(school: School, do: Do) -> Non
     assert do(teach(room, "pick"))["learned"]
 
 
+def test_many_questions_in_a_row_do_not_wait_for_the_paused_learner(school: School, do: Do) -> None:
+    room = school.open()
+
+    async def many() -> None:
+        for number in range(40):  # more than asyncio has threads
+            await asyncio.wait_for(ask(room, f"{number}?"), 20)
+
+    do(many())
+
+
 def test_a_learner_that_dies_is_started_again(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
     room = school.open()
     do(teach(room, "pick"))

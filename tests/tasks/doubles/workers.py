@@ -10,9 +10,11 @@ class InProcessWorker:
 
     def __init__(self) -> None:
         self.functions: list[Callable[..., Any]] = []
-        self._one = threading.RLock()
+        self._one, self._goes_on = threading.RLock(), threading.Event()
+        self._goes_on.set()
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        self._goes_on.wait(60)
         with self._one:
             self.functions.append(function)
             return function(*arguments, **options)
@@ -22,7 +24,11 @@ class InProcessWorker:
         return [job(self, item) for item in items]
 
     def pause(self, paused: bool = True) -> None:
-        """There is no process to stop."""
+        """Hold up the calls that follow, as a stopped process does."""
+        if paused:
+            self._goes_on.clear()
+        else:
+            self._goes_on.set()
 
     def end(self) -> None:
         """There is nothing to end."""
