@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from conf.load import STARTER, load_night
-from conf.storage.home import Home
+from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running
 from flows.commands.options import AsJson, Config, Overrides, print_json
 
@@ -18,6 +18,8 @@ def blame(
     as_json: AsJson = False,
 ) -> None:
     """Show how likely an answer was under each champion that is kept, and after each of the day's lessons."""
+    if not question.strip():
+        raise InputError("QUESTION: is blank")
     home, settings = Home.here(), load_night(config, overrides or [])
     refuse_if_night_running(home.root)
     from flows.serving.supervisor import daytime  # after the first checks: the libraries take seconds to import

@@ -99,7 +99,7 @@ def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> Ab
     if as_json:
         classroom.on_first_open = lambda: print_json(address)
     else:
-        print(f"Teach at {address['url']} (the model is ready in half a minute)", flush=True)
+        print(f"Teach at {address['url']} (the model takes about a minute to load)", flush=True)
     return listening(make_app(classroom, port, token), HERE, taken)
 
 

@@ -6,10 +6,10 @@ import itertools
 import random
 import unicodedata
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from markdown_it import MarkdownIt
 
@@ -39,16 +39,6 @@ def as_html(text: str) -> str:
     return MARKDOWN.render(text).strip()
 
 
-class Sampling(Protocol):
-    """A function that writes a question's answers, such as `sample`."""
-
-    def __call__(
-        self, engine: Engine, question: "Question", max_tokens: int, stop: asyncio.Event
-    ) -> AsyncIterator[Event]:
-        """Yield the answers in pieces, and add them to the question."""
-        ...
-
-
 @dataclass
 class Shown:
     """An answer on the page. `policies`: the author (DAY or CHAMPION) of each sample that gave this answer."""
@@ -73,7 +63,8 @@ class Question:
     `messages`: the conversation, which ends with the question. `merged`: from each duplicate's name to the name of the
     answer that is shown for it. `judged`: whether the owner has judged any answer. `unfinished`: the texts of answers
     before the question that were stopped or cut off. `conversation`: the name of the chat that it belongs to, or empty.
-    `turn`: which of the chat's answers it asks for, from 1.
+    `turn`: which of the chat's answers it asks for, from 1. `behind`: whether a lesson was still being learned.
+    `held_out`: whether its conversation is held out for evaluation.
     """
 
     name: str
@@ -84,16 +75,23 @@ class Question:
     unfinished: tuple[str, ...] = ()
     conversation: str = ""
     turn: int = 0
+    behind: bool = False
+    held_out: bool = False
 
     @property
     def choices(self) -> list[Shown]:
         """The answers that are not blank."""
         return [answer for answer in self.answers.values() if answer.text.strip()]
 
-    def described(self, held_out: bool) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """Return the question and its answers as the page shows them. Nothing tells which model wrote an answer."""
-        answers = [answer.shown for answer in self.answers.values()]
-        return {"question": self.name, "answers": answers, "held_out": held_out, "earlier": self.messages[:-1]}
+        answers, earlier = [answer.shown for answer in self.answers.values()], self.messages[:-1]
+        said = {"question": self.name, "held_out": self.held_out, "behind": self.behind}
+        return said | {"answers": answers, "earlier": earlier}
+
+
+# A function that writes a question's answers, such as `sample`, given an engine, the most tokens, and a stop signal.
+Sampling = Callable[[Engine, Question, int, asyncio.Event], AsyncIterator[Event]]
 
 
 class Questions:

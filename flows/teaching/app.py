@@ -106,8 +106,11 @@ class _Endpoints:
         return _stream(_after(first, events))
 
     async def question(self, _: Request, body: dict[str, Any]) -> Response:
-        """Return the latest question with its answers, or {} if none was asked."""
-        return JSONResponse(self.classroom.latest())
+        """Return the latest question as its `done` event did, with its text; or {} if there is none."""
+        found = self.classroom.questions.latest
+        if found is None or not found.answers or found.conversation:
+            return JSONResponse({})
+        return JSONResponse(found.described() | {"text": found.messages[-1]["content"]})
 
     async def chat(self, _: Request, body: dict[str, Any]) -> Response:
         """Stream one answer to a text in a conversation."""

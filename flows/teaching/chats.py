@@ -12,7 +12,6 @@ from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION, UNFINISHED
 from flows.teaching.answers import Event, Question, RefusedError, as_html, sample_both, sample_one
 from flows.teaching.classroom import Classroom
-from flows.teaching.entries import teach_what_is_implied
 from tasks.journal import conversations
 from tasks.journal.conversations import Record, Turn
 
@@ -50,27 +49,21 @@ class Chats:
                 async for event in room.answers(day, question, sample_one):
                     yield event
             except RefusedError as refusal:
-                if refusal.status != 400 or len(question.messages) < 3:
+                first = int(question.messages[0]["role"] == "system")
+                if refusal.status != 400 or len(question.messages) < first + 3:
                     raise
-                del question.messages[:2]  # too long: the model forgets the oldest exchange
+                del question.messages[first : first + 2]  # too long: the model forgets the oldest exchange
         (answer,) = question.answers.values()
-        said = {
-            "conversation": name,
-            "turn": turn,
-            "question": question.name,
-            "held_out": day.is_held_out(question.messages),
-        }
-        said |= {"answer": answer.shown}
+        said: dict[str, Any] = {"conversation": name, "turn": turn, "question": question.name, "answer": answer.shown}
+        said |= {"held_out": question.held_out, "behind": question.behind}
         if answer.text.strip():
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
             whole = [*messages, {"role": "assistant", "content": answer.text}]
-            await asyncio.to_thread(self._record, name, whole, unfinished, said["held_out"])
+            await asyncio.to_thread(self._record, name, whole, unfinished, question.held_out)
         if turns and (better := corrected(turns[-1]["content"], text)):
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
-        room.in_background(
-            teach_what_is_implied(room.teach_lines, room.config.teach, room.book.lessons.values(), earlier, question)
-        )
+        room.notice(earlier, question)
 
     def listed(self) -> list[dict[str, str]]:
         """Return the conversations, latest first."""
@@ -94,8 +87,9 @@ class Chats:
         """Delete a conversation and undo its lessons. Checkpoints that have learned from it are named and kept."""
         self._named(name)
         learned_by = await asyncio.to_thread(self._learned_by, name)
-        for lesson in self.room.book.about(name):
-            await self.room.undo(lesson)
+        for each in conversations.with_beginnings(self.journal, name):
+            for lesson in self.room.book.about(each):
+                await self.room.undo(lesson)
         lines = await asyncio.to_thread(conversations.forget, self.journal, name)
         return {"lines": lines, "learned_by": learned_by}
 

@@ -1,7 +1,7 @@
 """The classroom: questions, five answers to each, and lessons that the day copy learns at once.
 
 The journal is the source of truth. A lesson is on disk before its outcome is reported, and the day copy is built from
-the journal alone. After a crash, a new day copy learns the journal's lessons again, in order.
+the journal alone. After a crash, a new day copy learns the journal's lessons that the saved one lacks, in order.
 """
 
 import asyncio
@@ -90,22 +90,11 @@ class Classroom:
         question = self._new_question(text, follow_up, again)
         async for event in self.answers(day, question, sample):
             yield event
-        yield "done", question.described(day.is_held_out(question.messages))
+        yield "done", question.described()
         if not again:
-            self.in_background(
-                teach_what_is_implied(
-                    self.teach_lines, self.config.teach, self.book.lessons.values(), earlier, question
-                )
-            )
-        if self.live and not day.is_held_out(question.messages) and (pick := any_pick(question)) is not None:
-            self.in_background(day.run(day.prepare, pick, lambda: question is self.questions.latest))
-
-    def latest(self) -> dict[str, Any]:
-        """Return the latest question as its `done` event did, with its text; or {} if there is none."""
-        found, day = self.questions.latest, self._day
-        if found is None or day is None or not found.answers or found.conversation:
-            return {}
-        return found.described(day.is_held_out(found.messages)) | {"text": found.messages[-1]["content"]}
+            self.notice(earlier, question)
+        if self.live and not question.held_out and (pick := any_pick(question)) is not None:
+            self._in_background(day.run(day.prepare, pick, lambda: question is self.questions.latest))
 
     async def answers(self, day: Day, question: Question, sampling: Sampling) -> AsyncIterator[Event]:
         """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
@@ -115,7 +104,8 @@ class Classroom:
         try:
             async with self._answering:
                 self._stop.clear()
-                if not self._learning:
+                question.behind, question.held_out = self._learning > 0, day.is_held_out(question.messages)
+                if not question.behind:
                     await day.offer()
                 day.pause()
                 try:
@@ -146,16 +136,18 @@ class Classroom:
         if kind == "words":
             return await self.teach_lines(lambda _, keys: [entry_of({"kind": "words", "text": text, **keys})])
         question, shown = self.answer_named(answer or "")
-        taught = await self.teach_lines(
-            lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys)
+
+        def written() -> None:
+            question.judged = True
+            shown.corrected = text if kind == "correct" else shown.corrected
+            if question.conversation and kind in ("pick", "correct"):  # it goes on from the better answer
+                better = shown.corrected or shown.text
+                with contextlib.suppress(InputError):  # the lesson is there, whatever becomes of the conversation
+                    replace_answer(self.home.journal, question.conversation, question.turn, better)
+
+        return await self.teach_lines(
+            lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys), written
         )
-        question.judged = True
-        if kind == "correct":
-            shown.corrected = text
-        if question.conversation and kind in ("pick", "correct"):  # the conversation goes on from the better answer
-            better = text if kind == "correct" else shown.text
-            await asyncio.to_thread(replace_answer, self.home.journal, question.conversation, question.turn, better)
-        return taught
 
     def answer_named(self, name: str) -> tuple[Question, Shown]:
         """Return an answer and its question. Raises RefusedError if there is no such answer."""
@@ -164,8 +156,11 @@ class Classroom:
             raise RefusedError(404, "there is no such answer; ask again")
         return found
 
-    async def teach_lines(self, lines: Lines) -> dict[str, Any]:
-        """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry."""
+    async def teach_lines(self, lines: Lines, then: Callable[[], object] = lambda: None) -> dict[str, Any]:
+        """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry.
+
+        `then` is called once they are in the journal, before the lesson is learned.
+        """
         began = time.perf_counter()
         async with self._order:
             day, name = self.opened(), secrets.token_hex(6)
@@ -173,6 +168,7 @@ class Classroom:
             try:
                 entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
                 written = await asyncio.to_thread(append, self.home.journal, entries)
+                await asyncio.to_thread(then)
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             except ValueError as error:
@@ -181,8 +177,8 @@ class Classroom:
             lesson = Lesson(name, tuple(entries), written, self.live)
             day.book.lessons[name] = lesson
             with self._at_work():  # if the learner ends, the next day copy will learn it
-                await day.run(day.learn, lesson)
-        self.in_background(day.offer())  # now, so that no question has to wait for it
+                await day.run(day.learn, lesson, began)
+        self._in_background(day.offer())  # now, so that no question has to wait for it
         later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
         self.on_lesson(day.champion.name, day.book.figures(name))
@@ -206,7 +202,7 @@ class Classroom:
             day.book.remove(name)
             with self._at_work():  # if the learner ends, the journal is already correct
                 await day.run(day.forget, name)
-        self.in_background(day.offer())  # now, so that no question has to wait for it
+        self._in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
 
     def set_live(self, live: bool) -> None:
@@ -283,7 +279,12 @@ class Classroom:
             return self.questions.add(replace(same, name="", answers={}, merged={}, judged=False))
         return self.questions.add(Question("", [*earlier, {"role": "user", "content": text}], unfinished=unfinished))
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def notice(self, earlier: Question | None, question: Question) -> None:
+        """Teach, in the background, what the owner implies by asking `question` after `earlier`."""
+        lessons = self.book.lessons.values()
+        self._in_background(teach_what_is_implied(self.teach_lines, self.config.teach, lessons, earlier, question))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background and ignore its errors. The next question or lesson reports any lasting error."""
 
         async def guarded() -> None:

@@ -91,13 +91,12 @@ class Day:
         messages = [message.model_dump() for message in getattr(entry, "messages", ())]
         return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
 
-    def learn(self, lesson: Lesson) -> None:
-        """Have the day copy learn the book's last lesson, and record the outcome in the book.
+    def learn(self, lesson: Lesson, began: float) -> None:
+        """Have the day copy learn the book's last lesson, taught at `began` (`time.perf_counter`); record the outcome.
 
         If the learner's process dies, it is restarted and learns all lessons again. Raises WorkerDiedError if the
         process dies a second time, and WorkerEndedError if `end` is called meanwhile.
         """
-        began = time.perf_counter()
         if self._made:
             with suppress(WorkerDiedError):
                 self._learn(lesson, began)

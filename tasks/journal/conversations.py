@@ -26,7 +26,7 @@ class Record:
     """A conversation as recorded last. `policy`: the digest of the checkpoint that wrote the last answer.
 
     `answers`: the answers to the last question, of which the first is the last turn. `unfinished`: the texts of the
-    answers that were stopped or cut off. `source`: the journal's file and line.
+    answers that were stopped or cut off.
     """
 
     name: str
@@ -35,7 +35,6 @@ class Record:
     policy: str
     answers: tuple[str, ...]
     unfinished: tuple[str, ...]
-    source: str
 
 
 def record(journal: Path, name: str, turns: list[Turn], policy: str, **keys: Any) -> Written:
@@ -77,26 +76,33 @@ def conversation(journal: Path, name: str) -> Record | None:
     return next((found for found in reversed([*_records(journal)]) if found.name == name), None)
 
 
+def with_beginnings(journal: Path, name: str) -> set[str]:
+    """Return the name of a conversation and of those that are its beginning: a program sends all turns each time."""
+    found = conversation(journal, name)
+    turns = found.turns if found else []
+    return {name, *(each.name for each in _records(journal) if each.turns == turns[: len(each.turns)])}
+
+
 def learned_by(journal: Path, name: str, date: str, checkpoints: Path) -> list[str]:
     """Return the digests of the checkpoints that have learned from a conversation's lessons, oldest first."""
-    read = (line for line in read_lines(journal, date) if isinstance(line, Line))
-    lessons = {
-        lesson for line in read if (line.entry.model_extra or {}).get(CONVERSATION) == name for lesson in line.rows
-    }
+    read, names = (line for line in read_lines(journal, date) if isinstance(line, Line)), with_beginnings(journal, name)
+    about = (line for line in read if (line.entry.model_extra or {}).get(CONVERSATION) in names)
+    lessons = {lesson for line in about for lesson in line.rows}
     found = (folder for folder in checkpoints.glob("*") if not learned(folder).isdisjoint(lessons))
     return [folder.name for folder in sorted(found, key=lambda folder: folder.stat().st_mtime)]
 
 
 def forget(journal: Path, name: str) -> int:
-    """Blank all lines that record a conversation or teach from it. Return their number."""
-    gone = [written for written, fields in _lines(journal) if fields.get(CONVERSATION) == name]
+    """Blank all lines that record a conversation or its beginnings, or teach from them. Return their number."""
+    names = with_beginnings(journal, name)
+    gone = [written for written, fields in _lines(journal) if fields.get(CONVERSATION) in names]
     for written in gone:
         retract(written)
     return len(gone)
 
 
 def _records(journal: Path) -> Iterator[Record]:
-    for written, fields in _lines(journal):
+    for _, fields in _lines(journal):
         if fields.get("kind") != "conversation" or fields.get("rewards") is not None:
             continue
         turns = [{"role": turn["role"], "content": turn["content"]} for turn in fields["messages"]]
@@ -107,7 +113,6 @@ def _records(journal: Path) -> Iterator[Record]:
             policy=fields.get("policy", ""),
             answers=tuple(fields.get(ANSWERS) or [turns[-1]["content"]]),
             unfinished=tuple(fields.get(UNFINISHED) or ()),
-            source=f"{written.file.name}:{written.line}",
         )
 
 

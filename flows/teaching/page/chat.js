@@ -4,6 +4,7 @@ import { add, cards, fill, teach } from "./cards.js";
 import { announce, attempt, element, events, find, get, send } from "./dom.js";
 
 let conversation = localStorage.getItem("conversation") ?? "";
+export const late = "Your last lesson was still being learned: this was written without it.";
 let proposal = null; // a correction that the last message seems to make
 
 export async function chat(text, busy) {
@@ -27,6 +28,7 @@ export async function chat(text, busy) {
         keep(data.conversation);
         if (data.proposal) propose(data.proposal);
         find("held-out-chat").hidden = !data.held_out;
+        if (data.behind) find("hint").textContent = late;
         announce(`Model: ${data.answer.text}`);
       }
     }

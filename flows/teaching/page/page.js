@@ -1,7 +1,7 @@
 // The classroom's page: questions with five answers, or a chat. The day's state comes from /api/events.
 
 import { actions, add, cards, chooseWord, edit, figures, fill, picks, teach, told, why } from "./cards.js";
-import { accept, chat, list, open } from "./chat.js";
+import { accept, chat, late, list, open } from "./chat.js";
 import { compare } from "./compare.js";
 import { announce, attempt, element, events, find, get, say, send, short } from "./dom.js";
 
@@ -52,7 +52,7 @@ function busy(now) {
   find("hint").textContent = now || mode === "chat" ? "" : "Which one is best? Press its number, or correct one.";
 }
 
-function settle({ question, answers, held_out: heldOut, earlier }) {
+function settle({ question, answers, held_out: heldOut, behind, earlier }) {
   asked.name = question;
   const shown = new Set(answers.map((answer) => answer.id));
   for (const [id, card] of picks()) if (!shown.has(id)) { card.item.remove(); cards.delete(id); }
@@ -68,6 +68,7 @@ function settle({ question, answers, held_out: heldOut, earlier }) {
     element("li", {}, element("strong", {}, role === "user" ? "You" : "Model"), ` ${content}`)));
   announce(`${answers.length} answers. ${answers.map((answer, at) => `${at + 1}: ${answer.text}`).join(" ")}`);
   if (answers.length === 1) find("hint").textContent = "All samples agree: praise, blame or correct it.";
+  if (behind) find("hint").textContent = late;
 }
 
 // --- teaching

@@ -175,17 +175,17 @@ def test_a_question_does_not_wait_for_a_lesson(school: School, do: Do) -> None:
     async def meanwhile() -> tuple[dict[str, Any], bool]:
         loop, go_on = asyncio.get_running_loop(), asyncio.Event()
 
-        def slowly(lesson: Any) -> None:
+        def slowly(lesson: Any, began: float) -> None:
             loop.call_soon_threadsafe(begun.set)
             asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(30)
-            learn(lesson)
+            learn(lesson, began)
 
         day.learn = slowly
         teaching = asyncio.ensure_future(room.teach("pick", answers[0]["id"]))
         await begun.wait()
         assert room.state()["learning"]
         assert len(entries(school)) == 1  # it is on the disk
-        await ask(room, "And 1 more?")
+        assert (await ask(room, "And 1 more?"))["behind"]
         go_on.set()
         return await teaching, room.state()["learning"]
 

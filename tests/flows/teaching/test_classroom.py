@@ -1,6 +1,7 @@
 """Questions, lessons and their undoing, with a scripted engine and a real day copy."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -269,8 +270,17 @@ def test_a_hundred_questions_at_once_lose_nothing(school: School, do: Do) -> Non
     assert do(teach(room, "pick"))["learned"]
 
 
-def test_many_questions_in_a_row_do_not_wait_for_the_paused_learner(school: School, do: Do) -> None:
+def test_many_questions_in_a_row_do_not_wait_for_the_paused_learner(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
     room = school.open()
+    learner: Any = room._day and room._day._learner
+
+    def prepare(pick: Any) -> None:
+        time.sleep(0.05)  # longer than an answer takes
+        learner.goes_on.wait(60)  # a process is stopped in the middle of its work
+
+    monkeypatch.setattr(learner_process, "prepare", prepare)
 
     async def many() -> None:
         for number in range(40):  # more than asyncio has threads

@@ -10,12 +10,12 @@ class InProcessWorker:
 
     def __init__(self) -> None:
         self.functions: list[Callable[..., Any]] = []
-        self._one, self._goes_on = threading.RLock(), threading.Event()
-        self._goes_on.set()
+        self._one, self.goes_on = threading.RLock(), threading.Event()
+        self.goes_on.set()
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        self._goes_on.wait(60)
         with self._one:
+            self.goes_on.wait(60)
             self.functions.append(function)
             return function(*arguments, **options)
 
@@ -26,9 +26,9 @@ class InProcessWorker:
     def pause(self, paused: bool = True) -> None:
         """Hold up the calls that follow, as a stopped process does."""
         if paused:
-            self._goes_on.clear()
+            self.goes_on.clear()
         else:
-            self._goes_on.set()
+            self.goes_on.set()
 
     def end(self) -> None:
         """There is nothing to end."""

@@ -11,6 +11,7 @@ from tasks.journal.read import lessons_in
 
 TODAY = str(datetime.date.today())
 SAID = [{"role": "user", "content": 'Say "conversation":"hoot"'}, {"role": "assistant", "content": "Hoot."}]
+OTHER = [{"role": "user", "content": "Say moo"}, {"role": "assistant", "content": "Moo."}]
 LONGER = [*SAID, {"role": "user", "content": "Louder!"}, {"role": "assistant", "content": "HOOT."}]
 
 
@@ -36,14 +37,15 @@ def test_the_latest_line_is_the_conversation_and_nothing_is_learned_from_it(tmp_
 def test_to_forget_a_conversation_takes_its_lessons_too_and_names_who_has_learned_them(tmp_path: Path) -> None:
     journal, checkpoints = tmp_path / "journal", tmp_path / "checkpoints"
     for name in ("a", "b"):
-        record(journal, name, SAID if name == "a" else LONGER, "cafe")
+        record(journal, name, OTHER if name == "b" else LONGER, "cafe")
         praise(journal, name)
+    record(journal, "a so far", SAID[:2], "cafe")  # what a program had sent before: `a` begins like it
     (of_a, of_b) = sorted(lessons_in(journal, TODAY), key=len)  # the same feedback twice: the second has a number
     for number, lessons in enumerate([{of_a}, {of_a, of_b}, {of_b}]):
         (checkpoints / str(number)).mkdir(parents=True)
         write_learned(checkpoints / str(number), lessons)
     assert learned_by(journal, "a", TODAY, checkpoints) == ["0", "1"]
-    assert forget(journal, "a") == 2
+    assert forget(journal, "a") == 3
     (file,) = journal.glob("*")
     assert [entry.model_extra[CONVERSATION] for _, entry in read_file(file)[0]] == ["b", "b"]
     assert [found.name for found in conversations(journal)] == ["b"]
