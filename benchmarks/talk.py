@@ -5,7 +5,7 @@
 The owner chats with `nightschool teach` through the page's endpoints and likes short answers (at most 70 characters).
 After a short answer it may praise, and goes on; after a long one it may say "No, " and the answer's first words, and
 accepts that correction when the page proposes it, or blames the answer, and begins anew. The arm `random` does the same
-whatever the answer; `frozen` teaches nothing; the others leave one channel out. Before and after, answers to questions
+whatever the answer; `frozen` says nothing; the others leave one channel out. Before and after, answers to questions
 that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes the table
 in docs/teaching.md.
 """
@@ -65,11 +65,11 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     home = home_with_champion(HOMES / f"{arm}-{seed}".replace(" ", "-"))
     with classroom(home, settings) as room:
         before, conversation, length = rate(room, unseen), "", 0
-        for _ in range(turns):
+        for _ in range(turns if arm != "frozen" else 0):
             said = say(room, next(asked), conversation)
             conversation, length = said["conversation"], length + 1
             likes = chance.random() < 0.5 if arm == "random" else GOOD["short"](said["answer"]["text"])
-            if arm != "frozen" and said["answer"]["text"].strip() and chance.random() < ACTS:
+            if said["answer"]["text"].strip() and chance.random() < ACTS:
                 length += react(room, arm, said, likes, chance)
             if not likes or length >= LONGEST:
                 conversation, length = "", 0

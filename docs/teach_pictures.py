@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def lesson(page: Any, question: str) -> Any:
-    """Yield the page, four times a second, while a question is asked, answered, and the second answer picked."""
+    """Yield the page, four times a second: a question, five answers, a pick, and the question before and after."""
     page.locator("#prompt").press_sequentially(question)
     yield frame(page)
     page.keyboard.press("Enter")
@@ -61,7 +61,11 @@ def lesson(page: Any, question: str) -> Any:
     page.keyboard.press("2")
     while "learned in" not in (page.locator("#status").text_content() or ""):
         yield frame(page)
-    for _ in range(8):
+    for _ in range(6):
+        yield frame(page)
+    page.keyboard.press("b")
+    page.locator("#before-after:not([hidden])").wait_for()
+    for _ in range(16):
         yield frame(page)
 
 

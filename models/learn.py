@@ -87,11 +87,12 @@ def learn_from_conversation(
     """Take one step on ratings (`values`, from −1 for bad to 1 for good) of the assistant's turns in a conversation.
 
     `tokens`: the whole conversation. `turns`: each rated turn's token span (start, end); other tokens get no credit.
+    With `traces`, credit fades backwards within each turn.
     """
     first = turns[0][0]
     weights = torch.zeros(len(tokens) - first)
     for (start, end), value in zip(turns, values, strict=True):
-        weights[start - first : end - first] = value
+        weights[start - first : end - first] = value * _fading(day, end - start)
     return _learn(day, tokens[:first], [tokens[first:]], [weights], RATE)
 
 

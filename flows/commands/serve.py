@@ -45,12 +45,16 @@ def serve(
         from flows.serving.proxy import Gate, listening  # after the first checks: the libraries take seconds to import
         from flows.serving.recording import Recorder
         from flows.serving.supervisor import Serving
-        from flows.serving.vllm_server import NAME, EngineServer
+        from flows.serving.vllm_server import NAME, TODAY, EngineServer
+        from flows.teaching import day
 
         gate = Gate(address.password, Recorder(home.journal, settings.unseen_share) if record else None)
 
         def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
-            return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds)
+            today = day.saved(home, settings, checkpoint)
+            if today:
+                print(f"Also serving {TODAY!r}, which has learned what was taught by day.", flush=True)
+            return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds, today)
 
         def opened(engine: EngineServer) -> bool:
             gate.open(engine.socket)

@@ -3,6 +3,8 @@
 import os
 import secrets
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -20,12 +22,13 @@ from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running, refuse_second_server
 from flows.commands.options import AsJson, Config, Overrides, print_json
 from flows.commands.serve import IMPATIENT, listener
-from flows.web.address import HERE
+from flows.web.address import HERE, Address, named_address
 
 if TYPE_CHECKING:  # the classroom's libraries take seconds to import
     from flows.teaching.classroom import Classroom
 
 ANSWERS = 16  # maximum number of answers that the engine generates at once
+NIGHT_LOG = "night.log"  # under the home: what a night that was started from the page prints
 CACHE = 0.25  # GiB of KV cache for these answers on a CPU
 
 
@@ -33,6 +36,10 @@ def teach(
     port: Annotated[int, typer.Option(help="port of the page", min=1, max=65535)] = 8010,
     terminal: Annotated[bool, typer.Option("--terminal", help="teach in this terminal, for example over ssh")] = False,
     chat: Annotated[bool, typer.Option("--chat", help="with --terminal: one answer at a time, as a chat")] = False,
+    share: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="this machine's address: teach from one other device in its network"),
+    ] = "",
     config: Config = STARTER,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -46,28 +53,33 @@ def teach(
         raise InputError("--terminal: the page's address is printed by --json; leave one of them out")
     if chat and not terminal:
         raise InputError("--chat: is for --terminal; the page has a switch for it")
+    if share and terminal:
+        raise InputError("--share: is for the page; leave --terminal out")
+    token = secrets.token_urlsafe(32)
+    address = named_address(share, password=token, option="--share") if share else HERE
     home, settings = Home.here(), for_teaching(load_night(config, overrides or []))
     refuse_if_night_running(home.root)
     refuse_second_server(home.root)
     with ExitStack() as stack:
-        taken = None if terminal else stack.enter_context(listener(HERE, port))
+        taken = None if terminal else stack.enter_context(listener(address, port))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nightschool-")))
         os.environ.update(IMPATIENT)
         from flows.teaching.classroom import Classroom  # after the first checks: the libraries take a while to import
 
         home.make_private()
         classroom = Classroom(home, settings)
+        classroom.start_night = partial(start_night, home, config, overrides or [])
         announce = (lambda _: None) if as_json else partial(print, flush=True)
         announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
         if taken is None:
             _teach_in_terminal(classroom, chat)
         else:  # the page is there before the model
-            stack.enter_context(_page(classroom, port, taken, as_json))
+            stack.enter_context(_page(classroom, address, port, taken, token, as_json))
         from flows.run.context import prepare_home
         from flows.serving.supervisor import Serving
         from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
-        from flows.teaching.records import DayRecord
+        from tasks.monitoring.day_record import DayRecord
 
         def start(checkpoint: Path, _: Sequence[int]) -> Engine:
             return Engine(checkpoint, settings, folder, home.root / LOG)
@@ -89,18 +101,36 @@ def for_teaching(config: NightConfig) -> NightConfig:
     return config.model_copy(update={"engine": engine})
 
 
-def _page(classroom: "Classroom", port: int, taken: socket, as_json: bool) -> AbstractContextManager[None]:
-    """Serve a classroom's page on a port, and print its address: at once or, as JSON, once the classroom is open."""
+def start_night(home: Home, config: Path, overrides: Sequence[str]) -> Path:
+    """Start tonight's night in a process of its own, which outlives this one. Return the file that it prints to."""
+    log, settings = home.root / NIGHT_LOG, [f"--set={each}" for each in overrides]
+    command = [sys.executable, "-m", "flows", "night", "--config", str(config), *settings]
+    with log.open("ab") as output:
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+    return log
+
+
+def _page(
+    classroom: "Classroom", address: Address, port: int, taken: socket, token: str, as_json: bool
+) -> AbstractContextManager[None]:
+    """Serve a classroom's page on a port, and print its link: at once or, as JSON, once the classroom is open.
+
+    On loopback, the link works in any browser of this machine. Elsewhere, it works once, and has a QR code.
+    """
     from flows.serving.proxy import listening
     from flows.teaching.app import make_app
 
-    token = secrets.token_urlsafe(32)
-    address = {"url": f"{HERE.url(port)}/#t={token}", "port": port, "token": token}
+    link = {"url": f"{address.url(port)}/#t={token}", "port": port, "token": token}
     if as_json:
-        classroom.on_first_open = lambda: print_json(address)
+        classroom.on_first_open = lambda: print_json(link)
     else:
-        print(f"Teach at {address['url']} (the model takes about a minute to load)", flush=True)
-    return listening(make_app(classroom, port, token), HERE, taken)
+        print(f"Teach at {link['url']} (the model takes about a minute to load)", flush=True)
+    if address != HERE and not as_json:
+        import segno
+
+        segno.make(link["url"]).terminal(compact=True)
+        print("The link works for one device. What you teach travels unencrypted: only use a network that you trust.")
+    return listening(make_app(classroom, port, token, once=address != HERE), address, taken)
 
 
 def _teach_in_terminal(classroom: "Classroom", chat: bool) -> None:

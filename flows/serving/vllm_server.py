@@ -12,8 +12,10 @@ import httpx
 import torch
 
 from conf.schema import NightConfig, StudentConfig
+from conf.sections.teaching import DAY_ADAPTER
 from conf.storage.home import Home, NightError
 from flows.run.child import end_child, start_child
+from models.engine.adapters import linear_layers
 from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
 from models.hf.checkpoint import base_of, is_adapter
 from models.hf.hardware import compute_dtype
@@ -21,6 +23,7 @@ from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
 
 NAME = "daytime"  # the model name that clients send; answers name the checkpoint's digest instead
+TODAY = "today"  # the name of the day copy, which has learned what was taught since the last promotion
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's folder
 START_LIMIT = 900.0  # seconds; on a GPU, vLLM captures CUDA graphs before it answers
 STOP_LIMIT = 20.0  # seconds
@@ -35,8 +38,19 @@ class EngineFailedError(NightError):
 class EngineServer:
     """A `vllm serve` process that listens only on the Unix socket `socket`."""
 
-    def __init__(self, checkpoint: Path, config: NightConfig, folder: Path, log: Path, holds: Sequence[int]) -> None:
-        """Start the server, with its socket in `folder`. `holds`: file descriptors that it inherits and keeps open."""
+    def __init__(
+        self,
+        checkpoint: Path,
+        config: NightConfig,
+        folder: Path,
+        log: Path,
+        holds: Sequence[int],
+        today: Path | None = None,
+    ) -> None:
+        """Start the server, with its socket in `folder`. `holds`: file descriptors that it inherits and keeps open.
+
+        `today`: the day copy's adapter, to be served beside the checkpoint; None if there is none.
+        """
         self.socket, self.log = folder / SOCKET, log
         self.socket.unlink(missing_ok=True)
         (folder / TEMPLATE).write_text(template(checkpoint, config.student))
@@ -44,7 +58,7 @@ class EngineServer:
         environment.pop("VLLM_API_KEY", None)  # the gate checks the key
         # if this process dies, the server gets SIGTERM: SIGKILL would leave vLLM's engine process behind
         self.process = start_child(
-            command(checkpoint, config, folder), environment, log, signal.SIGTERM, pass_fds=holds
+            command(checkpoint, config, folder, today), environment, log, signal.SIGTERM, pass_fds=holds
         )
 
     @property
@@ -71,7 +85,7 @@ class EngineServer:
         end_child(self.process, STOP_LIMIT)
 
 
-def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
+def command(checkpoint: Path, config: NightConfig, folder: Path, today: Path | None = None) -> list[str]:
     """Return the command line of `vllm serve` for a checkpoint, with the same engine settings as at night.
 
     The model name in vLLM's answers is the first served name: the checkpoint's digest, called `policy` in the journal.
@@ -86,6 +100,9 @@ def command(checkpoint: Path, config: NightConfig, folder: Path) -> list[str]:
     words += ["--gpu-memory-utilization", str(engine.gpu_memory_share), "--chat-template", str(folder / TEMPLATE)]
     words += ["--default-chat-template-kwargs", json.dumps(config.student.template_arguments)]
     words += ["--disable-uvicorn-access-log"]
+    if today:
+        words += ["--enable-lora", "--max-lora-rank", str(DAY_ADAPTER.rank), "--lora-modules", f"{TODAY}={today}"]
+        words += ["--lora-target-modules", *linear_layers(checkpoint)]
     if not cuda:
         words += ["--enforce-eager", "--block-size", str(CPU_BLOCK)]
         words += ["--kv-cache-memory-bytes", str(kv_cache_bytes(engine.kv_cache_gb))]

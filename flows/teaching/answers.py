@@ -6,24 +6,23 @@ import itertools
 import random
 import unicodedata
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from markdown_it import MarkdownIt
-
+from conf.storage.home import InputError
 from flows.teaching.engine import Engine
+from flows.teaching.markdown import as_html
 from tasks.journal import conversations
 
 QUESTIONS = 100  # how many of the latest questions are kept, so that the owner can still teach from their answers
 SHOWN, DRAWN = 5, 10  # per question: the most answers shown, and the most sampled to find that many different ones
 TEMPERATURE = 0.8  # for people: at 1, a small model's answers are often gibberish
 DAY, CHAMPION = "day", "champion"  # the possible authors of an answer
+PICKS = ("pick", "none")  # the kinds of lessons that choose among a question's answers
 
 Event = tuple[str, dict[str, Any]]
-# Nothing in an answer may run, load or lead anywhere.
-MARKDOWN = MarkdownIt("js-default", {"html": False, "breaks": True}).disable(["image", "link", "autolink", "linkify"])
 
 
 class RefusedError(Exception):
@@ -32,11 +31,6 @@ class RefusedError(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
-
-
-def as_html(text: str) -> str:
-    """Render an answer's Markdown as HTML, without links and images, and with any HTML in it shown as text."""
-    return MARKDOWN.render(text).strip()
 
 
 @dataclass
@@ -64,7 +58,8 @@ class Question:
     answer that is shown for it. `judged`: whether the owner has judged any answer. `unfinished`: the texts of answers
     before the question that were stopped or cut off. `conversation`: the name of the chat that it belongs to, or empty.
     `turn`: which of the chat's answers it asks for, from 1. `behind`: whether a lesson was still being learned.
-    `held_out`: whether its conversation is held out for evaluation.
+    `held_out`: whether its conversation is held out for evaluation. `pick`: the last pick's kind (see PICKS),
+    answer and lesson, all empty before the first.
     """
 
     name: str
@@ -77,11 +72,41 @@ class Question:
     turn: int = 0
     behind: bool = False
     held_out: bool = False
+    pick: tuple[str, str, str] = ("", "", "")
 
     @property
     def choices(self) -> list[Shown]:
         """The answers that are not blank."""
         return [answer for answer in self.answers.values() if answer.text.strip()]
+
+    def replaced_by(self, kind: str, answer: Shown, lessons: Collection[str]) -> str:
+        """Return the name of the earlier pick that a lesson about an answer replaces, or an empty string.
+
+        `lessons`: those that were not undone. Raises RefusedError if that pick said the same.
+        """
+        before, answer_before, lesson = self.pick
+        if kind not in PICKS or lesson not in lessons:
+            return ""
+        if kind == before and (kind == "none" or answer.name == answer_before):
+            raise RefusedError(409, "you have said so already: see the list of lessons")
+        return lesson
+
+    def note(self, kind: str, answer: Shown, text: str, lesson: str, journal: Path) -> None:
+        """Remember a lesson about one of the answers. A chat goes on from the better answer. `text`: a correction."""
+        self.judged = True
+        if kind == "correct":
+            answer.corrected = text
+        if kind in PICKS:
+            self.pick = kind, answer.name, lesson
+        if self.conversation and kind in ("pick", "correct"):
+            with contextlib.suppress(InputError):  # the lesson is there, whatever becomes of the conversation
+                better = answer.corrected or answer.text
+                conversations.replace_answer(journal, self.conversation, self.turn, better)
+
+    @property
+    def authors(self) -> dict[str, list[str]]:
+        """Who wrote each answer, by its name."""
+        return {answer.name: answer.policies for answer in self.choices}
 
     def described(self) -> dict[str, Any]:
         """Return the question and its answers as the page shows them. Nothing tells which model wrote an answer."""
@@ -110,6 +135,12 @@ class Questions:
     def named(self, name: str) -> Question | None:
         """Return the question with this name, or None if it is not among the latest."""
         return next((question for question in self._questions if question.name == name), None)
+
+    def like(self, name: str, journal: Path) -> Question | None:
+        """Return a question without answers and name, to ask again one of the latest or of a recorded conversation."""
+        recorded = recorded_answer(journal, f"{name}-1") if name else None
+        same = self.named(name) or (recorded and recorded[0])
+        return replace(same, name="", answers={}, merged={}, judged=False, pick=("", "", "")) if same else None
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
         """Return (question, answer) for an answer's name, or None. For a merged answer, return the equal one shown."""
@@ -145,6 +176,20 @@ async def sample_one(engine: Engine, question: Question, max_tokens: int, stop: 
     """Sample one answer, written by the day copy. Yields and raises as `sample` does."""
     async for event in _write(engine, question, [DAY], 1, max_tokens, stop):
         yield event
+
+
+async def sample_rest(
+    shown: Shown, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
+) -> AsyncIterator[Event]:
+    """Sample the rest of an unfinished answer, written by the day copy. Yields and raises as `sample` does."""
+    writing = engine.write(question.messages, [engine.has_adapter], max_tokens, stop, TEMPERATURE, shown.text)
+    begun = shown.text
+    async with contextlib.aclosing(writing) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, tuple):
+                yield "answer", {"answer": shown.name, "delta": piece[1]}
+            else:
+                shown.text, shown.finished = begun + piece[0].text, piece[0].finished
 
 
 async def sample_both(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:

@@ -11,41 +11,33 @@ from typing import Any
 
 import jinja2
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.teaching.answers import Event, RefusedError
 from flows.teaching.blame import history
+from flows.teaching.card import card, last_report
 from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
+from flows.web.same_origin import SameOrigin, refusal
 
 LONGEST = 64_000  # maximum bytes in a request's body
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-SCRIPTS = ("page.js", "dom.js", "cards.js", "chat.js", "compare.js")
+OF_THE_REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+SCRIPTS = ("page.js", "dom.js", "cards.js", "chat.js", "compare.js", "model.js")
 
 Action = Callable[[Request, dict[str, Any]], Awaitable[Response]]
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
-    """Return the web app. `token`: the secret in the owner's link. A browser exchanges it for a session cookie."""
-    api = _Endpoints(classroom, f"nightschool-{port}", token)  # browsers share cookies between ports
+def make_app(classroom: Classroom, port: int, token: str, once: bool = False) -> Starlette:
+    """Return the web app. `token`: the secret in the owner's link. A browser exchanges it for a session cookie.
+
+    `once`: whether the link works for the first browser only.
+    """
+    api = _Endpoints(classroom, f"nightschool-{port}", token, once)  # browsers share cookies between ports
     page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
         routes=[
@@ -57,6 +49,7 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
             Route("/api/ask", api.private(api.ask), methods=["POST"]),
             Route("/api/question", api.private(api.question)),
             Route("/api/chat", api.private(api.chat), methods=["POST"]),
+            Route("/api/continue", api.private(api.go_on), methods=["POST"]),
             Route("/api/compare", api.private(api.compare), methods=["POST"]),
             Route("/api/blame", api.private(api.blame), methods=["POST"]),
             Route("/api/conversations", api.private(api.conversations)),
@@ -67,16 +60,19 @@ def make_app(classroom: Classroom, port: int, token: str) -> Starlette:
             Route("/api/live", api.private(api.live), methods=["POST"]),
             Route("/api/state", api.private(api.state)),
             Route("/api/events", api.private(api.events)),
+            Route("/api/model", api.private(api.model)),
+            Route("/api/night", api.private(api.night), methods=["POST"]),
+            Route("/report", api.private(api.report)),
         ],
-        middleware=[Middleware(_Guard)],
+        middleware=[Middleware(SameOrigin)],
     )
 
 
 class _Endpoints:
     """The page's API. Each endpoint takes a request and the JSON object in its body."""
 
-    def __init__(self, classroom: Classroom, cookie: str, token: str) -> None:
-        self.classroom, self.cookie, self.token = classroom, cookie, token
+    def __init__(self, classroom: Classroom, cookie: str, token: str, once: bool) -> None:
+        self.classroom, self.cookie, self.token, self.once = classroom, cookie, token, once
         self.chats = Chats(classroom)
         self.session = secrets.token_urlsafe(32)
 
@@ -86,7 +82,7 @@ class _Endpoints:
         async def checked(request: Request) -> Response:
             given = request.cookies.get(self.cookie, "")
             if not hmac.compare_digest(given.encode(), self.session.encode()):
-                return _refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
+                return refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
             return await _answer(action, request)
 
         return checked
@@ -94,7 +90,9 @@ class _Endpoints:
     async def start(self, _: Request, body: dict[str, Any]) -> Response:
         """Set the session cookie if the request has the right token."""
         if not hmac.compare_digest(_text(body, "token").encode(), self.token.encode()):
-            raise RefusedError(401, "the token is wrong: open the link that `nightschool teach` printed last")
+            raise RefusedError(401, "the link is not valid: open the one that `nightschool teach` printed last")
+        if self.once:
+            self.token = secrets.token_urlsafe(32)
         response = JSONResponse({"ok": True})
         response.set_cookie(self.cookie, self.session, httponly=True, samesite="strict", path="/")
         return response
@@ -115,6 +113,11 @@ class _Endpoints:
     async def chat(self, _: Request, body: dict[str, Any]) -> Response:
         """Stream one answer to a text in a conversation."""
         events = self.chats.say(_text(body, "text"), _text(body, "conversation", ""))
+        return _stream(_after(await anext(events), events))
+
+    async def go_on(self, _: Request, body: dict[str, Any]) -> Response:
+        """Stream the rest of a chat's answer that was cut off."""
+        events = self.chats.go_on(_text(body, "answer"))
         return _stream(_after(await anext(events), events))
 
     async def compare(self, _: Request, body: dict[str, Any]) -> Response:
@@ -168,34 +171,21 @@ class _Endpoints:
         """Stream the classroom's state, now and whenever it changes."""
         return _stream(("state", state) async for state in self.classroom.watch())
 
+    async def model(self, _: Request, body: dict[str, Any]) -> Response:
+        """Return the model's card."""
+        room = self.classroom
+        return JSONResponse(await asyncio.to_thread(card, room.home, room.config, room.opened().champion))
 
-class _Guard:
-    """Middleware that refuses requests from other web pages, and adds security headers to every response."""
+    async def night(self, _: Request, body: dict[str, Any]) -> Response:
+        """Start tonight's night now."""
+        self.classroom.opened()
+        return JSONResponse({"log": str(await asyncio.to_thread(self.classroom.start_night))})
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
-        app = _foreign(Request(scope)) or self.app
-        await app(scope, receive, send_guarded)
-
-
-def _foreign(request: Request) -> Response | None:
-    """Return None for a GET or HEAD request, or for JSON that this page sent, and otherwise an error response."""
-    if request.method in ("GET", "HEAD"):
-        return None
-    if request.headers.get("origin") != f"http://{request.headers.get('host')}":
-        return _refusal(403, "another page may not do this (Origin)")
-    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return _refusal(403, "another page may not do this (Sec-Fetch-Site)")
-    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        return _refusal(415, "send JSON (Content-Type: application/json)")
-    return None
+    async def report(self, _: Request, body: dict[str, Any]) -> Response:
+        """Return the last morning report, a page of one file."""
+        if (file := last_report(self.classroom.home, self.classroom.config)) is None:
+            raise RefusedError(404, "there is no report yet")
+        return FileResponse(file, headers={"Content-Security-Policy": OF_THE_REPORT})
 
 
 async def _answer(action: Action, request: Request) -> Response:
@@ -203,7 +193,7 @@ async def _answer(action: Action, request: Request) -> Response:
     try:
         return await action(request, await _body(request))
     except RefusedError as error:
-        return _refusal(error.status, str(error))
+        return refusal(error.status, str(error))
     except ClientDisconnect:
         return Response(status_code=400)
 
@@ -260,8 +250,3 @@ def _fixed(content: str, kind: str) -> Handler:
         return Response(content, media_type=kind)
 
     return answer
-
-
-def _refusal(status: int, reason: str) -> Response:
-    headers = {"Retry-After": "5"} if status in (429, 503) else None
-    return JSONResponse({"error": reason}, status, headers)

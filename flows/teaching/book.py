@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from conf.storage.journal import CONVERSATION, FROM_CHAR, IMPLICIT, POLICIES, Preference
+from conf.storage.journal import CONVERSATION, FROM_CHAR, IMPLICIT, POLICIES, Entry, Preference
 from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
@@ -64,17 +64,10 @@ class Book:
 
         Only picks among both models' answers count. If both wrote the chosen answer, the day copy's share of it counts.
         """
-        picks, won, chance = 0, 0.0, 0.0
-        for lesson in self.lessons.values():
-            policies, entry = lesson.key(POLICIES), lesson.entries[0]
-            if not policies or not isinstance(entry, Preference):
-                continue
-            authors = [author for each in policies for author in each]
-            if {DAY, CHAMPION} <= {*authors}:
-                picks += 1
-                won += policies[entry.chosen].count(DAY) / len(policies[entry.chosen])
-                chance += authors.count(DAY) / len(authors)
-        return {"picks": picks, "day": round(won, 2), "chance": round(chance, 2)}
+        tests = [blind_test(lesson.entries[0], lesson.key(POLICIES)) for lesson in self.lessons.values()]
+        found = [test for test in tests if test is not None]
+        won, chance = (round(sum(each), 2) for each in zip(*found, strict=True)) if found else (0.0, 0.0)
+        return {"picks": len(found), "day": won, "chance": chance}
 
     def figures(self, name: str) -> dict[str, float | None]:
         """Return the metrics of a lesson and of the day so far, by name."""
@@ -94,14 +87,26 @@ class Book:
         }
 
 
+def blind_test(entry: Entry, policies: list[list[str]] | None) -> tuple[float, float] | None:
+    """Return the share of the day copy in the picked answer, and its share in all answers; None if it was no test.
+
+    `policies`: who wrote each answer, DAY or CHAMPION. A test is a pick among answers of both.
+    """
+    authors = [author for each in policies or () for author in each]
+    if not isinstance(entry, Preference) or policies is None or not {DAY, CHAMPION} <= {*authors}:
+        return None
+    picked = policies[entry.chosen]
+    return picked.count(DAY) / len(picked), authors.count(DAY) / len(authors)
+
+
 def summary_of(lesson: Lesson) -> dict[str, str]:
     """Return a lesson's `kind`, its `question`, and the `text` that it teaches or judges."""
     entry: Any = lesson.entries[0]
     if entry.kind == "words":
         return {"kind": "words", "question": "", "text": entry.text}
     if entry.kind == "conversation":
-        good = (entry.rewards[-1] or 0) > 0
-        kind, asked = "good_talk" if good else "bad_talk", entry.messages[-2].content
+        rated = "good_talk" if (entry.rewards[-1] or 0) > 0 else "bad_talk"
+        kind, asked = lesson.key(IMPLICIT) or rated, entry.messages[-2].content
         return {"kind": kind, "question": asked, "text": entry.messages[-1].content}
     question = {"question": entry.messages[-1].content}
     match entry.kind:

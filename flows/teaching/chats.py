@@ -6,12 +6,14 @@ import difflib
 import re
 import secrets
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION, UNFINISHED
-from flows.teaching.answers import Event, Question, RefusedError, as_html, sample_both, sample_one
+from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one, sample_rest
 from flows.teaching.classroom import Classroom
+from flows.teaching.markdown import as_html
 from tasks.journal import conversations
 from tasks.journal.conversations import Record, Turn
 
@@ -64,6 +66,21 @@ class Chats:
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
         room.notice(earlier, question)
+
+    async def go_on(self, answer: str) -> AsyncIterator[Event]:
+        """Yield the rest of an answer that was stopped or cut off, and finally `done` with the whole answer.
+
+        Raises RefusedError if there is no such answer in a chat, or as `Classroom.ask` does.
+        """
+        room = self.room
+        question, shown = room.answer_named(answer)
+        if shown.finished or not question.conversation:
+            raise RefusedError(409, "this answer is complete")
+        async for event in room.answers(room.ready_for(shown.text), question, partial(sample_rest, shown)):
+            yield event
+        about = question.conversation, question.turn, shown.text, shown.finished
+        await asyncio.to_thread(conversations.replace_answer, self.journal, *about)
+        yield "done", {"answer": shown.shown}
 
     def listed(self) -> list[dict[str, str]]:
         """Return the conversations, latest first."""

@@ -9,7 +9,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from conf.schema import NightConfig
@@ -23,7 +23,6 @@ from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, Lines, any_pick, conversation, entries_of, teach_what_is_implied
 from models.lessons.outcome import LessonOutcome
-from tasks.journal.conversations import replace_answer
 from tasks.teaching.lessons import Lesson
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
@@ -34,6 +33,7 @@ class Classroom:
     def __init__(self, home: Home, config: NightConfig) -> None:
         self.home, self.config = home, config
         self.on_first_open: Callable[[], object] = lambda: None
+        self.start_night: Callable[[], object] = lambda: None  # returns the file that the night's output goes to
         self.on_lesson: Callable[[str, dict[str, float | None]], object] = lambda champion, figures: None
         self.why = "the model is being loaded"
         self.live = True  # whether lessons are learned at once, or only at night
@@ -136,18 +136,15 @@ class Classroom:
         if kind == "words":
             return await self.teach_lines(lambda _, keys: [entry_of({"kind": "words", "text": text, **keys})])
         question, shown = self.answer_named(answer or "")
-
-        def written() -> None:
-            question.judged = True
-            shown.corrected = text if kind == "correct" else shown.corrected
-            if question.conversation and kind in ("pick", "correct"):  # it goes on from the better answer
-                better = shown.corrected or shown.text
-                with contextlib.suppress(InputError):  # the lesson is there, whatever becomes of the conversation
-                    replace_answer(self.home.journal, question.conversation, question.turn, better)
-
-        return await self.teach_lines(
-            lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys), written
+        async with self._order:  # until an earlier pick is in the book
+            earlier = question.replaced_by(kind, shown, self.book.lessons)
+        if earlier:
+            await self.undo(earlier)
+        taught = await self.teach_lines(
+            lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys),
+            lambda lesson: question.note(kind, shown, text, lesson, self.home.journal),
         )
+        return taught | ({"authors": question.authors} if taught["lesson"] == question.pick[-1] else {})
 
     def answer_named(self, name: str) -> tuple[Question, Shown]:
         """Return an answer and its question. Raises RefusedError if there is no such answer."""
@@ -156,10 +153,10 @@ class Classroom:
             raise RefusedError(404, "there is no such answer; ask again")
         return found
 
-    async def teach_lines(self, lines: Lines, then: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    async def teach_lines(self, lines: Lines, then: Callable[[str], object] = lambda _: None) -> dict[str, Any]:
         """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry.
 
-        `then` is called once they are in the journal, before the lesson is learned.
+        `then` is called with the lesson's name once they are in the journal, before the lesson is learned.
         """
         began = time.perf_counter()
         async with self._order:
@@ -168,7 +165,7 @@ class Classroom:
             try:
                 entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
                 written = await asyncio.to_thread(append, self.home.journal, entries)
-                await asyncio.to_thread(then)
+                await asyncio.to_thread(then, name)
             except InputError as error:
                 raise RefusedError(507, str(error)) from None
             except ValueError as error:
@@ -274,10 +271,8 @@ class Classroom:
         earlier, unfinished = conversation([*self.book.lessons.values()]) if follow_up else ([], ())
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
-        recorded = recorded_answer(self.home.journal, f"{again}-1") if again else None
-        if (same := self.questions.named(again) or (recorded and recorded[0])) is not None:
-            return self.questions.add(replace(same, name="", answers={}, merged={}, judged=False))
-        return self.questions.add(Question("", [*earlier, {"role": "user", "content": text}], unfinished=unfinished))
+        question = Question("", [*earlier, {"role": "user", "content": text}], unfinished=unfinished)
+        return self.questions.add(self.questions.like(again, self.home.journal) or question)
 
     def notice(self, earlier: Question | None, question: Question) -> None:
         """Teach, in the background, what the owner implies by asking `question` after `earlier`."""

@@ -35,6 +35,7 @@ R = TypeVar("R")
 # which the day copy's drift is measured. They are few and short, because every lesson evaluates all of them.
 COUNT, MAX_TOKENS = 4, 12
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
+FOLDER = Path("teaching", "day")  # of the saved adapters, under the home
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
 
@@ -57,7 +58,7 @@ class Day:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="day")
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._held: dict[str, Lesson] = {}  # the lessons that the learner's process holds, by name
-        self._folder = home.root / "teaching" / "day"  # for the saved adapters
+        self._folder = home.root / FOLDER
         self._offering = asyncio.Lock()
         self.offered = ""
 
@@ -189,6 +190,13 @@ class Day:
         """Stop the learner's process. The lessons stay in the journal."""
         self._learner.end()
         self._thread.shutdown(wait=False)
+
+
+def saved(home: Home, config: NightConfig, champion: Path) -> Path | None:
+    """Return the adapter of the day copy that has learned all lessons so far, or None if it is not there."""
+    lessons = lessons_without(champion, home.journal)
+    adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, config, lessons)
+    return adapter if len(outcomes) == len(lessons) else None
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:

@@ -66,11 +66,13 @@ class Engine:
         max_tokens: int,
         stop: asyncio.Event,
         temperature: float,
+        begun: str = "",
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         """Write answers to a conversation. Yield each piece as (answer number, text), and finally the whole answers.
 
         `by_day_copy`: for each answer, True if the day copy writes it, False if the champion does. Setting `stop` ends
-        the answers early. Raises ValueError if there can be no answer, and EngineEndedError if the engine ends.
+        the answers early. `begun`: the text with which the answers begin; only what follows is returned. Raises
+        ValueError if there can be no answer, and EngineEndedError if the engine ends.
         """
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         writers: list[asyncio.StreamWriter] = []
@@ -91,7 +93,7 @@ class Engine:
         self._socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(read, self._socket)
         stopping = asyncio.ensure_future(end_when_stopped())
-        asked = self._model, self._socket, messages, by_day_copy, max_tokens, temperature
+        asked = self._model, self._socket, messages, by_day_copy, max_tokens, temperature, begun
         call = asyncio.ensure_future(asyncio.to_thread(self._call, writing.write, *asked))
         call.add_done_callback(lambda _: pieces.put_nowait(None))
         try:

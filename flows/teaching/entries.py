@@ -90,28 +90,30 @@ def baseline(lessons: Iterable[Lesson], size: float) -> float:
 
 
 def implied(left: Question | None, question: Question, size: float, usual: float, keys: dict[str, Any]) -> list[Entry]:
-    """Return the feedback that the owner implies by asking a question, as entries with a value of ±`size` − `usual`.
+    """Return the entries that the owner implies by asking a question, with a reward of ±`size` − `usual`.
 
     A follow-up implies that the answer before it was good. Any other question implies that all answers to `left` were
-    bad. `left`: the previous question, or None if there is none or the owner judged any of its answers.
+    bad. In a chat, the reward also counts, ever less, for the answers before that one. `left`: the previous question,
+    or None if there is none or the owner judged any of its answers.
     """
     if len(question.messages) > 1:
         *before, answer, _ = question.messages
-        said = {"messages": before, "value": size - usual, IMPLICIT: WENT_ON, UNFINISHED: [*question.unfinished]}
-        fields = [said | _about(question) | {"response": answer["content"]}]
+        about, how, reward = question, WENT_ON, size - usual
+        judged, unfinished = [answer["content"]], [*question.unfinished]
     elif left is not None:
-        said = {
-            "messages": left.messages,
-            "value": -size - usual,
-            IMPLICIT: LEFT,
-            UNFINISHED: _unfinished(left.choices),
-        }
-        fields = [said | _about(left) | {"response": answer.text} for answer in left.choices]
+        about, how, reward, before = left, LEFT, -size - usual, left.messages
+        judged, unfinished = [answer.text for answer in left.choices], _unfinished(left.choices)
     else:
-        fields = []
-    return [
-        entry_of({"kind": "feedback"} | keys | each | {"value": max(-1.0, min(1.0, each["value"]))}) for each in fields
-    ]
+        return []
+    reward = max(-1.0, min(1.0, reward))
+    said = keys | {IMPLICIT: how, UNFINISHED: unfinished} | _about(about)
+    if about.conversation:
+        earlier = sum(turn["role"] == "assistant" for turn in before)
+        talk = {"kind": "conversation", "rewards": [None] * earlier + [reward]}
+        fields = [{"messages": [*before, {"role": "assistant", "content": text}]} | talk for text in judged]
+    else:
+        fields = [{"kind": "feedback", "messages": before, "response": text, "value": reward} for text in judged]
+    return [entry_of(said | each) for each in fields]
 
 
 def any_pick(question: Question) -> Preference | None:

@@ -39,23 +39,26 @@ class Address:
 HERE = Address()
 
 
-def named_address(host: str, variable: str = PASSWORD) -> Address:
-    """Return a host's address. Unless it is loopback, the environment variable `variable` must hold a password."""
+def named_address(host: str, variable: str = PASSWORD, password: str | None = None, option: str = "--host") -> Address:
+    """Return a host's address. Unless it is loopback, it needs a password: by default the one in `variable`.
+
+    `variable`: an environment variable. `option`: the command-line option that the message names.
+    """
     try:
         with socket.create_server((host, 0)) as probe:
             address = ipaddress.ip_address(probe.getsockname()[0])
     except OSError as error:
         raise InputError(
-            f"--host: {host} is not an address of this machine ({error.strerror}); `ip address` lists them"
+            f"{option}: {host} is not an address of this machine ({error.strerror}); `ip address` lists them"
         ) from None
     if address.is_loopback:
         return HERE
     if address.is_unspecified:
-        raise InputError(f"--host: {host} means every address; name the one by which others reach this machine")
-    password = os.environ.get(variable)
+        raise InputError(f"{option}: {host} means every address; name the one by which others reach this machine")
+    password = password or os.environ.get(variable)
     if not password or not password.isascii():  # Prefect cannot compare other passwords
         raise InputError(
-            f"--host: others can reach {host}: first set a password (in ASCII) in {variable}, or leave --host out"
+            f"{option}: others can reach {host}: first set a password (in ASCII) in {variable}, or leave {option} out"
         )
     return Address(host, password)
 

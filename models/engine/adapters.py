@@ -4,22 +4,23 @@ from pathlib import Path
 from typing import Any, get_args
 
 from safetensors import safe_open
-from vllm.config.lora import MaxLoRARanks
 
 from conf.schema import LoraConfig
 
 
 def adapter_arguments(config: LoraConfig, base: Path) -> dict[str, Any]:
     """Return vLLM's arguments for serving one adapter of the configured rank at a time on top of a base checkpoint."""
+    from vllm.config.lora import MaxLoRARanks  # only the engine's process loads vLLM
+
     return {
         "enable_lora": True,
         "max_loras": 1,
         "max_lora_rank": min(rank for rank in get_args(MaxLoRARanks) if rank >= config.rank),
-        "lora_target_modules": _linear_layers(base) if config.targets == "all-linear" else list(config.targets),
+        "lora_target_modules": linear_layers(base) if config.targets == "all-linear" else list(config.targets),
     }
 
 
-def _linear_layers(checkpoint: Path) -> list[str]:
+def linear_layers(checkpoint: Path) -> list[str]:
     """Return the module names of the linear layers in a checkpoint's blocks: matrices with a number in their path.
 
     By default, vLLM would also reserve memory for an adapter on the head, more than for all other layers together.

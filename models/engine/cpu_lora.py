@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def install() -> None:
-    """Replace vLLM's LoRA products with the ones in this module."""
+    """Replace vLLM's LoRA products with the ones in this module. In `vllm serve`, vLLM calls this as a plugin."""
     from vllm.lora.punica_wrapper import punica_cpu
 
     punica_cpu.sgmv_shrink = shrink

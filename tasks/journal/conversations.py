@@ -49,12 +49,13 @@ def answer_index(turns: list[Turn], number: int) -> int | None:
     return answers[number - 1] if 1 <= number <= len(answers) else None
 
 
-def replace_answer(journal: Path, name: str, number: int, answer: str) -> None:
+def replace_answer(journal: Path, name: str, number: int, answer: str, finished: bool = True) -> None:
     """Record the conversation with another text as its answer `number`, from 1. Raises InputError."""
     found = conversation(journal, name)
     if found is not None and (at := answer_index(found.turns, number)) is not None:
         turns = [*found.turns[:at], {"role": "assistant", "content": answer}, *found.turns[at + 1 :]]
-        record(journal, name, turns, found.policy, unfinished=found.unfinished)
+        cut = [*found.unfinished, *([] if finished else [answer])]
+        record(journal, name, turns, found.policy, unfinished=cut)
 
 
 def conversations(journal: Path) -> list[Record]:

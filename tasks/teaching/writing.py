@@ -60,14 +60,17 @@ def write(
     by_day_copy: Sequence[bool],
     max_tokens: int,
     temperature: float,
+    begun: str = "",
 ) -> list[Written]:
     """Write one answer per item of `by_day_copy`: by the day copy if the item is True, by the champion if False.
+
+    `begun`: the text with which the answers begin; only what follows is sent and returned.
 
     Each new piece of text is sent to the Unix socket at `address` as a JSON line [answer number, text]. If the reader
     closes the socket, all answers stop. Raises ValueError if the template refuses the conversation, or if it is
     too long (a conversation of several turns must leave `ROOM` tokens for the answer).
     """
-    sampler, prompt = _sampler(champion), _prompt(champion, messages)
+    sampler, prompt = _sampler(champion), _prompt(champion, messages, begun)
     length = champion.engine.max_model_len
     if len(prompt) + (ROOM if len(messages) > 2 else 0) >= length:
         raise ValueError(
@@ -94,11 +97,12 @@ def _sampler(champion: Champion) -> "Sampler":
     return sampler_at(champion.checkpoint, champion.engine, champion.student.trust_remote_code)
 
 
-def _prompt(champion: Champion, messages: Messages) -> list[int]:
+def _prompt(champion: Champion, messages: Messages, begun: str = "") -> list[int]:
     from models.hf.loading import load_tokenizer, prompt_tokens
 
     student = champion.student
+    tokenizer = load_tokenizer(champion.checkpoint, student.trust_remote_code)
     try:
-        return prompt_tokens(load_tokenizer(champion.checkpoint, student.trust_remote_code), messages, student)
+        return prompt_tokens(tokenizer, messages, student) + tokenizer.encode(begun, add_special_tokens=False)
     except TemplateError as error:
         raise ValueError(f"the model's chat template refuses this conversation: {error}") from None

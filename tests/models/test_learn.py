@@ -163,10 +163,13 @@ def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(make_day: Ca
     assert weights(TeachConfig()) == [0.0, 0.0] + [-1.0] * 7
 
 
-def test_of_a_conversation_only_the_assistants_turns_are_taught(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+@pytest.mark.parametrize("traces", [False, True])
+def test_of_a_conversation_only_the_assistants_turns_are_taught(
+    make_day: Callable[[TeachConfig], DayCopy], traces: bool
+) -> None:
     asked, turns = random_tokens(3, 90), [(5, 9), (12, 17)]
     tokens = [*PROMPT, *ANSWERS[0], *asked, *ANSWERS[2]]
-    day, seen = make_day(WIDE), list[torch.Tensor]()
+    day, seen = make_day(WIDE.model_copy(update={"traces": traces})), list[torch.Tensor]()
 
     def step(
         prompt: object, answers: list[list[int]], credit: Callable[..., tuple[list[torch.Tensor], float]]
@@ -178,7 +181,9 @@ def test_of_a_conversation_only_the_assistants_turns_are_taught(make_day: Callab
     original = day.step
     day.step = step  # pyright: ignore[reportAttributeAccessIssue]
     taught = learn_from_conversation(day, tokens, turns, [0.9, -1.0])
-    assert seen[0].tolist() == pytest.approx([0.9] * 4 + [0.0] * 3 + [-1.0] * 5)
+    first, second = ([0.9405**back if traces else 1.0 for back in reversed(range(n))] for n in (4, 5))
+    credit = [0.9 * each for each in first] + [0.0] * 3 + [-each for each in second]
+    assert seen[0].tolist() == pytest.approx(credit)
     assert taught.change_nats == pytest.approx(1.0, rel=0.2)
 
 

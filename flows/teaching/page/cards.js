@@ -30,10 +30,18 @@ export async function teach(kind, answer, more = {}) {
     card.item.classList.toggle("picked", kind !== "blame");
     card.item.classList.toggle("blamed", kind === "blame");
   }
+  for (const [id, authors] of Object.entries(result.authors ?? {})) reveal(cards.get(id), authors);
   if (card && kind === "correct") fill(card, { text: more.text, html: "" });
   announce(told(result, kind));
   await actions.taught(kind, answer, result);
   return result;
+}
+
+// Who wrote an answer, which the owner may know after the pick.
+function reveal(card, authors) {
+  const champion = authors.filter((author) => author === "champion").length;
+  const who = champion === 0 ? "today's copy" : champion === authors.length ? "the champion" : "both";
+  if (card) card.count.textContent = `by ${who}${card.cut ? ", cut off" : ""}`;
 }
 
 export function add(list, id, { pick }) {
@@ -48,17 +56,19 @@ export function add(list, id, { pick }) {
   };
   const best = tool("Pick", "This is the best answer", "", (answer) => teach("pick", answer));
   best.className = "main";
+  const more = tool("Go on", "Write the rest of this answer", "", (answer) => actions.goOn(answer));
+  more.hidden = true;
   const tools = element("div", { className: "tools" }, ...(pick ? [best] : []),
     tool("+", "Praise: this is good", "+", (answer) => teach("praise", answer)),
     tool("−", "Blame: this is bad", "-", (answer) => teach("blame", answer)),
     tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
     tool("Correct", "Type a better answer", "e", edit),
-    ...(pick ? [] : [tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),
+    ...(pick ? [] : [more, tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),
     tool("Why?", "Why does it say that?", "w", why),
     tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text)));
   const item = element("li", { className: "answer" },
     element("div", { className: "top" }, label, count), body, tools);
-  const card = { item, body, count, label, best, tools, pick, text: "" };
+  const card = { item, body, count, label, best, more, tools, pick, text: "" };
   cards.set(id, card);
   list.append(item);
   number();
@@ -73,7 +83,8 @@ export function fill(card, { text, html, finished = true }) {
   else card.body.textContent = text || "(no answer)"; // what the owner typed has no HTML
   card.body.classList.toggle("rendered", Boolean(html));
   card.cut = !finished;
-  if (!finished) card.count.textContent = "cut off";
+  card.more.hidden = finished;
+  card.count.textContent = finished ? card.count.textContent.replace("cut off", "") : "cut off";
 }
 
 function number() {

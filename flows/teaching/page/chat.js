@@ -1,6 +1,6 @@
 // The chat: one answer at a time. The server keeps the conversations, so that a reload or a restart loses nothing.
 
-import { add, cards, fill, teach } from "./cards.js";
+import { actions, add, cards, fill, teach } from "./cards.js";
 import { announce, attempt, element, events, find, get, send } from "./dom.js";
 
 let conversation = localStorage.getItem("conversation") ?? "";
@@ -41,6 +41,20 @@ export async function chat(text, busy) {
     await list();
   }
 }
+
+// The rest of an answer that was cut off.
+actions.goOn = async (id) => {
+  const card = cards.get(id);
+  card.more.hidden = true;
+  try {
+    for await (const [name, data] of events(await send("api/continue", { answer: id }))) {
+      if (name === "answer") card.body.textContent = card.text += data.delta;
+      else if (name === "done") fill(card, data.answer);
+    }
+  } finally {
+    card.more.hidden = !card.cut;
+  }
+};
 
 function keep(name) {
   conversation = name;

@@ -4,7 +4,10 @@ export const find = (id) => document.getElementById(id);
 export const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 export const say = (text) => { find("status").textContent = text; };
 export const announce = (text) => { find("announcer").textContent = text; };
-export const attempt = (work) => (...args) => Promise.resolve(work(...args)).catch((error) => say(error.message));
+export const attempt = (work) => (...args) => Promise.resolve(work(...args)).catch((error) => {
+  say(error.message);
+  find("hint").textContent = error.message; // near what was clicked, wherever the page is scrolled to
+});
 
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);

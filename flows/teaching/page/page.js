@@ -3,6 +3,7 @@
 import { actions, add, cards, chooseWord, edit, figures, fill, picks, teach, told, why } from "./cards.js";
 import { accept, chat, late, list, open } from "./chat.js";
 import { compare } from "./compare.js";
+import "./model.js";
 import { announce, attempt, element, events, find, get, say, send, short } from "./dom.js";
 
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
@@ -118,7 +119,7 @@ function show(now) {
   if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of what a day may change`);
   say(parts.join(" · "));
   find("live").checked = now.live;
-  find("ask-button").disabled = !now.ready;
+  for (const button of [find("ask-button"), ...document.querySelectorAll(".example")]) button.disabled = !now.ready;
   find("no-lessons").hidden = now.lessons.length > 0;
   find("follow-label").hidden = mode === "chat"
     || !now.lessons.some((lesson) => ["pick", "correct", "praise", "good_talk"].includes(lesson.what.kind));
@@ -212,6 +213,7 @@ find("good-talk").onclick = attempt(() => teach("good_talk", ending));
 find("bad-talk").onclick = attempt(() => teach("bad_talk", ending));
 find("others").onclick = attempt(others);
 for (const button of document.querySelectorAll(".compare")) button.onclick = attempt(beforeAfter);
+for (const button of document.querySelectorAll(".example")) button.onclick = attempt(() => ask(button.textContent));
 find("stop").onclick = attempt(() => send("api/stop"));
 find("help-open").onclick = () => find("help").showModal();
 find("live").onchange = attempt(() => send("api/live", { on: find("live").checked }));

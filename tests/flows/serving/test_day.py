@@ -1,11 +1,13 @@
 """A day with the real vLLM and a tiny student, asked by OpenAI's own client."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ import pytest
 from openai import APIStatusError, OpenAI
 
 from conf.storage.locks import hold, wait_for_server
+from flows.teaching.classroom import Classroom
 from flows.web.address import free_port
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
+from tests.flows.teaching.conftest import ScriptedEngine
 
 ROOT = Path(__file__).parents[3]
 
@@ -70,8 +74,10 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 @pytest.fixture
-def server(school: School, tmp_path: Path) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, school: School, tmp_path: Path) -> Iterator[Server]:
     """The command, and nothing of it afterwards."""
+    if request.param == "taught":
+        teach(school)
     running = Server(school, tmp_path / "serve.out")
     yield running
     everything = running.processes() if running.process.poll() is None else []
@@ -81,6 +87,40 @@ def server(school: School, tmp_path: Path) -> Iterator[Server]:
         process.kill()
 
 
+def teach(school: School) -> None:
+    """Teach the champion by day, with a real day copy."""
+    champion = school.home.checkpoints / school.first.digest
+    room = Classroom(school.home, CONFIG)
+    assert room.open(ScriptedEngine(champion))  # pyright: ignore[reportArgumentType]
+
+    async def taught() -> None:
+        for _ in range(4):
+            await room.teach("words", text="What is 2 + 2? 4 4 4 4 4 4 4 4 4 4 4 4")
+        await asyncio.gather(*room._tasks)
+
+    asyncio.run(taught())
+    room.close("", 0)
+
+
+@pytest.mark.parametrize("server", ["taught"], indirect=True)
+def test_what_was_taught_today_is_served_beside_the_champion(school: School, server: Server) -> None:
+    server.wait_for("Also serving 'today'")
+    server.wait_for("Ready: ")
+    assert [model.id for model in server.client.models.list()] == [school.first.digest, "daytime", "today"]
+
+    def answer(model: str) -> str | None:
+        found = server.client.chat.completions.create(
+            model=model, messages=QUESTION, max_completion_tokens=16, temperature=0.0
+        )
+        return found.choices[0].message.content
+
+    champion, today = answer("daytime"), answer("today")
+    assert champion != today
+    with ThreadPoolExecutor(8) as together:  # one batch of both
+        assert [*together.map(answer, ["daytime", "today"] * 4)] == [champion, today] * 4
+
+
+@pytest.mark.parametrize("server", ["untaught"], indirect=True)
 def test_a_day(school: School, server: Server) -> None:
     """Answers with the digest of their model; the alias moves; the engine dies; a night comes; Ctrl-C."""
     first, second, client = school.first, school.second, server.client
@@ -123,6 +163,7 @@ def test_a_day(school: School, server: Server) -> None:
     assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.parametrize("server", ["untaught"], indirect=True)
 def test_nothing_outlives_a_server_that_was_killed(school: School, server: Server) -> None:
     """No process, and no lock."""
     server.wait_for("Ready: ")

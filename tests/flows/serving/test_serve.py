@@ -79,7 +79,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """In vLLM's place a process that is healthy at once; of these digests one that ends at once."""
     digests: set[str] = set()
 
-    def command(checkpoint: Path, _: Any, folder: Path) -> list[str]:
+    def command(checkpoint: Path, _: Any, folder: Path, today: Path | None) -> list[str]:
         program = "raise SystemExit('no such shape')" if checkpoint.name in digests else ENGINE
         return [sys.executable, "-c", program, str(folder / "socket")]
 

@@ -45,12 +45,13 @@ class ScriptedEngine:
         max_tokens: int,
         stop: asyncio.Event,
         temperature: float = 1.0,
+        begun: str = "",
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         if sum(len(message["content"]) for message in messages) > self.longest:
             raise ValueError("the conversation has too many tokens: shorten it")
         self.asked.append(([*messages], by_day_copy))
         await asyncio.to_thread(lambda: None)  # the real engine's call needs a thread
-        whole = [next(self.texts) for _ in by_day_copy]
+        whole = [next(self.texts).removeprefix(begun) for _ in by_day_copy]
         written = [""] * len(whole)
         for number, text in enumerate(whole):
             for word in text.split(" "):

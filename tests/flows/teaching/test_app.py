@@ -3,17 +3,21 @@
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import conf
+from conf.storage.home import SUMMARY
 from flows.serving.proxy import listening
 from flows.teaching.app import make_app
 from flows.web.address import HERE, free_port
 from tests.flows.teaching.conftest import School
 
 TOKEN = "secret"
+HTML = "text/html; charset=utf-8"
 
 
 @pytest.fixture
@@ -75,6 +79,38 @@ def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
     assert owner.post("/api/stop", json={}).status_code == 200
 
 
+def test_the_models_card(school: School, owner: httpx.Client) -> None:
+    for number in (1, 0):
+        owner.post("/api/lesson", json={"kind": "pick", "answer": ask(owner)[number]["id"]})
+    card = owner.get("/api/model").json()
+    assert (card["name"], card["champion"], card["report"]) == ("starter", school.champion.name, False)
+    (day,) = card["days"]  # before the first pick, the day copy equals the champion: no blind test
+    assert (day["picks"], day["chance"]) == (1, 0.8)
+    assert owner.get("/report").json() == {"error": "there is no report yet"}
+    night = school.home.night("2026-11-20")
+    night.mkdir(parents=True)
+    (night / "config.yaml").write_text((Path(conf.__file__).parent / "starter.yaml").read_text())
+    (night / SUMMARY).write_text("{}")
+    (night / "report.html").write_text("<style>b { color: red }</style>")
+    assert owner.get("/api/model").json()["report"]
+    report = owner.get("/report")
+    assert (report.text, report.headers["content-type"]) == ((night / "report.html").read_text(), HTML)
+    assert report.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+
+
+def test_the_link_of_a_shared_page_works_once(school: School) -> None:
+    from flows.commands.serve import listener
+
+    port, room = free_port(), school.open()
+    with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN, once=True), HERE, taken):
+        here = HERE.url(port)
+        with httpx.Client(base_url=here, headers={"Origin": here}) as client:
+            assert client.post("/api/session", json={"token": "guess"}).status_code == 401
+            assert client.post("/api/session", json={"token": TOKEN}).status_code == 200
+            assert client.get("/api/state").status_code == 200
+            assert httpx.post(f"{here}/api/session", json={"token": TOKEN}, headers={"Origin": here}).status_code == 401
+
+
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 @pytest.mark.parametrize(
     ("headers", "status"),
@@ -97,11 +133,13 @@ def test_another_page_changes_nothing(owner: httpx.Client, method: str, headers:
     assert owner.get("/api/state").json()["lessons"] == []
 
 
-@pytest.mark.parametrize("path", ["/api/state", "/api/events", "/api/ask", "/api/lesson", "/api/stop", "/api/live"])
+@pytest.mark.parametrize(
+    "path", ["/api/state", "/api/events", "/api/ask", "/api/lesson", "/api/stop", "/api/night", "/report"]
+)
 def test_without_the_token_there_is_nothing_to_see(page: httpx.Client, path: str) -> None:
     page.cookies.set(f"nightschool-{page.base_url.port}", "guessed")
     assert page.post("/api/session", json={"token": "guess"}).status_code == 401
-    method = "GET" if path in ("/api/state", "/api/events") else "POST"
+    method = "GET" if path in ("/api/state", "/api/events", "/report") else "POST"
     response = page.request(method, path, **({} if method == "GET" else {"json": {"text": "7 + 5?"}}))
     assert response.status_code == 401
     assert "open the link" in response.json()["error"]

@@ -136,9 +136,43 @@ def test_what_is_not_said_teaches_only_if_asked_for(school: School, do: Do) -> N
     chats = Chats(school.open("teach.implicit_reward=0.2", "teach.own_words=true"))
     name = do(say(chats, "7 + 5 = 12?"))["conversation"]
     do(say(chats, "And 1 more?", name))
-    lessons = do(settled(chats))
-    assert sorted(lesson["what"]["kind"] for lesson in lessons) == ["went_on", "words", "words"]
-    assert {entry.model_extra[CONVERSATION] for entry in entries(school)} == {name}
+    do(say(chats, "And then?", name))
+    do(say(chats, "Another?"))
+    kinds = [lesson["what"]["kind"] for lesson in do(settled(chats))]
+    assert sorted(kinds) == ["left", "went_on", "went_on"] + ["words"] * 4
+    implied = [entry for entry in entries(school) if entry.kind == "conversation" and entry.rewards]
+    assert {entry.model_extra[CONVERSATION] for entry in implied} == {name}
+    baselines = 0.0, 0.002, 0.01 * 0.2 * 1.99  # the running mean before each
+    rewards = [value - usual for value, usual in zip((0.2, 0.2, -0.2), baselines, strict=True)]
+    assert [entry.rewards[-1] for entry in implied] == pytest.approx(rewards)
+    assert implied[2].values == pytest.approx([rewards[2] * 0.9**2, rewards[2] * 0.9, rewards[2]])
+
+
+def test_an_answer_that_was_cut_off_goes_on(school: School, do: Do) -> None:
+    chats = Chats(school.open(texts=["1 2 3"]))
+    school.engine.pause = 0.01
+
+    async def begun() -> dict[str, Any]:
+        async for event, data in chats.say("Count!"):
+            if event == "done":
+                return data
+            chats.room._stop.set()
+        raise AssertionError
+
+    answer = do(begun())["answer"]
+    assert (answer["text"], answer["finished"]) == ("1", False)
+
+    async def rest() -> dict[str, Any]:
+        *_, (_, data) = [event async for event in chats.go_on(answer["id"])]
+        return data["answer"]
+
+    assert do(rest()) == answer | {"text": "1 2 3", "html": "<p>1 2 3</p>", "finished": True}
+    name = answer["id"].split("-")[0]
+    assert texts(chats, name) == ["Count!", "1 2 3"]
+    assert "unfinished" not in str(chats.shown(name))
+    assert chats.shown(name)["turns"][1]["finished"]
+    with pytest.raises(RefusedError, match="this answer is complete"):
+        do(rest())
 
 
 def test_a_deleted_conversation_takes_its_lessons_with_it(school: School, do: Do) -> None:

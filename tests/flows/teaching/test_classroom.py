@@ -189,6 +189,28 @@ def test_a_follow_up_goes_on_after_the_last_good_answer(school: School, do: Do) 
     assert [message["content"] for message in messages] == ["7 + 5?", ANSWERS[0], "And 1 more?"]
 
 
+def test_a_pick_can_be_changed_but_not_repeated(school: School, do: Do) -> None:
+    room = school.open()
+    do(teach(room, "praise", text="Another?"))  # from now on, the day copy differs from the champion
+    before, answers = room.state()["day"], do(ask(room))["answers"]
+    taught = do(room.teach("pick", answers[0]["id"]))
+    assert sorted(author for each in taught["authors"].values() for author in each) == [CHAMPION] + [DAY] * 4
+    assert "authors" not in do(room.teach("praise", answers[1]["id"]))
+    do(room.undo(room.state()["lessons"][0]["id"]))
+    with pytest.raises(RefusedError, match="you have said so already"):
+        do(room.teach("pick", answers[0]["id"]))
+    do(room.teach("pick", answers[3]["id"]))
+    assert [lesson["what"]["text"] for lesson in room.state()["lessons"][:-1]] == [answers[3]["text"]]
+    do(room.teach("none", answers[0]["id"]))
+    with pytest.raises(RefusedError, match="you have said so already"):
+        do(room.teach("none", answers[1]["id"]))
+    (lesson, _) = room.state()["lessons"]
+    assert (lesson["what"]["kind"], len(lines(school))) == ("none", 1 + len(ANSWERS))
+    do(room.undo(lesson["id"]))
+    assert room.state()["day"] == before
+    assert do(room.teach("pick", answers[0]["id"]))["learned"]
+
+
 def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     room = school.open()
     do(teach(room, "pick"))

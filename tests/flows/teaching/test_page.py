@@ -88,6 +88,7 @@ def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: lis
     lessons(page, 1)
     learned(page)
     assert page.locator(".answer.picked .text").text_content() == shown[1]
+    assert page.locator(".answer.picked .top").text_content() == "Answer 2by the champion"  # nothing was taught before
     assert shown[1] in page.locator("#lessons li").text_content()
     page.keyboard.press("r")
     page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()
@@ -201,6 +202,23 @@ def test_a_chat_goes_on_after_a_reload_and_learns_a_proposed_correction(page: An
     assert school_lines(school) == []
 
 
+def test_an_example_a_changed_pick_and_the_models_card(page: Any, school: School) -> None:
+    page.get_by_role("button", name="Give me one reason").click()
+    page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()
+    shown = page.locator("#answers .text").all_text_contents()
+    for key, count in (("1", 1), ("3", 1)):
+        page.keyboard.press(key)
+        page.locator("#lessons li", has_text=shown[int(key) - 1]).wait_for()
+        lessons(page, count)
+        learned(page)
+    page.keyboard.press("3")
+    page.locator("#hint", has_text="you have said so already").wait_for()
+    assert page.locator(".answer.picked").count() == 1
+    page.get_by_text("The model", exact=True).click()
+    page.locator("#card dd", has_text=school.champion.name).wait_for()
+    assert Axe().run(page).violations_count == 0
+
+
 def test_the_question_is_there_after_a_reload(page: Any) -> None:
     ask(page)
     shown = page.locator("#answers .text").all_text_contents()
@@ -253,6 +271,10 @@ INJECTIONS = tuple(
             "**<img src=x onerror=alert(1)>**",
             "data:text/html,<script>alert(1)</script>",
             "{{7*7}} ${alert(1)} <%= 7 %>",
+            "$\\text{<img src=x onerror=alert(1)>}$",
+            "$\\href{javascript:alert(1)}{x}$ $\\url{http://127.0.0.1:9/l}$",
+            "$$\\text{&lt;script&gt;alert(1)&lt;/script&gt;}$$",
+            "$<script>alert(1)</script>$",
         ]
     )
 )

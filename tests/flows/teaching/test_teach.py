@@ -151,6 +151,14 @@ def test_a_port_that_is_taken(served: Served) -> None:
         teach(port=other.getsockname()[1])
 
 
+def test_a_page_is_shared_by_an_address_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for share, reason in (("192.0.2.1", "is not an address of this machine"), ("0.0.0.0", "means every address")):
+        with pytest.raises(InputError, match=f"--share: {share} {reason}"):
+            teach(port=free_port(), share=share)
+    with pytest.raises(InputError, match="leave --terminal out"):
+        teach(terminal=True, share="127.0.0.1")
+
+
 def test_while_a_night_runs_it_does_not_begin(served: Served) -> None:
     with holder(served.home.root), pytest.raises(NightRunningError, match="2026-11-20"):
         teach(port=free_port())

@@ -1,0 +1,53 @@
+"""The card of the model that is being taught: what it is, its last report, and the blind tests, day by day."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from conf.schema import NightConfig
+from conf.storage.home import Home
+from conf.storage.journal import POLICIES, Preference
+from flows.run.history import last_finished
+from flows.teaching.book import blind_test
+from tasks.journal.read import Line, read_lines
+
+REPORT = "report.html"
+
+
+def card(home: Home, config: NightConfig, champion: Path) -> dict[str, Any]:
+    """Return the model's card, which the page shows.
+
+    `champion` is its digest, `born` when it was made, `system` the system text, `longest` the most tokens of an answer,
+    `report` whether there is one, and `days` the blind tests.
+    """
+    born = datetime.datetime.fromtimestamp((champion / "config.json").stat().st_mtime).astimezone()
+    return {
+        "name": config.name,
+        "champion": champion.name,
+        "born": born.isoformat(timespec="minutes"),
+        "system": config.student.system,
+        "longest": config.teach.max_answer_tokens,
+        "report": last_report(home, config) is not None,
+        "days": blind_by_day(home.journal),
+    }
+
+
+def last_report(home: Home, config: NightConfig) -> Path | None:
+    """Return the report of the last finished night with this configuration, or None if there is none."""
+    night = last_finished(home.nights, config.name)
+    return night / REPORT if night and (night / REPORT).is_file() else None
+
+
+def blind_by_day(journal: Path) -> list[dict[str, Any]]:
+    """Return each day's blind tests, oldest first: the `day`, its `picks`, those `won` and expected by `chance`."""
+    days = dict[str, dict[str, Any]]()
+    for line in read_lines(journal, str(datetime.date.today())):
+        entry: Any = line.entry if isinstance(line, Line) else None
+        if not isinstance(entry, Preference):
+            continue
+        if (found := blind_test(entry, (entry.model_extra or {}).get(POLICIES))) is not None:
+            day = days.setdefault(str(entry.day), {"day": str(entry.day), "picks": 0, "won": 0.0, "chance": 0.0})
+            day["picks"] += 1
+            day["won"] += found[0]
+            day["chance"] += found[1]
+    return [days[day] for day in sorted(days)]
