@@ -52,7 +52,7 @@ def main() -> None:
         def answers(talks: Sequence[list[dict[str, str]]], seed: int) -> list[list[str]]:
             prompts = [prompt_tokens(tokenizer, talk, config.student) for talk in talks]
             how: Any = {"seed": seed, "temperature": 0.8, "max_tokens": TOKENS}
-            groups, _ = worker.call(engine_process.sample, student, config.engine, prompts, SAMPLES, **how)
+            groups, _ = worker.call(engine_process.sample, student, config.sampler, prompts, SAMPLES, **how)
             return [[rollout.text for rollout in group] for group in groups]
 
         plain = answers(asked, 1)

@@ -15,6 +15,7 @@ import itertools
 import json
 import random
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     with classroom(home, settings) as room:
         before, conversation, length = rate(room, unseen), "", 0
         for _ in range(turns if arm != "frozen" else 0):
+            settle(room)
             said = say(room, next(asked), conversation)
             conversation, length = said["conversation"], length + 1
             likes = chance.random() < 0.5 if arm == "random" else GOOD["short"](said["answer"]["text"])
@@ -97,6 +99,12 @@ def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chanc
     if arm != "without verdicts":
         room.teach("praise" if likes else "blame", {"id": answer["id"]})
     return 0
+
+
+def settle(room: Classroom) -> None:
+    """Wait until all lessons are learned, as an owner does who reads the answer."""
+    while room.client.get("/api/state").json()["learning"]:
+        time.sleep(0.1)
 
 
 def say(room: Classroom, text: str, conversation: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from flows.teaching.classroom import Classroom
 from flows.web.address import free_port
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
-from tests.flows.teaching.conftest import ScriptedEngine
+from tests.flows.teaching.conftest import ScriptedEngine, ask
 
 ROOT = Path(__file__).parents[3]
 
@@ -94,8 +94,9 @@ def teach(school: School) -> None:
     assert room.open(ScriptedEngine(champion))  # pyright: ignore[reportArgumentType]
 
     async def taught() -> None:
-        for _ in range(4):
-            await room.teach("words", text="What is 2 + 2? 4 4 4 4 4 4 4 4 4 4 4 4")
+        answers = (await ask(room, QUESTION[0]["content"]))["answers"]
+        for answer in answers[:2] * 4:
+            await room.teach("praise", answer["id"])
         await asyncio.gather(*room._tasks)
 
     asyncio.run(taught())
@@ -108,16 +109,21 @@ def test_what_was_taught_today_is_served_beside_the_champion(school: School, ser
     server.wait_for("Ready: ")
     assert [model.id for model in server.client.models.list()] == [school.first.digest, "daytime", "today"]
 
-    def answer(model: str) -> str | None:
+    def first_token(model: str) -> float:
+        """The log-probability of the greedy answer's first token."""
         found = server.client.chat.completions.create(
-            model=model, messages=QUESTION, max_completion_tokens=16, temperature=0.0
+            model=model, messages=QUESTION, max_completion_tokens=4, temperature=0.0, logprobs=True
         )
-        return found.choices[0].message.content
+        logprobs = found.choices[0].logprobs
+        assert logprobs is not None
+        assert logprobs.content
+        return logprobs.content[0].logprob
 
-    champion, today = answer("daytime"), answer("today")
-    assert champion != today
+    champion, today = first_token("daytime"), first_token("today")
+    assert abs(champion - today) > 0.03
     with ThreadPoolExecutor(8) as together:  # one batch of both
-        assert [*together.map(answer, ["daytime", "today"] * 4)] == [champion, today] * 4
+        both = [*together.map(first_token, ["daytime", "today"] * 4)]
+    assert both == pytest.approx([champion, today] * 4, abs=0.005)
 
 
 @pytest.mark.parametrize("server", ["untaught"], indirect=True)

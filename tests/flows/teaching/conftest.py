@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -54,10 +55,9 @@ class ScriptedEngine:
         whole = [next(self.texts).removeprefix(begun) for _ in by_day_copy]
         written = [""] * len(whole)
         for number, text in enumerate(whole):
-            for word in text.split(" "):
+            for piece in re.findall(r" *[^ ]+", text):
                 if stop.is_set():
                     break
-                piece = f" {word}" if written[number] else word
                 written[number] += piece
                 yield number, piece
                 await asyncio.sleep(self.pause)

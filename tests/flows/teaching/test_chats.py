@@ -136,7 +136,9 @@ def test_what_is_not_said_teaches_only_if_asked_for(school: School, do: Do) -> N
     chats = Chats(school.open("teach.implicit_reward=0.2", "teach.own_words=true"))
     name = do(say(chats, "7 + 5 = 12?"))["conversation"]
     do(say(chats, "And 1 more?", name))
+    do(settled(chats))
     do(say(chats, "And then?", name))
+    do(settled(chats))
     do(say(chats, "Another?"))
     kinds = [lesson["what"]["kind"] for lesson in do(settled(chats))]
     assert sorted(kinds) == ["left", "went_on", "went_on"] + ["words"] * 4
