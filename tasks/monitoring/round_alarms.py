@@ -96,7 +96,7 @@ def _mismatch(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _length_collapse(rounds: Sequence[Figures]) -> Alarm | None:
-    first = rounds[0]["completion_length"]
+    first = _first_length(rounds)
     some = _where(rounds, lambda r: LENGTH_CHANGED * r["completion_length"] < first)
     gone = _where(rounds, lambda r: LENGTH_GONE * r["completion_length"] < first)
     return _alarm(
@@ -108,7 +108,7 @@ def _length_collapse(rounds: Sequence[Figures]) -> Alarm | None:
 
 
 def _length_explosion(rounds: Sequence[Figures]) -> Alarm | None:
-    first, cut = rounds[0]["completion_length"], rounds[0]["truncated_share"]
+    first, cut = _first_length(rounds), rounds[0]["truncated_share"]
     at_limit = _where(rounds, lambda r: r["truncated_share"] > max(CUT_SHARE, cut + CUT_RISE))
     some = _where(rounds, lambda r: r["completion_length"] > LENGTH_CHANGED * first)
     last = max(some + at_limit, default=1)
@@ -118,6 +118,11 @@ def _length_explosion(rounds: Sequence[Figures]) -> Alarm | None:
         "were cut off"
     )
     return _alarm("length_explosion", sentence, some, at_limit)
+
+
+def _first_length(rounds: Sequence[Figures]) -> float:
+    """Return the completions' length in the first round that has one. If all prompts have hints, a round has none."""
+    return next((length for r in rounds if not math.isnan(length := r["completion_length"])), math.nan)
 
 
 def _entropy_collapse(rounds: Sequence[Figures]) -> Alarm | None:

@@ -14,7 +14,7 @@ from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.teacher_advantages import TEACHER
 from tasks.rollouts.verdicts import JUDGED
 from tasks.stage import Artifact
-from tasks.tables import PROPOSALS, SCORES, read_table, table_rows
+from tasks.tables import PROMPTS, PROPOSALS, SCORES, read_table, table_rows
 
 REWARD_PARTS = ("correct", "format", "length")  # in every score: see tasks/rollouts/grade.py
 OUTLOOK = "expected_signal_share"
@@ -49,6 +49,7 @@ def round_metrics(
         **{f"curriculum/{arm}": value for arm, value in estimates_of(read_arms(scores[-1].folder)).items()},
         **(_proposals(proposals) if proposals else {}),
         **_answers(rollouts, scores),
+        "completion_length": _completion_length(prompts, rollouts),
         **_teacher_kl(advantages),
         "signal_share": update["useful_groups"] / update["groups"],
         "seconds_select_prompts": _seconds(prompts),
@@ -93,7 +94,6 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
     return {
         "reward": float(table.reward[~table.verdict.isin(verdicts.OTHERS)].mean()),
-        "completion_length": sum(tokens) / len(tokens),
         "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
         "null_rewards": int(table.reward.isna().sum()),
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
@@ -102,6 +102,15 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }
+
+
+def _completion_length(prompts: Sequence[Artifact], rollouts: Sequence[Artifact]) -> float:
+    """Return the mean tokens of the completions without a hint, which leaves less to write; NaN if there are none."""
+    written = list[int]()
+    for asked, sampled in zip(prompts, rollouts, strict=True):
+        hinted = {row["group"] for row in table_rows(asked.folder / "prompts.parquet", PROMPTS) if row["hint"]}
+        written += [rollout.written for rollout in sampled_rollouts(sampled) if rollout.group not in hinted]
+    return sum(written) / len(written) if written else math.nan
 
 
 def _reward_parts(parts: pd.DataFrame) -> list[str]:

@@ -1,5 +1,6 @@
 """Alarms are raised where a night goes wrong, and only there: figures on both sides of every threshold."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.round_alarms import round_alarms
+
+HINTED = {"completion_length": math.nan}  # a round whose prompts all have hints
 
 Figures = Mapping[str, float]
 
@@ -74,6 +77,7 @@ def test_a_good_night_is_silent() -> None:
         ([], [{}, {"masked_share": 0.26}], ("mismatch", True, 2)),
         ([{}, {"completion_length": 30.0}], [{}, {"completion_length": 29.9}], ("length_collapse", False, 2)),
         ([], [{}, {"completion_length": 9.0}], ("length_collapse", False, 2)),
+        ([HINTED, {}], [HINTED, {}, {"completion_length": 9.0}], ("length_collapse", False, 3)),
         ([], [{}, {"completion_length": 8.9}], ("length_collapse", True, 2)),
         ([{}, {"completion_length": 270.0}], [{}, {"completion_length": 271.0}], ("length_explosion", False, 2)),
         ([{}, {"truncated_share": 0.5}], [{}, {"truncated_share": 0.51}], ("length_explosion", True, 2)),

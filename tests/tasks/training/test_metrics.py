@@ -11,10 +11,11 @@ import pytest
 
 from tasks.rollouts import verdicts
 from tasks.stage import Artifact, commit
-from tasks.tables import ROLLOUTS, SCORES, write_table
+from tasks.tables import PROMPTS, ROLLOUTS, SCORES, write_table
 from tasks.training.metrics import SampledBatch, learned_metrics, round_metrics
-from tests.tasks.doubles.tables import rollout, score
+from tests.tasks.doubles.tables import prompt, rollout, score
 
+HINTED = 2  # the group whose prompt has a hint
 TRAINED = {"groups": 3.0, "useful_groups": 1.0, "skipped": 0.0, "seconds": 4.5, "loss": -0.25}
 
 
@@ -32,10 +33,12 @@ def stage(folder: Path, seconds: float, figures: Mapping[str, float] | None = No
 def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list[Any], **teacher: Any) -> SampledBatch:
     """A pass of 0.5 s for its prompts, 4 s for its rollouts, 0.25 s for its scores and 0.125 s for its advantages."""
     benchmark = "gsm8k" if folder.name == "1" else "arithmetic"
+    groups = dict.fromkeys((row["problem_id"], row["group"]) for row in rollouts)
+    prompts = [prompt(*group) | {"hint": "First, " if group[1] == HINTED else None} for group in groups]
     counts = verdicts.count((benchmark, row["verdict"]) for row in scores)
     figures = {"sync": 0.5, "generate": 3.0, "probe_difference": 0.02 if benchmark == "gsm8k" else 0.01}
     return SampledBatch(
-        stage(folder / "select_prompts", 0.5, selection=selection),
+        stage(folder / "select_prompts", 0.5, selection=selection, prompts=(PROMPTS, prompts)),
         stage(folder / "sample", 4.0, figures, rollouts=(ROLLOUTS, rollouts)),
         stage(folder / "score", 0.25, scores=(SCORES, scores), verdicts=counts),
         stage(folder / "credit", 0.125, **teacher),
@@ -82,7 +85,7 @@ def test_a_round_with_a_refill(tmp_path: Path) -> None:
             "reward": 3 / 5,
             "reward/correct": 3 / 5,
             "reward/format": 1.0,
-            "completion_length": (1 + 1 + 2 + 2 + 3 + 3) / 6,
+            "completion_length": (1 + 1 + 2 + 2) / 4,  # without the hinted group
             "truncated_share": 0.5,
             "null_rewards": 1,
             "tokens_per_second": 12 / 8,
