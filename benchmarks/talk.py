@@ -3,11 +3,11 @@
     python -m benchmarks.talk [--arms all random …] [--seeds 1 2 3] [--turns 200]
 
 The owner chats with `nightschool teach` through the page's endpoints and likes short answers (at most 70 characters).
-After a short answer it may praise, and goes on; after a long one it may say "No, " and the answer's first words, and
-accepts that correction when the page proposes it, or blames the answer, and begins anew. The arm `random` does the same
-whatever the answer; `frozen` says nothing; the others leave one channel out. Before and after, answers to questions
-that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes the table
-in docs/teaching.md.
+After a short answer it may praise, and goes on. After a long one it may wish for a shorter one, or say "No, " and the
+answer's first words, and accepts what the page then proposes if it is short; or it blames the answer. Then it begins
+anew. The arm `random` does the same whatever the answer; `frozen` says nothing; the others leave one channel out.
+Before and after, answers to questions that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl
+and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
-CHANNELS = ("corrections", "verdicts", "going on and leaving", "own words")
+CHANNELS = ("corrections", "wishes", "verdicts", "going on and leaving", "own words")
 ARMS = ("all", "random", "frozen", *(f"without {channel}" for channel in CHANNELS))
 LONGEST = 4  # turns of a conversation
 ACTS = 0.5  # how often the owner says what it thinks of an answer
@@ -91,13 +91,16 @@ def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chanc
     """Say what the owner thinks of an answer. Return how many turns this took."""
     answer = said["answer"]
     first = answer["text"][:SHORT].rpartition(" ")[0].rstrip(",;:") + "."
-    if not likes and arm != "without corrections" and (chance.random() < 0.5 or arm == "without verdicts"):
-        replied = say(room, f"No, {first}", said["conversation"])
-        if proposal := replied.get("proposal"):  # it is refused if it corrects nothing
+    replies = {"corrections": f"No, {first}", "wishes": "Shorter, please.", "verdicts": ""}
+    choices = [reply for channel, reply in replies.items() if arm != f"without {channel}" and not (likes and reply)]
+    if not choices:
+        return 0
+    if reply := chance.choice(choices):
+        proposal = say(room, reply, said["conversation"]).get("proposal")
+        if proposal and (arm == "random" or GOOD["short"](proposal["text"])):  # refused if it corrects nothing
             room.client.post("/api/lesson", json={"kind": "correct", **proposal})
         return 1
-    if arm != "without verdicts":
-        room.teach("praise" if likes else "blame", {"id": answer["id"]})
+    room.teach("praise" if likes else "blame", {"id": answer["id"]})
     return 0
 
 

@@ -22,6 +22,14 @@ ALIKE = 0.6  # share of words that a reply has in common with the answer if it r
 OPENING = re.compile(
     r"(?:no|nope|wrong|incorrect|not quite|actually|sorry|i meant|that(?:'s| is| was) (?:wrong|not \w+))\b[\W_]*", re.I
 )
+# A wish about the last answer. Even the starter fulfils most of them better than without the wish: benchmarks.hindsight.
+WISH = re.compile(
+    r"(?:please[,:]? )?(?:(?:(?:much|a bit|a little|even) )?(?:shorter|longer|briefer|simpler|clearer|nicer|friendlier)"
+    r"|in (?:one|two|three|fewer|simple|simpler|plain|other) \w+|(?:end|begin|start) with|rephrase|rewrite"
+    r"|summari[sz]e|more (?:detail|formal|polite|friendly)|less (?:detail|formal))\b",
+    re.I,
+)
+WISH_WORDS = 8  # the most in a wish
 POLITE = ("thank", "problem", "worries", "need")  # "no, thanks" corrects nothing
 
 
@@ -35,8 +43,9 @@ class Chats:
         """Yield the day copy's answer in pieces, and finally a `done` event.
 
         `name`: the conversation that the text continues, or empty for a new one. If the text seems to correct the
-        answer before it, `done` has a `proposal`: that answer's id, and the better text. Raises RefusedError if there
-        is no such conversation, or as `Classroom.ask` does.
+        answer before it, or to wish for another one, `done` has a `proposal`: that answer's id, and the better text,
+        which is the new answer to a wish (hindsight, arXiv 2603.12273). Raises RefusedError if there is no such
+        conversation, or as `Classroom.ask` does.
         """
         room, earlier = self.room, self.room.questions.latest
         day, known = room.ready_for(text), self._named(name) if name else None
@@ -62,7 +71,8 @@ class Chats:
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
             whole = [*messages, {"role": "assistant", "content": answer.text}]
             await asyncio.to_thread(self._record, name, whole, unfinished, question.held_out)
-        if turns and (better := corrected(turns[-1]["content"], text)):
+        granted = answer.text.strip() if answer.finished and is_wish(text) else None
+        if turns and (better := corrected(turns[-1]["content"], text) or granted):
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
         room.notice(earlier, question)
@@ -134,6 +144,11 @@ class Chats:
             conversations.record(self.journal, name, turns, self.room.opened().champion.name, **keys)
         except InputError as error:
             raise RefusedError(507, str(error)) from None
+
+
+def is_wish(reply: str) -> bool:
+    """Return whether a reply seems to say how the last answer should have been, such as "Shorter, please."."""
+    return WISH.match(reply.strip()) is not None and len(reply.split()) <= WISH_WORDS
 
 
 def corrected(answer: str, reply: str) -> str | None:

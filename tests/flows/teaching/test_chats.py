@@ -8,7 +8,7 @@ import pytest
 from conf.storage.journal import CONVERSATION
 from conf.storage.journal_file import read_file
 from flows.teaching.answers import RefusedError
-from flows.teaching.chats import Chats, corrected
+from flows.teaching.chats import Chats, corrected, is_wish
 from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
 
 
@@ -119,6 +119,23 @@ def test_an_answer_that_was_stopped_is_recorded_as_unfinished(school: School, do
 )  # fmt: skip
 def test_what_looks_like_a_correction(answer: str, reply: str, better: str | None) -> None:
     assert corrected(answer, reply) == better
+
+
+@pytest.mark.parametrize("reply", ["Shorter, please.", "In one sentence.", "please, a bit simpler", "Rephrase it"])
+def test_what_looks_like_a_wish(reply: str) -> None:
+    assert is_wish(reply)
+    assert not is_wish(f"Why is the day {reply}")
+    assert not is_wish(f"{reply} and then tell me all about owls and bees")
+
+
+def test_the_answer_to_a_wish_is_proposed_for_the_question_before_it(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    done = do(say(chats, "Shorter, please.", first["conversation"]))
+    assert done["proposal"] == {"answer": first["answer"]["id"], "text": done["answer"]["text"]}
+    do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
+    (lesson,) = do(settled(chats))
+    assert lesson["what"] == {"kind": "correct", "question": "7 + 5?", "text": ANSWERS[1]}
 
 
 def test_a_correction_is_proposed_and_teaches_only_once_accepted(school: School, do: Do) -> None:
