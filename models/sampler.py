@@ -23,7 +23,7 @@ from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
 
-# Divides the positive logits of tokens that were there before, and multiplies the negative ones (CTRL, arXiv 1909.05858,
+# Divides the positive logits of tokens that were there before, multiplies the negative ones (CTRL, arXiv 1909.05858,
 # section 4.1). Without it, a small model soon repeats its earlier answers in a chat.
 REPETITION_PENALTY = 1.05
 MIN_P = 0.1  # a token must be this likely, relative to the most likely one, to be in an answer that people read

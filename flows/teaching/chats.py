@@ -22,7 +22,7 @@ ALIKE = 0.6  # share of words that a reply has in common with the answer if it r
 OPENING = re.compile(
     r"(?:no|nope|wrong|incorrect|not quite|actually|sorry|i meant|that(?:'s| is| was) (?:wrong|not \w+))\b[\W_]*", re.I
 )
-# A wish about the last answer. Even the starter fulfils most of them better than without the wish: benchmarks.hindsight.
+# A wish about the last answer. Even the starter fulfils most of them better than by chance: benchmarks.hindsight.
 WISH = re.compile(
     r"(?:please[,:]? )?(?:(?:(?:much|a bit|a little|even) )?(?:shorter|longer|briefer|simpler|clearer|nicer|friendlier)"
     r"|in (?:one|two|three|fewer|simple|simpler|plain|other) \w+|(?:end|begin|start) with|rephrase|rewrite"
