@@ -23,10 +23,10 @@ from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
 
-# Divides the positive logits of tokens that were there before, multiplies the negative ones (CTRL, arXiv 1909.05858,
-# section 4.1). Without it, a small model soon repeats its earlier answers in a chat.
-REPETITION_PENALTY = 1.05
-MIN_P = 0.1  # a token must be this likely, relative to the most likely one, to be in an answer that people read
+# For answers that people read. `min_p`: how likely a token must be, relative to the likeliest one (arXiv 2407.01082).
+# `repetition_penalty` divides the positive logits of tokens that were there before, and multiplies the negative ones
+# (CTRL, arXiv 1909.05858, section 4.1): without it, a small model soon repeats its earlier answers in a chat.
+READABLE: dict[str, Any] = {"min_p": 0.1, "repetition_penalty": 1.05, "output_kind": RequestOutputKind.DELTA}
 ATTEMPTS = 3  # at a completion that keeps ending for a reason other than `stop` or `length`
 
 
@@ -143,19 +143,12 @@ class Sampler:
     ) -> Generator[list[Piece]]:
         """Yield the answers to a prompt (token ids) as the engine writes them: one list of pieces per engine step.
 
-        `adapted`: for each answer, whether to use the adapter or the base alone. People read these answers, so unlikely
-        tokens are left out (min-p, arXiv 2407.01082), and repetitions are made less likely. Closing the iterator aborts
-        unfinished answers. Raises NightError if the prompt is empty or leaves no room for an answer.
+        `adapted`: for each answer, whether to use the adapter or the base alone. Answers are sampled with `READABLE`.
+        Closing the iterator aborts unfinished ones. Raises NightError if the prompt is empty or leaves no room.
         """
         _check_room([prompt], self.config.max_model_len)
         engine: Any = self.llm.llm_engine
-        params = SamplingParams(
-            temperature=temperature,
-            min_p=MIN_P,
-            repetition_penalty=REPETITION_PENALTY,
-            max_tokens=max_tokens,
-            output_kind=RequestOutputKind.DELTA,
-        )
+        params = SamplingParams(temperature=temperature, max_tokens=max_tokens, **READABLE)
         answers = {uuid4().hex: number for number in range(len(adapted))}
         try:
             for request, number in answers.items():
