@@ -21,7 +21,7 @@ SESSION = "session"  # identifies the run of `nightschool teach`
 CONVERSATION = "conversation"  # the name of the conversation that the line records or is about
 POLICIES = "policies"  # of a pick: which models sampled each answer, `day` or `champion`
 FROM_CHAR = "from_char"  # of feedback: index of the character at which the answer becomes wrong
-IMPLICIT = "implicit"  # of feedback that the owner implied but did not give: `went_on` or `left`
+IMPLICIT = "implicit"  # of a rating that the owner implied but did not give: `went_on` or `left`
 UNFINISHED = "unfinished"  # texts of the answers that lack an end token because they were stopped or cut off
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
@@ -132,7 +132,9 @@ class Conversation(Line):
         description="one for each turn of the assistant, from -1 (bad) to 1 (good); null: not rated; if absent, the "
         "line only records the conversation",
     )
-    policy: Text | None = Field(default=None, description="digest of the checkpoint that wrote the last turn")
+    policy: Text | None = Field(
+        default=None, description='digest of the checkpoint that wrote the last turn; "today": the day copy'
+    )
 
     @model_validator(mode="after")
     def each_turn_has_a_reward(self) -> "Conversation":

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -19,7 +20,7 @@ import typer
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from conf.storage.locks import refuse_if_night_running, refuse_second_server
+from conf.storage.locks import refuse_if_night_running, refuse_second_server, running_night
 from flows.commands.options import AsJson, Config, Overrides, print_json
 from flows.commands.serve import IMPATIENT, listener
 from flows.web.address import HERE, Address, named_address
@@ -102,11 +103,21 @@ def for_teaching(config: NightConfig) -> NightConfig:
 
 
 def start_night(home: Home, config: Path, overrides: Sequence[str]) -> Path:
-    """Start tonight's night in a process of its own, which outlives this one. Return the file that it prints to."""
+    """Start tonight's night in a process of its own, which outlives this one. Return the file that it prints to.
+
+    Raises InputError if the night ends before it has begun.
+    """
     log, settings = home.root / NIGHT_LOG, [f"--set={each}" for each in overrides]
     command = [sys.executable, "-m", "flows", "night", "--config", str(config), *settings]
+    environment = {name: value for name, value in os.environ.items() if name not in IMPATIENT}
     with log.open("ab") as output:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        night = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
+        )
+    while running_night(home.root) is None:
+        if night.poll() is not None:
+            raise InputError(log.read_text(errors="replace").strip().rpartition("\n")[2])
+        time.sleep(0.2)
     return log
 
 

@@ -1,4 +1,4 @@
-"""The classroom's web page and its API, for the owner's browser on this machine."""
+"""The classroom's web page and its API, for the owner's browser."""
 
 import asyncio
 import hmac
@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from conf.storage.home import InputError
 from flows.teaching.answers import Event, RefusedError
 from flows.teaching.blame import history
 from flows.teaching.card import card, last_report
@@ -80,15 +81,19 @@ class _Endpoints:
         """Return a handler that runs the action if the request has the session cookie, and refuses it otherwise."""
 
         async def checked(request: Request) -> Response:
-            given = request.cookies.get(self.cookie, "")
-            if not hmac.compare_digest(given.encode(), self.session.encode()):
+            if not self._knows(request):
                 return refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
             return await _answer(action, request)
 
         return checked
 
-    async def start(self, _: Request, body: dict[str, Any]) -> Response:
-        """Set the session cookie if the request has the right token."""
+    def _knows(self, request: Request) -> bool:
+        return hmac.compare_digest(request.cookies.get(self.cookie, "").encode(), self.session.encode())
+
+    async def start(self, request: Request, body: dict[str, Any]) -> Response:
+        """Set the session cookie if the request has the right token, or has the cookie already."""
+        if self._knows(request):
+            return JSONResponse({"ok": True})
         if not hmac.compare_digest(_text(body, "token").encode(), self.token.encode()):
             raise RefusedError(401, "the link is not valid: open the one that `nightschool teach` printed last")
         if self.once:
@@ -177,9 +182,13 @@ class _Endpoints:
         return JSONResponse(await asyncio.to_thread(card, room.home, room.config, room.opened().champion))
 
     async def night(self, _: Request, body: dict[str, Any]) -> Response:
-        """Start tonight's night now."""
+        """Start tonight's night now. The classroom closes once it has begun."""
         self.classroom.opened()
-        return JSONResponse({"log": str(await asyncio.to_thread(self.classroom.start_night))})
+        try:
+            log = await asyncio.to_thread(self.classroom.start_night)
+        except InputError as error:
+            raise RefusedError(409, str(error)) from None
+        return JSONResponse({"log": str(log)})
 
     async def report(self, _: Request, body: dict[str, Any]) -> Response:
         """Return the last morning report, a page of one file."""

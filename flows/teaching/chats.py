@@ -25,7 +25,8 @@ OPENING = re.compile(
 # A wish about the last answer. Even the starter fulfils most of them better than by chance: benchmarks.hindsight.
 WISH = re.compile(
     r"(?:please[,:]? )?(?:(?:(?:much|a bit|a little|even) )?(?:shorter|longer|briefer|simpler|clearer|nicer|friendlier)"
-    r"|in (?:one|two|three|fewer|simple|simpler|plain|other) \w+|(?:end|begin|start) with|rephrase|rewrite"
+    r"|in (?:one|two|three|fewer|simpler?|plain|other) (?:sentences?|words?|lines?|terms|language|english)"
+    r"|(?:end|begin|start) with|rephrase|rewrite"
     r"|summari[sz]e|more (?:detail|formal|polite|friendly)|less (?:detail|formal))\b",
     re.I,
 )
@@ -72,7 +73,8 @@ class Chats:
             whole = [*messages, {"role": "assistant", "content": answer.text}]
             await asyncio.to_thread(self._record, name, whole, unfinished, question.held_out)
         granted = answer.text.strip() if answer.finished and is_wish(text) else None
-        if turns and (better := corrected(turns[-1]["content"], text) or granted):
+        better = corrected(turns[-1]["content"], text) or granted if turns else None
+        if better and better != turns[-1]["content"].strip():
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
         room.notice(earlier, question)
@@ -89,7 +91,10 @@ class Chats:
         async for event in room.answers(room.ready_for(shown.text), question, partial(sample_rest, shown)):
             yield event
         about = question.conversation, question.turn, shown.text, shown.finished
-        await asyncio.to_thread(conversations.replace_answer, self.journal, *about)
+        try:
+            await asyncio.to_thread(conversations.replace_answer, self.journal, *about)
+        except InputError as error:
+            raise RefusedError(507, str(error)) from None
         yield "done", {"answer": shown.shown}
 
     def listed(self) -> list[dict[str, str]]:

@@ -44,7 +44,7 @@ class Classroom:
         self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
         self._order = asyncio.Lock()  # lessons are learned in the journal's order
-        self._learning = 0  # number of lessons that are being learned or undone
+        self._learning = 0  # number of lessons that are being learned or undone, or wait for that
         self._changed = asyncio.Event()  # set when the state changes, and then replaced by a new event
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -136,13 +136,10 @@ class Classroom:
         if kind == "words":
             return await self.teach_lines(lambda _, keys: [entry_of({"kind": "words", "text": text, **keys})])
         question, shown = self.answer_named(answer or "")
-        async with self._order:  # until an earlier pick is in the book
-            earlier = question.replaced_by(kind, shown, self.book.lessons)
-        if earlier:
-            await self.undo(earlier)
         taught = await self.teach_lines(
             lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys),
             lambda lesson: question.note(kind, shown, text, lesson, self.home.journal),
+            lambda: question.replaced_by(kind, shown, self.book.lessons),
         )
         return taught | ({"authors": question.authors} if taught["lesson"] == question.pick[-1] else {})
 
@@ -153,27 +150,32 @@ class Classroom:
             raise RefusedError(404, "there is no such answer; ask again")
         return found
 
-    async def teach_lines(self, lines: Lines, then: Callable[[str], object] = lambda _: None) -> dict[str, Any]:
+    async def teach_lines(
+        self, lines: Lines, then: Callable[[str], object] = lambda _: None, replaced: Callable[[], str] = lambda: ""
+    ) -> dict[str, Any]:
         """Teach a lesson. `lines` returns the lesson's entries, given the champion's digest and keys for each entry.
 
-        `then` is called with the lesson's name once they are in the journal, before the lesson is learned.
+        `then` is called with the lesson's name once they are in the journal, before the lesson is learned. `replaced`
+        returns the name of an earlier lesson that this one replaces, or an empty string.
         """
         began = time.perf_counter()
-        async with self._order:
-            day, name = self.opened(), secrets.token_hex(6)
-            keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
-            try:
-                entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
-                written = await asyncio.to_thread(append, self.home.journal, entries)
-                await asyncio.to_thread(then, name)
-            except InputError as error:
-                raise RefusedError(507, str(error)) from None
-            except ValueError as error:
-                raise RefusedError(400, str(error)) from None
-            saved = time.perf_counter() - began
-            lesson = Lesson(name, tuple(entries), written, self.live)
-            day.book.lessons[name] = lesson
-            with self._at_work():  # if the learner ends, the next day copy will learn it
+        with self._at_work():  # if the learner ends, the next day copy will learn it
+            async with self._order:
+                day, name, earlier = self.opened(), secrets.token_hex(6), replaced()
+                keys = {LESSON: name, LIVE: self.live, SESSION: self.session}
+                try:
+                    entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
+                    written = await asyncio.to_thread(append, self.home.journal, entries)
+                    await asyncio.to_thread(then, name)
+                except InputError as error:
+                    raise RefusedError(507, str(error)) from None
+                except ValueError as error:
+                    raise RefusedError(400, str(error)) from None
+                saved = time.perf_counter() - began
+                if earlier:
+                    await self._take_back(day, earlier)
+                lesson = Lesson(name, tuple(entries), written, self.live)
+                day.book.lessons[name] = lesson
                 await day.run(day.learn, lesson, began)
         self._in_background(day.offer())  # now, so that no question has to wait for it
         later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
@@ -188,19 +190,23 @@ class Classroom:
         Raises RefusedError if there is no such lesson, or if the journal cannot be written.
         """
         began = time.perf_counter()
-        async with self._order:
-            day = self.opened()
-            if (lesson := day.book.lessons.get(name)) is None:
-                raise RefusedError(404, "there is no such lesson, or it was undone already")
-            try:
-                await asyncio.to_thread(retract, lesson.written)
-            except InputError as error:
-                raise RefusedError(507, str(error)) from None
-            day.book.remove(name)
-            with self._at_work():  # if the learner ends, the journal is already correct
-                await day.run(day.forget, name)
+        with self._at_work():  # if the learner ends, the journal is already correct
+            async with self._order:
+                day = self.opened()
+                if name not in day.book.lessons:
+                    raise RefusedError(404, "there is no such lesson, or it was undone already")
+                await self._take_back(day, name)
         self._in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
+
+    async def _take_back(self, day: Day, name: str) -> None:
+        """Remove a lesson from the journal and the day copy."""
+        try:
+            await asyncio.to_thread(retract, day.book.lessons[name].written)
+        except InputError as error:
+            raise RefusedError(507, str(error)) from None
+        day.book.remove(name)
+        await day.run(day.forget, name)
 
     def set_live(self, live: bool) -> None:
         """Set whether new lessons are learned at once or only at night."""

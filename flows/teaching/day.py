@@ -193,10 +193,11 @@ class Day:
 
 
 def saved(home: Home, config: NightConfig, champion: Path) -> Path | None:
-    """Return the adapter of the day copy that has learned all lessons so far, or None if it is not there."""
+    """Return the adapter of the day copy that has learned all lessons so far but those for the night, or None."""
     lessons = lessons_without(champion, home.journal)
     adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, config, lessons)
-    return adapter if len(outcomes) == len(lessons) else None
+    later = lessons[len(outcomes) :]
+    return adapter if all(why_only_tonight(lesson, config.unseen_share) for lesson in later) else None
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:

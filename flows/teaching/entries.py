@@ -31,7 +31,8 @@ def entries_of(
             if len(choices) < 2 or shown not in choices:
                 raise ValueError("there is nothing to choose from: correct, praise or blame the answer")
             responses, chosen = [answer.text for answer in choices], choices.index(shown)
-            keys |= {POLICIES: [answer.policies for answer in choices]}
+            if not question.pick[0]:  # otherwise the owner knows who wrote them: no blind test
+                keys |= {POLICIES: [answer.policies for answer in choices]}
             fields = [{"kind": "preference", "responses": responses, "chosen": chosen, "policy": champion}]
         case "none":
             if not choices:
@@ -69,9 +70,8 @@ async def teach_what_is_implied(
     `lessons`: the day's lessons so far.
     """
     left, size = None if earlier is None or earlier.judged else earlier, config.implicit_reward
-    usual = baseline(lessons, size)
-    if size and implied(left, question, size, usual, {}):
-        await teach(lambda _, keys: implied(left, question, size, usual, keys))
+    if size and implied(left, question, size, 0.0, {}):
+        await teach(lambda _, keys: implied(left, question, size, baseline(lessons, size), keys))
     if question.conversation and config.own_words:
         said = {"kind": "words", "text": question.messages[-1]["content"]}
         await teach(lambda _, keys: [entry_of(said | keys | _about(question))])

@@ -43,4 +43,4 @@ def _harmless(element: ElementTree.Element) -> ElementTree.Element:
 
 
 MARKDOWN = MarkdownIt("js-default", {"html": False, "breaks": True}).disable(["image", "link", "autolink", "linkify"])
-MARKDOWN.use(dollarmath_plugin, allow_space=False, allow_digits=False, renderer=as_mathml)
+MARKDOWN.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, renderer=as_mathml)

@@ -1,4 +1,4 @@
-"""Keeps other web pages away from a page of this machine: middleware that checks where requests come from."""
+"""Keeps other web pages away from the owner's page: middleware that checks where requests come from."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request

@@ -25,8 +25,8 @@ export const figures = (lesson) => (lesson.kl === null ? ""
 export async function teach(kind, answer, more = {}) {
   const result = await (await send("api/lesson", { kind, answer, ...more })).json();
   const card = cards.get(answer);
+  if (["pick", "none"].includes(kind)) for (const [, other] of picks()) other.item.classList.remove("picked");
   if (card && ["pick", "praise", "correct", "blame"].includes(kind)) {
-    if (kind === "pick") for (const other of cards.values()) other.item.classList.remove("picked");
     card.item.classList.toggle("picked", kind !== "blame");
     card.item.classList.toggle("blamed", kind === "blame");
   }
@@ -65,7 +65,8 @@ export function add(list, id, { pick }) {
     tool("Correct", "Type a better answer", "e", edit),
     ...(pick ? [] : [more, tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),
     tool("Why?", "Why does it say that?", "w", why),
-    tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text)));
+    ...(navigator.clipboard // not on a shared page, which is no secure context
+      ? [tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text))] : []));
   const item = element("li", { className: "answer" },
     element("div", { className: "top" }, label, count), body, tools);
   const card = { item, body, count, label, best, more, tools, pick, text: "" };

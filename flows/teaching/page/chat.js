@@ -46,12 +46,14 @@ export async function chat(text, busy) {
 actions.goOn = async (id) => {
   const card = cards.get(id);
   card.more.hidden = true;
+  actions.busy(true);
   try {
     for await (const [name, data] of events(await send("api/continue", { answer: id }))) {
       if (name === "answer") card.body.textContent = card.text += data.delta;
       else if (name === "done") fill(card, data.answer);
     }
   } finally {
+    actions.busy(false);
     card.more.hidden = !card.cut;
   }
 };

@@ -88,6 +88,7 @@ actions.taught = async (kind, answer, result) => {
 actions.others = (answer) => ask(lastSaid(answer), { again: answer.slice(0, answer.lastIndexOf("-")) });
 
 actions.undo = undo;
+actions.busy = busy;
 
 function lastSaid(answer) {
   return cards.get(answer).item.previousElementSibling?.textContent ?? "";

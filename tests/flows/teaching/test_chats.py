@@ -125,6 +125,7 @@ def test_what_looks_like_a_correction(answer: str, reply: str, better: str | Non
 def test_what_looks_like_a_wish(reply: str) -> None:
     assert is_wish(reply)
     assert not is_wish(f"Why is the day {reply}")
+    assert not is_wish("In two days I travel to Rome")
     assert not is_wish(f"{reply} and then tell me all about owls and bees")
 
 

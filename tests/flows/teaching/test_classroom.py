@@ -211,6 +211,25 @@ def test_a_pick_can_be_changed_but_not_repeated(school: School, do: Do) -> None:
     assert do(room.teach("pick", answers[0]["id"]))["learned"]
 
 
+def test_a_refused_pick_leaves_the_earlier_one_and_of_two_at_once_one_counts(school: School, do: Do) -> None:
+    room = school.open(texts=["12", "", "7", "75", "1"])
+    answers = do(ask(room))["answers"]
+    names = {answer["text"]: answer["id"] for answer in answers}
+    do(room.teach("pick", names["12"]))
+    with pytest.raises(RefusedError, match="nothing to choose from"):
+        do(room.teach("pick", names[""]))
+    assert [lesson["what"]["text"] for lesson in room.state()["lessons"]] == ["12"]
+
+    async def both() -> None:
+        await asyncio.gather(room.teach("pick", names["7"]), room.teach("pick", names["75"]))
+
+    do(both())
+    assert [lesson["what"]["text"] for lesson in room.state()["lessons"]] == ["75"]
+    (pick,) = lines(school)
+    assert pick.responses[pick.chosen] == "75"
+    assert "policies" not in pick.model_extra  # who wrote the answers was known by then
+
+
 def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     room = school.open()
     do(teach(room, "pick"))

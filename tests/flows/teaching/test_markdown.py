@@ -12,7 +12,7 @@ from flows.teaching.markdown import as_html
         ("It costs $5, or $6 with tax.", "<p>It costs $5, or $6 with tax.</p>"),
         ("$x^2$", "<msup><mi>x</mi><mn>2</mn></msup>"),
         (r"$\text{<b>}$", "<mtext>&lt;b&gt;</mtext>"),
-        (r"$\frac{1}$", "frac"),
+        (r"$\frac$", r"<code>\frac</code>"),
         (r"$\le$", "<mo>≤</mo>"),
     ],
 )  # fmt: skip

@@ -275,6 +275,7 @@ INJECTIONS = tuple(
             "$\\href{javascript:alert(1)}{x}$ $\\url{http://127.0.0.1:9/l}$",
             "$$\\text{&lt;script&gt;alert(1)&lt;/script&gt;}$$",
             "$<script>alert(1)</script>$",
+            "$$x$$ (prompt)",
         ]
     )
 )

@@ -19,7 +19,7 @@ from rich.console import Console
 from conf.storage.home import Home, InputError
 from conf.storage.journal_file import read_file
 from conf.storage.locks import NightRunningError, hold, wait_for_server
-from flows.commands.teach import teach
+from flows.commands.teach import start_night, teach
 from flows.serving.supervisor import LOADING
 from flows.teaching.terminal import Terminal
 from flows.web.address import free_port
@@ -157,6 +157,12 @@ def test_a_page_is_shared_by_an_address_of_this_machine(monkeypatch: pytest.Monk
             teach(port=free_port(), share=share)
     with pytest.raises(InputError, match="leave --terminal out"):
         teach(terminal=True, share="127.0.0.1")
+
+
+def test_a_night_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    (tmp_path / "school").mkdir()
+    with pytest.raises(InputError, match=r"no\.yaml"):
+        start_night(Home(tmp_path / "school"), tmp_path / "no.yaml", ["seed=2"])
 
 
 def test_while_a_night_runs_it_does_not_begin(served: Served) -> None:
