@@ -1,11 +1,13 @@
 """Faster and safer LoRA products for vLLM on a CPU.
 
 vLLM's versions copy the adapter's matrices for every token, and apply the last adapter to tokens that have no adapter.
-The versions here compute one matrix product per run of consecutive tokens with the same adapter, and none for tokens
-without one. With the starter model and rank 16 on two cores, they process four times as many tokens per second.
+The version here computes one pair of matrix products per run of consecutive tokens with the same adapter, and none for
+tokens and layers without one. With the starter model and rank 16 on two cores, it processes four times as many tokens
+per second.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from torch import Tensor
@@ -13,43 +15,78 @@ from torch import Tensor
 
 def install() -> None:
     """Replace vLLM's LoRA products with the ones in this module. In `vllm serve`, vLLM calls this as a plugin."""
-    from vllm.lora.punica_wrapper import punica_cpu
+    from vllm.lora.layers.base_linear import BaseLinearLayerWithLoRA as Layer
+    from vllm.lora.punica_wrapper.punica_cpu import PunicaWrapperCPU as Wrapper
 
-    punica_cpu.sgmv_shrink = shrink
-    punica_cpu.sgmv_expand_slice = expand_slice
+    Wrapper.add_lora_linear = add_products  # pyright: ignore[reportAttributeAccessIssue]
+    Wrapper.update_metadata = _with_runs(Wrapper.update_metadata)
+    Layer.reset_lora = _forgetting(Layer.reset_lora)
+    Layer._apply_lora_to_output = _where_adapted(Layer._apply_lora_to_output)
 
 
-def shrink(
-    inputs: Tensor, down: Tensor, output: Tensor, starts: Tensor, lengths: Tensor, adapters: Tensor, *rest: Any
+def add_products(
+    wrapper: Any,
+    outputs: Tensor,
+    inputs: Tensor,
+    downs: Sequence[Tensor],
+    ups: Sequence[Tensor],
+    scale: float,
+    widths: Sequence[int],
+    **_: Any,
 ) -> None:
-    """Write scale · inputs [tokens, width] · downᵀ to `output` [tokens, rank]. `down` is [adapters, 1, rank, width].
+    """Add scale · inputs [tokens, width] · downᵀ · upᵀ to each slice of `outputs`, for the tokens with an adapter.
 
-    `starts`, `lengths`, `adapters`: the first token, the length and the adapter (−1: none) of each run of tokens.
-    `rest`: the number of runs, the longest run, the number of tokens, and the scale.
+    `downs`, `ups`: for each slice, [adapters, 1, rank, width] and [adapters, 1, its width, rank]. `widths`: the
+    slices' widths. `wrapper.runs`: see `runs`.
     """
-    *_, scale = rest
-    for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
-        if adapter < 0:
-            output[tokens].zero_()
-        else:
-            output[tokens] = (inputs[tokens] @ down[adapter, 0].T).mul_(scale)
+    for tokens, adapter in wrapper.runs:
+        start = 0
+        for down, up, width in zip(downs, ups, widths, strict=True):
+            shrunk = inputs[tokens] @ down[adapter, 0].T
+            outputs[tokens, start : start + width].addmm_(shrunk, up[adapter, 0].T, alpha=scale)
+            start += width
 
 
-def expand_slice(
-    inputs: Tensor, up: Tensor, output: Tensor, starts: Tensor, lengths: Tensor, adapters: Tensor, *rest: Any
-) -> None:
-    """Add inputs [tokens, rank] · upᵀ to `output[:, offset : offset + size]`. For the other arguments, see `shrink`."""
-    *_, offset, size, add = rest
-    assert add, "vLLM adds an adapter's product to its layer's"
-    for tokens, adapter in _runs(starts, lengths, adapters, len(inputs)):
+def runs(adapters: Sequence[int]) -> list[tuple[slice, int]]:
+    """Return each run of consecutive tokens with the same adapter, as a slice with the adapter's number.
+
+    `adapters`: each token's adapter; −1: none. Tokens without an adapter are left out.
+    """
+    found, start = list[tuple[slice, int]](), 0
+    for adapter, tokens in groupby(adapters):
+        end = start + sum(1 for _ in tokens)
         if adapter >= 0:
-            output[tokens, offset : offset + size].addmm_(inputs[tokens].to(output.dtype), up[adapter, 0].T)
+            found.append((slice(start, end), adapter))
+        start = end
+    return found
 
 
-def _runs(starts: Tensor, lengths: Tensor, adapters: Tensor, tokens: int) -> Iterator[tuple[slice, int]]:
-    """Yield each run of consecutive tokens as a slice, with the number of its adapter."""
-    if len(adapters) == 1:
-        yield slice(0, tokens), int(adapters[0])
-        return
-    for start, length, adapter in zip(starts.tolist(), lengths.tolist(), adapters.tolist(), strict=True):
-        yield slice(start, start + length), adapter
+def _with_runs(update: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a method that is called before each step. It then finds the step's runs, once for all layers."""
+
+    def updated(wrapper: Any, *arguments: Any, **keywords: Any) -> None:
+        update(wrapper, *arguments, **keywords)
+        wrapper.runs = runs(wrapper.token_lora_indices.tolist())
+
+    return updated
+
+
+def _forgetting(reset: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a method that is called whenever a layer's adapter changes. The layer is then looked at again."""
+
+    def changed(layer: Any, index: int) -> None:
+        reset(layer, index)
+        layer.adapted = None
+
+    return changed
+
+
+def _where_adapted(apply: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Wrap a method that adds a layer's products. It then returns at once if the layer has no adapter but zeros."""
+
+    def applied(layer: Any, inputs: Tensor, outputs: Tensor) -> Tensor:
+        if getattr(layer, "adapted", None) is None:
+            layer.adapted = any(bool(up.any()) for up in layer.lora_b_stacked)
+        return apply(layer, inputs, outputs) if layer.adapted else outputs
+
+    return applied

@@ -4,7 +4,7 @@ import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and pe
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,12 @@ WEIGHTS, SETTINGS = "adapter_model.safetensors", "adapter_config.json"
 KEPT_TOLERANCE = 0.1  # share of the adapters' change that a merge may lose or add
 
 
-def attach(model: PreTrainedModel, config: LoraConfig) -> None:
+def attach(model: PreTrainedModel, config: LoraConfig, blocks: Sequence[int] | None = None) -> None:
     """Freeze the model and attach fresh adapters to its linear layers. Fresh adapters do not change the model's output.
 
-    Raises ValueError if the targets include the embeddings or the head, because the two often share a tensor, and
-    log-probabilities are computed with the head's plain weight.
+    `blocks`: the numbers of the transformer blocks that get adapters; None: all. Raises ValueError if the targets
+    include the embeddings or the head, because the two often share a tensor, and log-probabilities are computed with
+    the head's plain weight.
     """
     model.requires_grad_(False)
     targets: Any = config.targets if isinstance(config.targets, str) else list(config.targets)
@@ -40,7 +41,12 @@ def attach(model: PreTrainedModel, config: LoraConfig) -> None:
         targets = sorted({name.rsplit(".", 1)[-1] for name in linear})
     inject_adapter_in_model(
         PeftLoraConfig(
-            r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=targets, bias="none"
+            r=config.rank,
+            lora_alpha=config.alpha,
+            lora_dropout=config.dropout,
+            target_modules=targets,
+            bias="none",
+            layers_to_transform=None if blocks is None else [*blocks],
         ),
         model,
     )

@@ -131,10 +131,9 @@ def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(make_day: Callabl
     """θ + 1e-5 · Σ_t (γλ)^(T−1−t) ∇log π_t, for a reward of 1 at the end."""
     day = make_day(TeachConfig(method="literal"))
     before = day.snapshot()
-    (distributions,) = day._forward([(PROMPT, ANSWERS[3])])
-    logprobs = distributions[torch.arange(9), torch.tensor(ANSWERS[3])]
+    (logprobs,) = day._viewed(PROMPT, [ANSWERS[3]]).logprobs
     weights = trace_weights(9, 0.99, 0.95).float()
-    gradients = torch.autograd.grad((weights * logprobs).sum(), list(day.adapter.values()))
+    gradients = torch.autograd.grad((weights * logprobs).sum(), list(day.adapter.values()), retain_graph=True)
     taught = CHANNELS["traces"](day)
     for (name, after), gradient in zip(day.snapshot().items(), gradients, strict=True):
         assert torch.allclose(after, before[name] + 1e-5 * gradient, rtol=0, atol=1e-9)
