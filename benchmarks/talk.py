@@ -1,13 +1,14 @@
 """A simulated owner who only talks: does the model learn a taste from a conversation, and which channel teaches it?
 
-    python -m benchmarks.talk [--arms all random …] [--seeds 1 2 3] [--turns 200]
+    python -m benchmarks.talk [--arms shipped random …] [--seeds 1 2 3] [--turns 100]
 
 The owner chats with `nightschool teach` through the page's endpoints and likes short answers (at most 70 characters).
 After a short answer it may praise, and goes on. After a long one it may wish for a shorter one, or say "No, " and the
 answer's first words, and accepts what the page then proposes if it is short; or it blames the answer. Then it begins
-anew. The arm `random` does the same whatever the answer; `frozen` says nothing; the others leave one channel out.
-Before and after, answers to questions that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl
-and is not repeated; writes the table in docs/teaching.md.
+anew. The arm `shipped` has the shipped settings. `random` does the same whatever the answer; `frozen` says nothing; the
+others leave one channel out, or also learn from one or from all that are off by default. Before and after, answers to
+questions that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes
+the table in docs/teaching.md.
 """
 
 import argparse
@@ -27,8 +28,10 @@ from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
-CHANNELS = ("corrections", "wishes", "verdicts", "going on and leaving", "own words")
-ARMS = ("all", "random", "frozen", *(f"without {channel}" for channel in CHANNELS))
+CHANNELS = ("corrections", "wishes", "verdicts")
+OFF = {"own words": "teach.own_words=true", "going on and leaving": "teach.implicit_reward=0.1"}  # by default
+WITHOUT, WITH = [f"without {channel}" for channel in CHANNELS], [f"with {channel}" for channel in OFF]
+ARMS = ("shipped", "random", "frozen", *WITHOUT, *WITH, "all")
 LONGEST = 4  # turns of a conversation
 ACTS = 0.5  # how often the owner says what it thinks of an answer
 SHORT = 70  # characters
@@ -37,9 +40,9 @@ SHORT = 70  # characters
 def main() -> None:
     """Do the missing runs, and write the table of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=["all", "random", "frozen"], choices=ARMS, metavar="ARM")
+    parser.add_argument("--arms", nargs="+", default=["shipped", "random", "frozen"], choices=ARMS, metavar="ARM")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--turns", type=int, default=100)
     options = parser.parse_args()
     for seed, arm in itertools.product(options.seeds, options.arms):
         what = {"arm": arm, "seed": seed, "turns": options.turns}
@@ -59,10 +62,7 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     chance = random.Random(seed)
     questions = chance.sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], itertools.cycle(questions[UNSEEN:])
-    settings = [
-        f"teach.implicit_reward={0.0 if arm in ('frozen', 'without going on and leaving') else 0.1}",
-        f"teach.own_words={str(arm not in ('frozen', 'without own words')).lower()}",
-    ]
+    settings = [setting for channel, setting in OFF.items() if arm in ("all", f"with {channel}")]
     home = home_with_champion(HOMES / f"{arm}-{seed}".replace(" ", "-"))
     with classroom(home, settings) as room:
         before, conversation, length = rate(room, unseen), "", 0
