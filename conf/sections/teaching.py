@@ -9,6 +9,7 @@ from conf.sections.training import LoraConfig
 
 Nats = Annotated[float, Field(gt=0)]
 DAY_ADAPTER = LoraConfig(rank=16, alpha=32)  # the adapter that the day copy trains
+ADAPTED = 0.5  # share of the layers that have it: the last ones; a lesson computes the others only once
 
 
 class TeachConfig(Section):

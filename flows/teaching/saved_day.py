@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from conf.schema import NightConfig
-from conf.sections.teaching import DAY_ADAPTER
+from conf.sections.teaching import ADAPTED, DAY_ADAPTER
 from conf.storage.durable import read_json, write_atomically
 from conf.storage.journal import line_of
 from models.lessons.outcome import LessonOutcome
@@ -44,4 +44,4 @@ def _digest(lesson: Lesson) -> str:
 
 def _made(champion: Path, config: NightConfig) -> list[object]:
     settings = [part.model_dump(mode="json") for part in (config.teach, config.student, DAY_ADAPTER, config.exam)]
-    return [champion.name, config.engine.max_model_len, config.unseen_share, *settings]
+    return [champion.name, config.engine.max_model_len, config.unseen_share, ADAPTED, *settings]

@@ -4,22 +4,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
-from torch.nn import ModuleList
 
-from conf.sections.teaching import DAY_ADAPTER, TeachConfig
+from conf.sections.teaching import ADAPTED, DAY_ADAPTER, TeachConfig
 from models.hf import lora
 from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
+from models.lessons.rows import Distributions, Hidden, Row, RowModel
 
 SEED = 0  # for the adapter's initial values
-ADAPTED = 0.5  # share of the layers, the last ones, with an adapter; a lesson computes the others only once
 HALVINGS = 3  # number of times a step is halved before its lesson is refused
 ALIKE = 0.1  # largest relative error of the measured change that needs no correction
 CORRECTIONS = 2  # how often, at most, a step's length is corrected towards the intended change
@@ -28,54 +25,24 @@ TOO_MUCH = "it would have changed the model too much by day; the night may learn
 NOTHING = 1e-12  # squared gradient norm below which nothing can be learned
 
 Adapter = dict[str, Tensor]
-Hidden = Float[Tensor, "1 tokens width"]  # the input of the first layer that has an adapter
-Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor per answer
 
 # Takes the answers' log-probabilities under the day copy and under the champion (nats, one tensor [T] per answer).
 # Returns each token's weight in the sum of log-probabilities that the lesson raises, and the share of a full step.
 Credit = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Tensor], float]]
 
 
-class _Row:
-    """Prompts with their answers, side by side in one row of tokens, so that each prompt is computed only once.
-
-    `ids`, `positions` [1, T]; a prompt's answers all begin at the position after it. `mask` [1, 1, T, T]: 0 where a
-    token attends to another, the most negative number elsewhere. `kept`: the indices at which the answers' tokens are
-    predicted, answer by answer. `answers`: all answers.
-    """
-
-    def __init__(self, groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]], device: torch.device) -> None:
-        ids, positions, kept = list[int](), list[int](), list[int]()
-        parts = list[tuple[int, int]]()  # each token's group, and its answer from 1; 0 for the prompt
-        for group, (prompt, answers) in enumerate(groups):
-            end = len(ids) + len(prompt)
-            for part, tokens in enumerate([prompt, *(answer[:-1] for answer in answers)]):
-                if part:
-                    kept += [end - 1, *range(len(ids), len(ids) + len(tokens))]
-                first = len(prompt) if part else 0
-                positions += range(first, first + len(tokens))
-                parts += [(group, part)] * len(tokens)
-                ids += tokens
-        group, part = torch.tensor(parts).T
-        seen = (group[:, None] == group) & ((part == 0) | (part[:, None] == part))
-        mask = torch.full(seen.shape, torch.finfo(torch.float32).min).masked_fill_(seen.tril(), 0.0)
-        self.answers = [answer for _, answers in groups for answer in answers]
-        self.ids, self.positions = torch.tensor([ids], device=device), torch.tensor([positions], device=device)
-        self.mask, self.kept = mask[None, None].to(device), torch.tensor(kept, device=device)
-
-
 @dataclass
 class _View:
     """A prompt's answers before a lesson: the copy's distributions (`now`) and the `champion`'s log-probabilities [T].
 
-    `lower`: see `DayCopy._pass`. `logprobs`: the copy's log-probabilities [T], through which the adapter's gradient can
+    `lower`: see `RowModel`. `logprobs`: the copy's log-probabilities [T], through which the adapter's gradient can
     be computed once.
     """
 
     prompt: list[int]
     answers: list[list[int]]
-    row: _Row
-    lower: Hidden
+    row: Row
+    lower: Hidden | None
     now: Distributions
     champion: list[Tensor]
     logprobs: list[Tensor]
@@ -93,18 +60,17 @@ class DayCopy:
         """Load the champion. `anchors`: prompts and answers (token ids) on which `day_kl` compares the copy with it."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
-        count = self.model.config.num_hidden_layers
-        self._first = count - math.ceil(ADAPTED * count)
-        self._blocks = next(
-            name for name, m in self.model.named_modules() if isinstance(m, ModuleList) and len(m) == count
-        )
+        count = self.model.config.get_text_config().num_hidden_layers
+        first = count - math.ceil(ADAPTED * count)
         with torch.random.fork_rng():
             torch.manual_seed(SEED)
-            lora.attach(self.model, DAY_ADAPTER, range(self._first, count))
+            lora.attach(self.model, DAY_ADAPTER, range(first, count))
         self.model.eval()
         self.adapter: Adapter = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self._view: _View | None = None
-        self._anchors = _Row([(prompt, [answer]) for prompt, answer in anchors], self.device) if anchors else None
+        self._pass = RowModel(self.model, first)
+        anchors = [(prompt, answer) for prompt, answer in anchors if answer]
+        self._anchors = Row([(prompt, [answer]) for prompt, answer in anchors], self.device) if anchors else None
         if self._anchors:
             with torch.no_grad(), lora.disabled(self.model):
                 self._at_anchors = self._pass(self._anchors)
@@ -123,7 +89,7 @@ class DayCopy:
     @torch.no_grad()
     def logprobs(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
-        return _tokens(self._pass(_Row([(prompt, answers)], self.device))[0], answers)
+        return _tokens(self._pass(Row([(prompt, answers)], self.device))[0], answers)
 
     @torch.no_grad()
     def day_kl(self) -> float:
@@ -184,7 +150,7 @@ class DayCopy:
         """Return the view of these answers from before the lesson. Compute it unless it has been prepared."""
         wanted = [*prompt], [[*answer] for answer in answers]
         if self._view is None or (self._view.prompt, self._view.answers) != wanted:
-            row = _Row([(prompt, answers)], self.device)
+            row = Row([(prompt, answers)], self.device)
             with torch.no_grad(), lora.disabled(self.model):
                 champion, lower = self._pass(row)
             now, _ = self._pass(row, lower)
@@ -194,6 +160,7 @@ class DayCopy:
 
     def _credited(self, view: _View, credit: Credit) -> tuple[Sequence[Tensor], float, Adapter]:
         """Return the credit's weights and share, and the gradient of Σ weight × log-probability."""
+        self._view = None  # its graph can be used only once
         weights, share = credit([each.detach() for each in view.logprobs], view.champion)
         pairs = zip(weights, view.logprobs, strict=True)
         objective = torch.stack([(weight.to(logprobs) * logprobs).sum() for weight, logprobs in pairs]).sum()
@@ -208,35 +175,11 @@ class DayCopy:
         self, before: Adapter, gradient: Adapter, length: float, view: _View, weights: Sequence[Tensor]
     ) -> tuple[float, Distributions]:
         """Set the adapter to `before` + length × gradient. Return the measured change and the new distributions."""
-        self._view = None
         for name, parameter in self.adapter.items():
             parameter.copy_(before[name] + length * gradient[name])
         new, _ = self._pass(view.row, view.lower)
         pairs = zip(_tokens(new, view.answers), _tokens(view.now, view.answers), strict=True)
         return float(sum((w.to(a) * (a - b)).sum() for w, (a, b) in zip(weights, pairs, strict=True))), new
-
-    def _pass(self, row: _Row, lower: Hidden | None = None) -> tuple[Distributions, Hidden]:
-        """Return the whole vocabulary's log-probabilities at each answer's tokens, and the output of the lower layers.
-
-        The lower layers have no adapter, so a lesson does not change their output. If it is given, they are skipped.
-        """
-        blocks: Any = self.model.get_submodule(self._blocks)
-        entering = list[Tensor]()
-
-        def enter(_: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-            entering.append(arguments[0] if lower is None else lower)
-            return *entering, *arguments[1:]
-
-        hook = blocks[self._first].register_forward_pre_hook(enter)
-        self.model.set_submodule(self._blocks, blocks if lower is None else blocks[self._first :])
-        try:
-            inputs = {"input_ids": row.ids, "position_ids": row.positions, "attention_mask": row.mask}
-            logits = self.model(**inputs, use_cache=False, logits_to_keep=row.kept).logits[0]
-        finally:
-            self.model.set_submodule(self._blocks, blocks)
-            hook.remove()
-        whole = logits.float().log_softmax(dim=-1)
-        return [*whole.split([len(answer) for answer in row.answers])], entering[0]
 
 
 def _tokens(distributions: Distributions, answers: Sequence[Sequence[int]]) -> list[Tensor]:

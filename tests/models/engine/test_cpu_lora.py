@@ -1,9 +1,11 @@
 """LoRA products of a batch whose tokens have different adapters, or none."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from models.engine import cpu_lora
 
@@ -22,3 +24,21 @@ def test_each_token_gets_its_own_adapters_product_in_each_slice(adapters: list[i
             parts = [up[adapter, 0] @ (down[adapter, 0] @ inputs[token]) for down, up in zip(downs, ups, strict=True)]
             expected += 0.5 * torch.cat(parts)
         assert torch.allclose(outputs[token], expected, atol=1e-5)
+
+
+def test_a_layer_computes_products_only_while_its_adapter_is_not_all_zeros() -> None:
+    layer: Any = SimpleNamespace(lora_b_stacked=(torch.zeros(1, 1, 4, 2),))
+
+    def zero(layer: Any, index: int) -> None:
+        layer.lora_b_stacked[0][index] = 0
+
+    def add_one(layer: Any, inputs: Tensor, outputs: Tensor) -> Tensor:
+        return outputs + 1
+
+    reset, apply = cpu_lora._forgetting(zero), cpu_lora._where_adapted(add_one)
+    sums = []
+    for value in (0.0, 0.5, 0.0):
+        reset(layer, 0)
+        layer.lora_b_stacked[0][0, 0, 1] = value
+        sums.append([float(apply(layer, torch.ones(1), torch.zeros(1))) for _ in range(2)])
+    assert sums == [[0, 0], [1, 1], [0, 0]]
