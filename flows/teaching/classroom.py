@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -43,7 +43,7 @@ class Classroom:
         self.questions = Questions(self.session[:4])
         self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
-        self._order = asyncio.Lock()  # lessons are learned in the journal's order
+        self._order = asyncio.Lock()  # lessons go into the journal, and to the learner, in the same order
         self._learning = 0  # number of lessons that are being learned or undone, or wait for that
         self._changed = asyncio.Event()  # set when the state changes, and then replaced by a new event
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -172,11 +172,12 @@ class Classroom:
                 except ValueError as error:
                     raise RefusedError(400, str(error)) from None
                 saved = time.perf_counter() - began
-                if earlier:
-                    await self._take_back(day, earlier)
+                work = [await self._take_back(day, earlier)] if earlier else []
                 lesson = Lesson(name, tuple(entries), written, self.live)
                 day.book.lessons[name] = lesson
-                await day.run(day.learn, lesson, began)
+                work.append(day.run(day.learn, lesson, began))
+            self._publish()
+            await asyncio.gather(*work)
         self._in_background(day.offer())  # now, so that no question has to wait for it
         later = LessonOutcome(why=self.why or "the learner ended, see teach.log; the night learns it")
         outcome = day.book.outcomes.setdefault(name, later)
@@ -195,18 +196,19 @@ class Classroom:
                 day = self.opened()
                 if name not in day.book.lessons:
                     raise RefusedError(404, "there is no such lesson, or it was undone already")
-                await self._take_back(day, name)
+                forgetting = await self._take_back(day, name)
+            await forgetting
         self._in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
 
-    async def _take_back(self, day: Day, name: str) -> None:
-        """Remove a lesson from the journal and the day copy."""
+    async def _take_back(self, day: Day, name: str) -> Awaitable[None]:
+        """Remove a lesson from the journal. To wait until the day copy has forgotten it, too, await the result."""
         try:
             await asyncio.to_thread(retract, day.book.lessons[name].written)
         except InputError as error:
             raise RefusedError(507, str(error)) from None
         day.book.remove(name)
-        await day.run(day.forget, name)
+        return day.run(day.forget, name)
 
     def set_live(self, live: bool) -> None:
         """Set whether new lessons are learned at once or only at night."""
@@ -285,7 +287,7 @@ class Classroom:
         lessons = self.book.lessons.values()
         self._in_background(teach_what_is_implied(self.teach_lines, self.config.teach, lessons, earlier, question))
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _in_background(self, work: Awaitable[object]) -> None:
         """Run work in the background and ignore its errors. The next question or lesson reports any lasting error."""
 
         async def guarded() -> None:

@@ -93,12 +93,13 @@ class Day:
         return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
 
     def learn(self, lesson: Lesson, began: float) -> None:
-        """Have the day copy learn the book's last lesson, taught at `began` (`time.perf_counter`); record the outcome.
+        """Have the day copy learn a lesson of the book, taught at `began` (`time.perf_counter`); record the outcome.
 
+        Nothing happens if the lesson was undone meanwhile, or if the learner, restarted meanwhile, has learned it.
         If the learner's process dies, it is restarted and learns all lessons again. Raises WorkerDiedError if the
         process dies a second time, and WorkerEndedError if `end` is called meanwhile.
         """
-        if self._made:
+        if self._made and lesson.name in self.book.lessons.keys() - self._held.keys():
             with suppress(WorkerDiedError):
                 self._learn(lesson, began)
         self._make_if_lost()
@@ -119,12 +120,13 @@ class Day:
                 again, self.digest = self._call(learner_process.forget, name)
                 self._held.pop(name, None)
                 for later, outcome in again.items():
-                    self.book.outcomes[later] = replace(outcome, seconds=self.book.outcomes[later].seconds)
+                    if earlier := self.book.outcomes.get(later):  # else it was undone meanwhile
+                        self.book.outcomes[later] = replace(outcome, seconds=earlier.seconds)
         self._make_if_lost()
 
-    async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a function that uses the learner, after all earlier ones."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *args, **kwargs))
+    def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
+        """Run a function that uses the learner, after all for which this was called before."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *args, **kwargs))
 
     def prepare(self, pick: Preference, wanted: Callable[[], bool]) -> None:
         """Compute what any pick among these answers needs first, if it is still `wanted`. Raises as `learn` does."""

@@ -330,6 +330,31 @@ def test_many_questions_in_a_row_do_not_wait_for_the_paused_learner(
     do(many())
 
 
+@pytest.mark.parametrize("undone", [None, 0, 1])
+def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do: Do, undone: int | None) -> None:
+    room = school.open()
+    learner: Any = room._day and room._day._learner
+
+    async def taught() -> None:
+        answers = (await ask(room))["answers"]
+        learner.pause(True)
+        work = [asyncio.create_task(room.teach("praise", answers[number]["id"])) for number in range(3)]
+        while len(lines(school)) < 3:
+            await asyncio.sleep(0.01)
+        waiting = room.state()["lessons"]
+        assert ([lesson["learned"] for lesson in waiting], room.state()["learning"]) == ([False] * 3, True)
+        if undone is not None:
+            work.append(asyncio.create_task(room.undo(waiting[undone]["id"])))
+            await asyncio.sleep(0.05)
+        learner.pause(False)
+        await asyncio.gather(*work)
+
+    do(taught())
+    lessons = room.state()["lessons"]
+    assert [lesson["learned"] for lesson in lessons] == [True] * (3 if undone is None else 2)
+    assert room.state()["day"] == school.open().state()["day"]
+
+
 def test_a_learner_that_dies_is_started_again(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
     room = school.open()
     do(teach(room, "pick"))
