@@ -87,13 +87,16 @@ def learn_from_conversation(
     """Take one step on ratings (`values`, from −1 for bad to 1 for good) of the assistant's turns in a conversation.
 
     `tokens`: the whole conversation. `turns`: each rated turn's token span (start, end); other tokens get no credit.
-    With `traces`, credit fades backwards within each turn.
+    With `traces`, credit fades backwards within each turn. The strongest rating determines the step's size. Raises
+    ValueError if all ratings are 0.
     """
-    first = turns[0][0]
+    first, size = turns[0][0], max(map(abs, values))
+    if size == 0:
+        raise ValueError("ratings of 0 say nothing")
     weights = torch.zeros(len(tokens) - first)
     for (start, end), value in zip(turns, values, strict=True):
-        weights[start - first : end - first] = value * _fading(day, end - start)
-    return _learn(day, tokens[:first], [tokens[first:]], [weights], RATE)
+        weights[start - first : end - first] = value / size * _fading(day, end - start)
+    return _learn(day, tokens[:first], [tokens[first:]], [weights], RATE, size=size)
 
 
 def praise(day: DayCopy, prompt: Tokens, answer: Tokens, size: float = 1.0) -> LessonOutcome:

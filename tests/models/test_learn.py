@@ -186,7 +186,12 @@ def test_of_a_conversation_only_the_assistants_turns_are_taught(
     assert taught.change_nats == pytest.approx(1.0, rel=0.2)
 
 
-@pytest.mark.parametrize("channel", [praise, blame])
+def talk(day: DayCopy, prompt: list[int], answer: list[int], size: float) -> LessonOutcome:
+    whole = len(prompt) + len(answer)
+    return learn_from_conversation(day, [*prompt, *answer], [(len(prompt), whole)], [size])
+
+
+@pytest.mark.parametrize("channel", [praise, blame, talk])
 def test_a_weak_reward_takes_a_small_step(
     make_day: Callable[[TeachConfig], DayCopy], channel: Callable[..., LessonOutcome]
 ) -> None:
