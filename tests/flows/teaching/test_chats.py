@@ -159,7 +159,7 @@ def test_what_is_not_said_teaches_only_if_asked_for(school: School, do: Do) -> N
     do(settled(chats))
     do(say(chats, "Another?"))
     kinds = [lesson["what"]["kind"] for lesson in do(settled(chats))]
-    assert sorted(kinds) == ["left", "went_on", "went_on"] + ["words"] * 4
+    assert sorted(kinds) == ["left"] + ["message"] * 4 + ["went_on"] * 2
     implied = [entry for entry in entries(school) if entry.kind == "conversation" and entry.rewards]
     assert {entry.model_extra[CONVERSATION] for entry in implied} == {name}
     baselines = 0.0, 0.002, 0.01 * 0.2 * 1.99  # the running mean before each
