@@ -5,10 +5,10 @@
 The owner chats with `nightschool teach` through the page's endpoints and likes short answers (at most 70 characters).
 After a short answer it may praise, and goes on. After a long one it may wish for a shorter one, or say "No, " and the
 answer's first words, and accepts what the page then proposes if it is short; or it blames the answer. Then it begins
-anew. The arm `shipped` has the shipped settings. `random` does the same whatever the answer; `frozen` says nothing; the
-others leave one channel out, or also learn from one or from all that are off by default. Before and after, answers to
-questions that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes
-the table in docs/teaching.md.
+anew. The arm `shipped` has the shipped settings. In `random`, verdicts are random, wishes are for shorter or longer
+answers, and corrections leave the length as it is. `frozen` says nothing; the others leave one channel out, or also
+learn from one or from all that are off by default. Before and after, answers to questions that are never asked in the
+chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -89,16 +89,19 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
 
 def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chance: random.Random) -> int:
     """Say what the owner thinks of an answer. Return how many turns this took."""
-    answer = said["answer"]
-    first = answer["text"][:SHORT].rpartition(" ")[0].rstrip(",;:") + "."
-    replies = {"corrections": f"No, {first}", "wishes": "Shorter, please.", "verdicts": ""}
+    answer, at_random = said["answer"], arm == "random"
+    better = answer["text"][:SHORT].rpartition(" ")[0].rstrip(",;:") + "."
+    wish = "Shorter, please."
+    if at_random:
+        better, wish = answer["text"].partition(" ")[2] or answer["text"], chance.choice([wish, "Longer, please."])
+    replies = {"corrections": f"No, {better}", "wishes": wish, "verdicts": ""}
     choices = [reply for channel, reply in replies.items() if arm != f"without {channel}" and not (likes and reply)]
     if not choices:
         return 0
     if reply := chance.choice(choices):
         proposal = say(room, reply, said["conversation"]).get("proposal")
-        if proposal and (arm == "random" or GOOD["short"](proposal["text"])):  # refused if it corrects nothing
-            room.client.post("/api/lesson", json={"kind": "correct", **proposal})
+        if proposal and (chance.random() < 0.5 if at_random else GOOD["short"](proposal["text"])):
+            room.client.post("/api/lesson", json={"kind": "correct", **proposal})  # refused if it corrects nothing
         return 1
     room.teach("praise" if likes else "blame", {"id": answer["id"]})
     return 0
