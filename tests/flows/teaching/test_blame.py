@@ -17,7 +17,7 @@ MORE = ["learned_reward.owner_share=0", "teach.step_nats=2", "teach.max_answer_t
 ASKED = {"messages": [{"role": "user", "content": "7 + 5?"}]}
 OTHER = {"messages": [{"role": "user", "content": "What do owls eat at night?"}]}
 LESSONS: list[dict[str, Any]] = [
-    {"kind": "feedback", **OTHER, "response": "Mice.", "value": -1},
+    {"kind": "feedback", **OTHER, "response": "Nobody knows.", "value": 1},
     {"kind": "feedback", **ASKED, "response": "It is 12.", "value": 1},
     {"kind": "feedback", **OTHER, "response": "They eat mice.", "value": 1},
 ]
@@ -37,7 +37,7 @@ def test_the_lesson_that_matters_is_found(
         return json.loads(capsys.readouterr().out)
 
     found = steps("It is 12.")["steps"]
-    assert [step["kind"] for step in found] == ["champion", "champion", "blame", "praise", "praise"]
+    assert [step["kind"] for step in found] == ["champion", "champion", "praise", "praise", "praise"]
     assert [step["lesson"] for step in found] == ["", "", "0", "1", "2"]
     assert found[0]["what"] == "promote"  # what made the first champion serve
     lessons = {step["lesson"]: step["moved"] for step in found[2:]}
