@@ -38,7 +38,6 @@ def main() -> None:
             page.goto(url)
             page.locator("#ask-button:enabled").wait_for()
             frames = list(lesson(page, sys.argv[1] if len(sys.argv) > 1 else QUESTION))
-            page.screenshot(path=DOCS / "teach.png")
             page.keyboard.press("z")
             page.locator("#no-lessons").wait_for()
             browser.close()
@@ -61,6 +60,7 @@ def lesson(page: Any, question: str) -> Any:
     page.keyboard.press("2")
     while "learned in" not in (page.locator("#status").text_content() or ""):
         yield frame(page)
+    page.screenshot(path=DOCS / "teach.png")
     for _ in range(6):
         yield frame(page)
     page.keyboard.press("b")
