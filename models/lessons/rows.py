@@ -47,7 +47,7 @@ class Row:
 
 
 class RowModel:
-    """A model whose first layers are frozen. Called on a row, it returns log-probabilities and what they make of it."""
+    """A model whose first layers are frozen: their output for a row can be kept, and later calls skip them."""
 
     def __init__(self, model: PreTrainedModel, frozen: int) -> None:
         """`frozen`: how many layers, from the first, are never changed."""
