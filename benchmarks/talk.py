@@ -59,7 +59,7 @@ def recorded() -> list[dict[str, Any]]:
 
 def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     """Talk for a day. Return the share of short answers before and after, and what was taught."""
-    chance = random.Random(seed)
+    chance, at = random.Random(seed), commit()
     questions = chance.sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], itertools.cycle(questions[UNSEEN:])
     settings = [setting for channel, setting in OFF.items() if arm in ("all", f"with {channel}")]
@@ -79,7 +79,7 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     lessons = [lesson["what"]["kind"] for lesson in state["lessons"] if lesson["learned"]]
     return {
         "machine": machine(),
-        "commit": commit(),
+        "commit": at,
         "before": before,
         "after": after,
         "lessons": {kind: lessons.count(kind) for kind in sorted({*lessons})},
