@@ -23,13 +23,18 @@ export const figures = (lesson) => (lesson.kl === null ? ""
   : `${lesson.change_nats >= 0 ? "+" : ""}${lesson.change_nats.toFixed(1)} nats; KL ${lesson.kl.toFixed(3)} nats a token`);
 
 export async function teach(kind, answer, more = {}) {
-  const result = await (await send("api/lesson", { kind, answer, ...more })).json();
   const card = cards.get(answer);
+  const before = [...cards.values()].map(({ item }) => [item, item.className]);
   if (["pick", "none"].includes(kind)) for (const [, other] of picks()) other.item.classList.remove("picked");
-  if (card && ["pick", "praise", "correct", "blame"].includes(kind)) {
+  if (card && ["pick", "praise", "correct", "blame"].includes(kind)) { // at once: learning takes a second
     card.item.classList.toggle("picked", kind !== "blame");
     card.item.classList.toggle("blamed", kind === "blame");
   }
+  const response = await send("api/lesson", { kind, answer, ...more }).catch((error) => {
+    for (const [item, marks] of before) item.className = marks;
+    throw error;
+  });
+  const result = await response.json();
   for (const [id, authors] of Object.entries(result.authors ?? {})) reveal(cards.get(id), authors);
   if (card && kind === "correct") fill(card, { text: more.text, html: "" });
   announce(told(result, kind));

@@ -339,9 +339,9 @@ def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do:
         answers = (await ask(room))["answers"]
         learner.pause(True)
         work = [asyncio.create_task(room.teach("praise", answers[number]["id"])) for number in range(3)]
-        while len(lines(school)) < 3:
+        while len(waiting := room.state()["lessons"]) < 3:
             await asyncio.sleep(0.01)
-        waiting = room.state()["lessons"]
+        assert len(lines(school)) == 3
         assert ([lesson["learned"] for lesson in waiting], room.state()["learning"]) == ([False] * 3, True)
         if undone is not None:
             work.append(asyncio.create_task(room.undo(waiting[undone]["id"])))
