@@ -6,9 +6,10 @@ The owner chats with `nightschool teach` through the page's endpoints and likes 
 After a short answer it may praise, and goes on. After a long one it may wish for a shorter one, or say "No, " and the
 answer's first words, and accepts what the page then proposes if it is short; or it blames the answer. Then it begins
 anew. The arm `shipped` has the shipped settings. In `random`, verdicts are random, wishes are for shorter or longer
-answers, and corrections leave the length as it is. `frozen` says nothing; the others leave one channel out, or also
-learn from one or from all that are off by default. Before and after, answers to questions that are never asked in the
-chat are rated. Each run is a line in docs/talk.jsonl and is not repeated; writes the table in docs/teaching.md.
+answers, and corrections leave the length as it is; in `random, but corrects to short` they are as short as the taste's.
+`frozen` says nothing; the others leave one channel out, or also learn from one or from all that are off by default.
+Before and after, answers to questions that are never asked in the chat are rated. Each run is a line in docs/talk.jsonl
+and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -31,7 +32,8 @@ HOMES = Path("school/benchmarks/talk")
 CHANNELS = ("corrections", "wishes", "verdicts")
 OFF = {"own words": "teach.own_words=true", "going on and leaving": "teach.implicit_reward=0.1"}  # by default
 WITHOUT, WITH = [f"without {channel}" for channel in CHANNELS], [f"with {channel}" for channel in OFF]
-ARMS = ("shipped", "random", "frozen", *WITHOUT, *WITH, "all")
+CORRECTS = "random, but corrects to short"
+ARMS = ("shipped", "random", CORRECTS, "frozen", *WITHOUT, *WITH, "all")
 LONGEST = 4  # turns of a conversation
 ACTS = 0.5  # how often the owner says what it thinks of an answer
 SHORT = 70  # characters
@@ -70,7 +72,7 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
             settle(room)
             said = say(room, next(asked), conversation)
             conversation, length = said["conversation"], length + 1
-            likes = chance.random() < 0.5 if arm == "random" else GOOD["short"](said["answer"]["text"])
+            likes = chance.random() < 0.5 if arm in ("random", CORRECTS) else GOOD["short"](said["answer"]["text"])
             if said["answer"]["text"].strip() and chance.random() < ACTS:
                 length += react(room, arm, said, likes, chance)
             if not likes or length >= LONGEST:
@@ -89,11 +91,13 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
 
 def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chance: random.Random) -> int:
     """Say what the owner thinks of an answer. Return how many turns this took."""
-    answer, at_random = said["answer"], arm == "random"
+    answer, at_random = said["answer"], arm in ("random", CORRECTS)
     better = answer["text"][:SHORT].rpartition(" ")[0].rstrip(",;:") + "."
     wish = "Shorter, please."
     if at_random:
-        better, wish = answer["text"].partition(" ")[2] or answer["text"], chance.choice([wish, "Longer, please."])
+        wish = chance.choice([wish, "Longer, please."])
+    if arm == "random":
+        better = answer["text"].partition(" ")[2] or answer["text"]
     replies = {"corrections": f"No, {better}", "wishes": wish, "verdicts": ""}
     choices = [reply for channel, reply in replies.items() if arm != f"without {channel}" and not (likes and reply)]
     if not choices:
