@@ -23,7 +23,7 @@ from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, divide
-from flows.run.context import Night, first_start, freeze_config, is_begun, prepare_home
+from flows.run.context import Night, first_start, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
@@ -36,7 +36,9 @@ from flows.training.quizzes import Quizzes
 from flows.training.recipe import Recipe
 from flows.training.reward_model import rank_held_out
 from models.hf.checkpoint import parent_of
-from tasks.evaluation.answering import count_stored, exam_problems
+from rewards.data import benchmarks
+from tasks.evaluation.answering import count_stored
+from tasks.journal.carry_over import prepare_home
 from tasks.monitoring.notify import post_report
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 from tasks.registry.mlflow_registry import Registry
@@ -130,7 +132,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     versions = registry.versions()
     start, unpromoted = start_of(night, champion)
     journal = frozen_day(night, start)
-    exam = {part: exam_problems(part, config.sandbox) for part in config.exam.parts}
+    exam = {part: benchmarks.exam_problems(part, config.sandbox) for part in config.exam.parts}
     problems = [problem for chosen in exam.values() for problem in chosen]
     log_datasets(tracking, config, exam)
     teacher = teacher_of(night, champion)

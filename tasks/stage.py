@@ -17,7 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from prefect import task
 from pydantic import BaseModel
 
 from conf.schema import Section
@@ -58,6 +57,8 @@ class Stage:
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
+        from prefect import task  # takes 50 MB that a process without stages can do without
+
         self.write = write
         self.resources = resources
         self.name = write.__name__

@@ -76,10 +76,10 @@ def teach(
             _teach_in_terminal(classroom, chat)
         else:  # the page is there before the model
             stack.enter_context(_page(classroom, address, port, taken, token, as_json))
-        from flows.run.context import prepare_home
         from flows.serving.supervisor import Serving
         from flows.teaching.day import LOG
         from flows.teaching.engine import Engine
+        from tasks.journal.carry_over import prepare_home
         from tasks.monitoring.day_record import DayRecord
 
         def start(checkpoint: Path, _: Sequence[int]) -> Engine:

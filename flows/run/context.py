@@ -15,14 +15,13 @@ from prefect import Task
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
 from conf.storage.durable import make_folder, sync, write_atomically
-from conf.storage.home import LAYOUT, Home, InputError, inside
+from conf.storage.home import Home, InputError, inside
 from conf.storage.layout import round_path
 from flows.run.budget import LATE, Hours
 from flows.run.edges import Edges
 from flows.run.history import last_finished, note_progress, usual_seconds
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from models.hf.checkpoint import verify
-from tasks.journal.carry_over import carry_over
 from tasks.monitoring import incidents
 from tasks.registry.promote import DRY_RUN
 from tasks.stage import Artifact, Stage, committed, run_name
@@ -156,16 +155,6 @@ class Night:
         """Shut down the child processes. Each may take `grace` seconds to finish its work."""
         self.engine.end(grace)
         self.trainer.end(grace)
-
-
-def prepare_home(home: Home) -> None:
-    """Record the layout version in the home, after migrating a home that has an older layout."""
-    noted = json.dumps({"version": LAYOUT}) + "\n"
-    before = home.layout_file.read_text() if home.layout_file.exists() else None
-    if before != noted:
-        if before is not None:
-            carry_over(home)
-        write_atomically(home.layout_file, noted)
 
 
 def is_begun(folder: Path) -> bool:

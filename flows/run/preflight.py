@@ -21,7 +21,6 @@ from rewards.programs.policy import missing_layers, tolerated
 from rewards.sandbox import Layer, Sandbox, SandboxUnavailable
 from tasks.distillation import import_traces
 from tasks.evaluation.acceptance import MOST_BAD_LUCK
-from tasks.evaluation.answering import exam_problems
 from tasks.evaluation.sequential import looks, smallest_gain
 from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
@@ -102,7 +101,7 @@ def require_sandbox(names: Collection[str], config: SandboxConfig) -> None:
 
 
 def _count_problems(config: NightConfig) -> dict[str, int]:
-    counts = {part.name: len(exam_problems(part, config.sandbox)) for part in config.exam.parts}
+    counts = {part.name: len(benchmarks.exam_problems(part, config.sandbox)) for part in config.exam.parts}
     for name, count in counts.items():
         if not count:
             raise InputError(f"exam: {name} has no problems; name other levels")

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx
-import torch
 
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.teaching import DAY_ADAPTER
@@ -90,6 +89,8 @@ def command(checkpoint: Path, config: NightConfig, folder: Path, today: Path | N
 
     The model name in vLLM's answers is the first served name: the checkpoint's digest, called `policy` in the journal.
     """
+    import torch  # takes 100 MB that the classroom can do without
+
     engine, cuda = config.engine, torch.cuda.is_available()
     dtype = "float32" if compute_dtype(torch.device("cuda" if cuda else "cpu")) == torch.float32 else "bfloat16"
     words = [*SERVER, "--model", str(checkpoint), "--uds", str(folder / SOCKET)]

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import prefect
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.tracking._tracking_service.utils import get_default_host_creds
 from mlflow.utils.rest_utils import http_request
 from packaging.version import InvalidVersion, Version
-from prefect.client.orchestration import get_client
 
 from conf.redact import redact
 from conf.schema import NightConfig
@@ -95,7 +93,9 @@ def check_prefect(url: str) -> None:
     """
     if "api.prefect.cloud" in url:
         return
-    where, client_version = f"PREFECT_API_URL: {url}", Version(prefect.__version__)
+    from prefect.client.orchestration import get_client  # takes 50 MB that a process without a night can do without
+
+    where, client_version = f"PREFECT_API_URL: {url}", Version(installed("prefect"))
     no_server = f"{where} is not the API of a Prefect server, whose address ends with /api; correct it, {INSTEAD}"
     try:
         with get_client(sync_client=True) as client:

@@ -1,6 +1,8 @@
 """Create benchmarks from their names in a configuration."""
 
+import hashlib
 import importlib
+import random
 from typing import get_args
 
 from conf.schema import BenchmarkConfig, SandboxConfig
@@ -16,7 +18,7 @@ from rewards.humaneval import HumanEval
 from rewards.mbpp import Mbpp
 from rewards.programs.unit_tests import DEFAULT_SANDBOX
 from rewards.triviaqa import TriviaQa
-from rewards.verifier import Benchmark
+from rewards.verifier import Benchmark, Problem
 
 OPTIONAL_MEMBERS = [name for name in vars(Benchmark) if not name.startswith("_") and name not in ("problems", "score")]
 
@@ -30,6 +32,20 @@ def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:
     if name not in names:
         raise InputError(f"no benchmark is called {name!r}; there are {', '.join(names)}")
     return configured(ExamPart(benchmark=name), sandbox)
+
+
+def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
+    """Return an exam part's problems: the first `part.problems` of the test split when sorted by a hash of the id.
+
+    Without sorting, the first problems could all have the same level or subject. `order`: a seed that shuffles the
+    chosen problems, for an exam that may end before all of them have been asked. An empty `order` leaves them sorted.
+    """
+    by_hash = sorted(
+        configured(part, sandbox).problems("test"),
+        key=lambda problem: hashlib.sha256(problem.problem_id.encode()).digest(),
+    )
+    problems = by_hash[: part.problems]
+    return random.Random(order).sample(problems, len(problems)) if order else problems
 
 
 def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:

@@ -1,8 +1,6 @@
 """Put questions to a checkpoint and grade its answers."""
 
-import hashlib
 import logging
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,20 +76,6 @@ def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Probl
     known = load_answers(exams, answer_inputs(checkpoint, part, benchmark, *settings))
     prompts = render_prompts(benchmark, problems, checkpoint, config.student)
     return sum(problem_key(*asked) in known for asked in zip(problems, prompts, strict=True))
-
-
-def exam_problems(part: ExamPart, sandbox: SandboxConfig, order: str = "") -> list[Problem]:
-    """Return an exam part's problems: the first `part.problems` of the test split when sorted by a hash of the id.
-
-    Without sorting, the first problems could all have the same level or subject. `order`: a seed that shuffles the
-    chosen problems, for an exam that may end before all of them have been asked. An empty `order` leaves them sorted.
-    """
-    by_hash = sorted(
-        benchmarks.configured(part, sandbox).problems("test"),
-        key=lambda problem: hashlib.sha256(problem.problem_id.encode()).digest(),
-    )
-    problems = by_hash[: part.problems]
-    return random.Random(order).sample(problems, len(problems)) if order else problems
 
 
 def render_prompts(

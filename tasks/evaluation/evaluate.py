@@ -13,7 +13,7 @@ from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from rewards.data import benchmarks
 from rewards.data.contamination import exam_index
-from tasks.evaluation.answering import Examiner, answer_questions, exam_problems, render_prompts
+from tasks.evaluation.answering import Examiner, answer_questions, render_prompts
 from tasks.evaluation.comparison import compare
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
@@ -54,7 +54,7 @@ def look(
     again after an upgrade. Returns the number of new answers and the seconds that answering and grading took.
     """
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
-    chosen = exam_problems(part, sandbox, order)[:problems]
+    chosen = benchmarks.exam_problems(part, sandbox, order)[:problems]
     before, after = (
         pd.DataFrame(examiner.ask(part, chosen, checkpoint), columns=EVALUATIONS.names)
         for checkpoint in (champion, candidate)
@@ -102,7 +102,7 @@ def evaluate(
     examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
     greedy, samples, excluded = Rows(), Rows(), {}
     for part in parts:
-        problems = exam_problems(part, sandbox, order)
+        problems = benchmarks.exam_problems(part, sandbox, order)
         problems = problems[:first] if part is parts[0] else problems
         greedy += examiner.ask(part, problems, checkpoint)
         if sampled and part.samples:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from conf.load import load_night
-from conf.storage.home import Home
+from conf.storage.durable import write_atomically
+from conf.storage.home import LAYOUT, Home
 from conf.storage.journal import LESSON, Conversation, Trace, Words
 from conf.storage.layout import check_path
 from models.hf.checkpoint import learned, write_learned
@@ -23,6 +24,16 @@ from tasks.monitoring.incidents import ended_early
 from tasks.stage import committed
 
 CHANNELS = {"preference": "picks", "correction": "corrections", "feedback": "feedback", "words": "words"}
+
+
+def prepare_home(home: Home) -> None:
+    """Record the layout version in the home, after migrating a home that has an older layout."""
+    noted = json.dumps({"version": LAYOUT}) + "\n"
+    before = home.layout_file.read_text() if home.layout_file.exists() else None
+    if before != noted:
+        if before is not None:
+            carry_over(home)
+        write_atomically(home.layout_file, noted)
 
 
 def carry_over(home: Home) -> None:

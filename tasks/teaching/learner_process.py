@@ -11,6 +11,7 @@ from conf.storage.journal import Entry, Preference, Words
 from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.outcome import LessonOutcome
+from rewards.data import benchmarks
 from rewards.data.contamination import exam_index
 from tasks.teaching.lessons import Lesson
 
@@ -35,7 +36,6 @@ def start(
     """
     global _learner, _questions
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-    from tasks.evaluation.answering import exam_problems
     from tasks.teaching.day_learner import DayLearner
 
     student, length = config.student, config.engine.max_model_len
@@ -46,7 +46,7 @@ def start(
     ]
     _learner = DayLearner(champion, config.teach, student, length, tuple(examples))
     _questions = tuple(
-        problem.question for part in config.exam.parts for problem in exam_problems(part, config.sandbox)
+        problem.question for part in config.exam.parts for problem in benchmarks.exam_problems(part, config.sandbox)
     )
     found = adapter is not None and _learner.resume(adapter, lessons)
     return _learner.digest, found

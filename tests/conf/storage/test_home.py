@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from conf.storage.home import Home, InputError, NightError, inside
-from flows.run.context import prepare_home
+from tasks.journal.carry_over import prepare_home
 
 
 def mode(folder: Path) -> int:

@@ -14,7 +14,7 @@ from conf.storage.home import Home
 from flows.evaluation.night_exam import Exam, Examined
 from flows.run.budget import Division, Hours
 from flows.run.context import Night
-from tasks.evaluation.answering import exam_problems
+from rewards.data.benchmarks import exam_problems
 from tasks.evaluation.english import FILE
 from tasks.monitoring.incidents import incidents
 from tasks.tables import EVALUATIONS, read_table

@@ -9,7 +9,8 @@ import pytest
 
 from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
-from tasks.evaluation.answering import Examiner, exam_problems
+from rewards.data.benchmarks import exam_problems
+from tasks.evaluation.answering import Examiner
 from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import exam_figures
 from tasks.tables import EVALUATIONS, read_table

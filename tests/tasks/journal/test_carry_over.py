@@ -10,9 +10,9 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.context import prepare_home
 from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
+from tasks.journal.carry_over import prepare_home
 from tasks.journal.read import lessons_in
 from tasks.monitoring.incidents import end_early
 from tasks.stage import commit
