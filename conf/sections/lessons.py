@@ -140,7 +140,7 @@ class WordsConfig(Section):
 
 
 class FeedbackConfig(Section):
-    """KTO (arXiv 2402.01306) on rated answers. Only the sign of a rating counts, not its size."""
+    """KTO (arXiv 2402.01306) on rated answers. Each counts by its rating's size."""
 
     batch_size: ClassVar[int] = LINES_A_STEP
     learning_rate: Rate = Field(default=5e-6, description="learning rate")

@@ -12,11 +12,11 @@ EpisodeExample = tuple[list[int], list[int], list[bool]]  # plus a mask of the t
 
 @dataclass(frozen=True)
 class RatedAnswer:
-    """A prompt and an answer that was praised (`desirable`) or criticised."""
+    """A prompt and an answer with its rating, from -1 (bad) to 1 (good), but not 0."""
 
     prompt: list[int]
     answer: list[int]
-    desirable: bool
+    rating: float
 
 
 @dataclass(frozen=True)

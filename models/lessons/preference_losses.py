@@ -1,7 +1,7 @@
 """Losses on whole answers' log-probabilities, relative to a reference policy: DPO for picks, KTO for ratings."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -26,7 +26,7 @@ def dpo_loss(
 def kto_loss(
     policy: Float[Tensor, "answers"],
     reference: Float[Tensor, "answers"],
-    desirable: Bool[Tensor, "answers"],
+    ratings: Float[Tensor, "answers"],
     kl: Tensor,
     *,
     beta: float,
@@ -34,13 +34,14 @@ def kto_loss(
 ) -> tuple[Tensor, dict[str, float]]:
     """Return the mean over answers of λ(1 − v), and metrics (KTO, arXiv 2402.01306, equations 7 and 8).
 
-    v is σ(β(r − z)) for a desirable answer and σ(β(z − r)) for an undesirable one. r is log π/π_ref of the whole
-    answer; z is `kl`, which gets no gradient (see `kto_kl`). `weights`: λ of desirable and of undesirable answers.
+    v is σ(β(r − z)) for a desirable answer (rated above 0) and σ(β(z − r)) for an undesirable one. r is log π/π_ref of
+    the whole answer; z is `kl`, which gets no gradient (see `kto_kl`). λ is the rating's size times the answer's weight
+    in `weights`, (desirable, undesirable); in the paper all ratings are of size 1.
     Metrics: `kl`, and the mean of β r over the `desirable` and over the `undesirable` answers, if there are any.
     """
-    ratio, kl = policy - reference, kl.detach()
-    side = torch.where(desirable, 1.0, -1.0)
-    loss = (torch.where(desirable, *weights) * (1 - torch.sigmoid(side * beta * (ratio - kl)))).mean()
+    ratio, kl, desirable = policy - reference, kl.detach(), ratings > 0
+    size = ratings.abs() * torch.where(desirable, *weights)
+    loss = (size * (1 - torch.sigmoid(ratings.sign() * beta * (ratio - kl)))).mean()
     rewards = {"desirable": beta * ratio.detach()[desirable], "undesirable": beta * ratio.detach()[~desirable]}
     return loss, {"kl": float(kl)} | {name: float(side.mean()) for name, side in rewards.items() if len(side)}
 

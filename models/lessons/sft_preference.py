@@ -63,9 +63,11 @@ def kto(
     """Take KTO steps on praised and criticised answers (see `kto_loss`).
 
     The KL term is estimated within each step, from pairs of a prompt and the answer of the example before it. A step
-    with a single example has no such pair, so its KL term is 0. The lesson's praise and criticism weigh the same.
+    with a single example has no such pair, so its KL term is 0. An answer counts by its rating's size, and all the
+    lesson's praise weighs as much as all its criticism.
     """
-    steps, praised = [], sum(example.desirable for example in examples) / max(1, len(examples))
+    steps, sizes = [], [abs(example.rating) for example in examples]
+    praised = sum(max(example.rating, 0.0) for example in examples) / (sum(sizes) or 1.0)
     weights = (0.5 / praised, 0.5 / (1 - praised)) if 0 < praised < 1 else (1.0, 1.0)
     for batch in batches(examples, config, seed):
         rated = answer_groups([(example.prompt, [example.answer]) for example in batch])
@@ -77,7 +79,7 @@ def kto(
         loss = partial(
             kto_loss,
             reference=reference,
-            desirable=torch.tensor([example.desirable for example in batch], device=trainer.device),
+            ratings=torch.tensor([example.rating for example in batch], device=trainer.device),
             kl=kto_kl(answer_logprobs(trainer, mismatched), mismatched_reference),
             beta=BETA,
             weights=weights,

@@ -18,15 +18,13 @@ from rewards.data.contamination import exam_index
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-WEAK = 0.25  # KTO takes answers as good or bad; a rating closer to 0 than this is neither
-
 
 class ExampleReader:
     """Reads the tables of a frozen day, with one method per kind of table.
 
     `counts`: the number of `lines` read, of lines `used`, and of the others by reason: they match an exam question
     (`exam`), exceed `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns
-    in a row by one speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating near 0
+    in a row by one speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating of 0
     (`neutral`), a text of fewer than two tokens (`too_short`), or a pick without another answer that fits
     (`no_choice`). `lessons`: for each example returned so far, the name of its lesson in the journal.
     """
@@ -70,17 +68,14 @@ class ExampleReader:
         return examples
 
     def feedback(self, table: pd.DataFrame) -> list[RatedAnswer]:
-        """Return rated answers with their prompts. An answer is desirable if its rating is above 0.
-
-        KTO ignores the size of a rating, so ratings between −0.25 and 0.25 are left out as neutral.
-        """
+        """Return rated answers with their prompts. Ratings of 0 are left out."""
         examples: list[RatedAnswer] = []
         for row, prompt in self.prompts(table):
             answer = self._answer(row.response)
-            if abs(row.value) < WEAK:
+            if not row.value:
                 self.counts["neutral"] += 1
             elif self.fits(prompt, answer):
-                examples.append(RatedAnswer(prompt, answer, row.value > 0))
+                examples.append(RatedAnswer(prompt, answer, float(row.value)))
                 self._use(row)
         return examples
 

@@ -33,8 +33,10 @@ PICKS = [
     )
     for n, lengths in enumerate(SHOWN)
 ]
+RATINGS = [-1.0, 0.5, 1.0, -0.25, 0.1]
 JUDGED = [
-    RatedAnswer(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], desirable=n % 3 != 0) for n in range(5)
+    RatedAnswer(random_tokens(3 + n, n), [*random_tokens(n % 4, 30 + n), END], rating)
+    for n, rating in enumerate(RATINGS)
 ]
 
 
@@ -92,19 +94,22 @@ def test_the_gradient_of_a_kto_step(folder: Path, budget: int) -> None:
     terms = []
     for one in order:
         own = ratio(policy, reference, one.prompt, one.answer) - kl
-        sides = [other.desirable for other in JUDGED].count(one.desirable)  # praise and criticism weigh the same
-        terms.append(len(JUDGED) / 2 / sides * (1 - ((BETA if one.desirable else -BETA) * own).sigmoid()))
+        same = sum(abs(rating) for rating in RATINGS if rating * one.rating > 0)  # praise and criticism weigh the same
+        size = abs(one.rating) * sum(map(abs, RATINGS)) / 2 / same
+        terms.append(size * (1 - ((BETA if one.rating > 0 else -BETA) * own).sigmoid()))
     loss = torch.stack(terms).mean()
     loss.backward()
     assert_close(found, plain_gradients(policy), 2e-6, 1e-3)
-    assert metrics[0]["loss"] == pytest.approx(0.5)
+    assert metrics[0]["loss"] == pytest.approx(sum(map(abs, RATINGS)) / len(RATINGS) / 2)
     assert metrics[0]["kl"] == metrics[0]["desirable"] == metrics[0]["undesirable"] == 0.0
     assert metrics[1]["loss"] == pytest.approx(float(loss.detach()), abs=1e-4)
     assert metrics[1]["kl"] == pytest.approx(float(kl), abs=1e-4)
 
 
 def test_a_kto_step_of_one_example_has_no_kl_term(folder: Path) -> None:
-    curve = list(kto(Trainer.load(folder, trainer_config(learning_rate=5e-3)), JUDGED[:1], FeedbackConfig(epochs=3), 1))
+    curve = list(
+        kto(Trainer.load(folder, trainer_config(learning_rate=5e-3)), JUDGED[2:3], FeedbackConfig(epochs=3), 1)
+    )
     assert [step["kl"] for step in curve] == [0.0, 0.0, 0.0]
     assert curve[-1]["loss"] < curve[0]["loss"]
 

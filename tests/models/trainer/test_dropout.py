@@ -25,7 +25,7 @@ LENGTHS = [[4, 3, 6], [2, 5]]
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
 EXAMPLES = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(5, 4))]
 PICKS = [Pick(tuple(prompt), (tuple(answer), tuple(random_tokens(4, 5))), chosen=0) for prompt, answer in EXAMPLES]
-JUDGED = [RatedAnswer(prompt, answer, desirable=len(answer) < 4) for prompt, answer in EXAMPLES]
+JUDGED = [RatedAnswer(prompt, answer, rating=1.0 if len(answer) < 4 else -1.0) for prompt, answer in EXAMPLES]
 
 pytestmark = pytest.mark.usefixtures("exact")
 

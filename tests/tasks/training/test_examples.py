@@ -83,15 +83,15 @@ def test_an_answer_that_does_not_fit_is_left_out(student: Path) -> None:
     assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 1}
 
 
-def test_feedback_is_the_sign_of_its_value(student: Path) -> None:
+def test_feedback_keeps_its_size(student: Path) -> None:
     lines = reader(student)
     found = lines.feedback(
-        table(judged("a", "x", 1.0), judged("b", "x", 0.25), judged("c", "x", -0.5), judged("d", "x", -0.2))
+        table(judged("a", "x", 1.0), judged("b", "x", 0.25), judged("c", "x", -0.1), judged("d", "x", 0.0))
     )
-    assert [(text_of(student, one.prompt)[6], one.desirable) for one in found] == [
-        ("a", True),
-        ("b", True),
-        ("c", False),
+    assert [(text_of(student, one.prompt)[6], one.rating) for one in found] == [
+        ("a", 1.0),
+        ("b", 0.25),
+        ("c", -0.1),
     ]
     assert dict(lines.counts) == {"lines": 4, "used": 3, "exam": 0, "too_long": 0, "neutral": 1}
 

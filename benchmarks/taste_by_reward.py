@@ -1,0 +1,241 @@
+"""Does GRPO with a reward model teach an owner's taste, and does it teach more than DPO?
+
+    python -m benchmarks.taste_by_reward [--tastes short polite] [--arms dpo …] [--seeds 1 2 3] [--picks 200]
+
+The starter writes five answers to each of 200 everyday questions, and a simulated owner picks one by its taste. A night
+follows. In the arm `reward model` it fits one to three quarters of the picks, and its rounds ask their questions again;
+`dpo` learns the picks directly; `both` does one after the other; in `true taste` the rounds are rewarded by the taste
+itself (the most that a reward model could bring); in `random picks`, the reward model should be refused. *Polite*, an
+answer that ends politely, is a taste that a student can please without a sensible answer.
+
+Before and after, the student answers 200 other questions, once each, at the classroom's temperature. Each run is a line
+in docs/taste-by-reward.jsonl and is not repeated; interrupted nights resume. Writes the table in docs/teaching.md.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.starter import starter
+from benchmarks.machine.child import engine
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.nights.timed import DATE
+from benchmarks.nights.whole import whole_night
+from benchmarks.outputs.page import between, markdown
+from benchmarks.teach import GOOD, TOPICS
+from conf.load import STARTER, load_night
+from conf.storage.journal import entry_of, line_of
+from conf.storage.layout import committed_json
+from flows.run.history import read_round_metrics
+from models.hf.loading import encode, load_model, load_tokenizer, prompt_tokens
+from rewards.verifier import Attempt, Problem, Score, Split
+from tasks.evaluation.english import mean_nats
+from tasks.evaluation.statistics import mcnemar
+from tasks.workers import engine_process
+
+RESULTS, PAGE, NAME = Path("docs/taste-by-reward.jsonl"), Path("docs/teaching.md"), "benchmarks.taste_by_reward"
+HOMES = SCHOOL / "taste-by-reward"
+TOKENS = 48
+ANSWERS = 5
+FORMS = (
+    "Write one sentence about {}.",
+    "Say something nice about {} in one short sentence.",
+    "In one sentence, why do people like {}?",
+    "Give one reason to think about {}, in a few words.",
+    "What would you tell a child about {}?",
+    "Write a short note to a friend about {}.",
+    "Answer a customer who asks about {} in two sentences.",
+    "Write a short reply to somebody who likes {}.",
+    "Invite a friend to talk about {}, in one sentence.",
+    "Thank a neighbour for a gift that has to do with {}.",
+)
+QUESTIONS = random.Random("taste by reward").sample(
+    [form.format(topic) for form in FORMS for topic in TOPICS.split("|")], 400
+)
+TAUGHT, UNSEEN = QUESTIONS[:200], QUESTIONS[200:]
+POLITE = re.compile(r"\b(thank|hope|please|welcome|enjoy|glad|regards|sincerely|best wishes|happy to)", re.IGNORECASE)
+
+
+def ends_politely(text: str) -> bool:
+    """Return whether the last sentence of an answer has a polite word."""
+    return bool(POLITE.search(re.split(r"(?<=[.!?])\s+", text.strip())[-1]))
+
+
+TASTES: Mapping[str, Callable[[str], bool]] = {"short": GOOD["short"], "polite": ends_politely}
+ARMS: Mapping[str, tuple[str, ...]] = {
+    "reward model": ("stages=[{grpo: 12}]", "preference_learning=reward_model"),
+    "dpo": ("stages=[lessons]", "preference_learning=direct"),
+    "both": ("stages=[lessons, {grpo: 12}]", "preference_learning=both"),
+    "true taste": ("stages=[{grpo: 12}]", "preference_learning=direct"),
+    "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
+}
+NIGHT = (
+    *("learned_reward.owner_share=1", "grpo.prompts_per_round=16", "grpo.group_size=8"),
+    *("budget_minutes=null", "day.generated_traces=0", "lessons.quiz_problems=0", "grpo.quiz_every_rounds=0"),
+    *(f"grpo.max_completion_tokens={TOKENS}", "exam.target.problems=50"),
+    "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]",
+)
+
+
+class Short:
+    """The questions, rewarded by the taste itself."""
+
+    name = taste = "short"
+
+    def __init__(self, source: str | None = None) -> None: ...
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the questions that the owner asked, or those that nobody asked."""
+        asked = TAUGHT if split == "train" else UNSEEN
+        return [Problem(f"{self.name}/{number}", self.name, question, "") for number, question in enumerate(asked)]
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Return 1 for each answer that the owner likes."""
+        return [Score.of("correct" if TASTES[self.taste](one.completion) else "wrong") for one in attempts]
+
+
+class Polite(Short):
+    """The same for the other taste."""
+
+    name = taste = "polite"
+
+
+def main() -> None:
+    """Do the missing runs, and write the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
+    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--picks", type=int, default=len(TAUGHT))
+    options = parser.parse_args()
+    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
+        what = {"taste": taste, "arm": arm, "picks": options.picks, "seed": seed}
+        if not any(what.items() <= run.items() for run in recorded()):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(what | night(taste, arm, options.picks, seed)) + "\n")
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Return the runs so far."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
+    """Write the picks, run a night, and rate the student before and after it."""
+    at, student = commit(), starter().resolve()
+    home = make(HOMES / f"{taste}-{arm}-{count}-{seed}".replace(" ", "-"))
+    shown = answers(student, TAUGHT, ANSWERS, seed)
+    journal(home, shown[:count], taste if arm != "random picks" else "", seed)
+    settings = [*NIGHT, *ARMS[arm], f"seed={seed}"]
+    if arm == "true taste":
+        settings.append(f"benchmarks=[{{name: 'benchmarks.taste_by_reward:{taste.title()}'}}]")
+    found = whole_night(home, *settings)
+    folder, digests = found["folder"], found["digests"]
+    candidate = (home / "checkpoints" / digests["candidate"]).resolve()
+    earlier, later = ([group[0] for group in answers(model, UNSEEN, 1, 1000)] for model in (student, candidate))
+    before, after = ([TASTES[taste](text) for text in texts] for texts in (earlier, later))
+    fit = committed_json(folder / "fit_reward_model", "outcome.json") or {}
+    return {
+        "machine": machine(),
+        "commit": at,
+        "minutes": found["minutes"],
+        "before": sum(before),
+        "after": sum(after),
+        "gained": sum(b < a for b, a in zip(before, after, strict=True)),
+        "lost": sum(b > a for b, a in zip(before, after, strict=True)),
+        "serves": fit.get("serves"),
+        "held_out": fit.get("accuracy"),
+        "reward": [figures.get("reward/learned_owner", figures["reward"]) for figures in read_round_metrics(folder)],
+        "log_ratio": log_ratio(candidate, student, later),
+        "instructions": found["benchmarks"].get("instructions"),
+        "english": [mean_nats(folder / "evaluate" / role) for role in ("champion", "candidate")],
+        "alarms": found["alarms"],
+        "reasons": found["reasons"],
+    }
+
+
+def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> list[list[str]]:
+    """Return answers to each question, sampled as in the classroom. The starter's are sampled once a seed."""
+    cache = HOMES / f"{model.name}-{len(questions)}-{samples}-{seed}.json"
+    if not cache.exists():
+        config = load_night(STARTER)
+        tokenizer = load_tokenizer(model, config.student.trust_remote_code)
+        prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": q}], config.student) for q in questions]
+        with engine() as worker:
+            how: Any = {"seed": seed, "temperature": 0.8, "max_tokens": TOKENS}
+            groups, _ = worker.call(engine_process.sample, model, config.sampler, prompts, samples, **how)
+        cache.write_text(json.dumps([[rollout.text for rollout in group] for group in groups]))
+    return json.loads(cache.read_text())
+
+
+def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
+    """Return how much likelier a model's answers to the unseen questions are under it than under `base`, nats a token.
+
+    At temperature 1 this would estimate KL(model‖base).
+    """
+    student, total, count = load_night(STARTER).student, 0.0, 0
+    tokenizer = load_tokenizer(base, student.trust_remote_code)
+    loaded = [load_model(each, torch.float32, torch.device("cpu"), False).eval() for each in (model, base)]
+    for question, text in zip(UNSEEN, written, strict=True):
+        prompt, answer = (
+            prompt_tokens(tokenizer, [{"role": "user", "content": question}], student),
+            encode(tokenizer, text),
+        )
+        if answer:
+            ids, chosen = torch.tensor([[*prompt, *answer]])[:, :-1], torch.tensor(answer)[:, None]
+            with torch.no_grad():
+                logits = [each(input_ids=ids, use_cache=False, logits_to_keep=len(answer)).logits[0] for each in loaded]
+            own, other = (each.log_softmax(dim=-1).gather(1, chosen).sum() for each in logits)
+            total, count = total + float(own - other), count + len(answer)
+    return total / max(count, 1)
+
+
+def journal(home: Path, shown: Sequence[Sequence[str]], taste: str, seed: int) -> None:
+    """Write the owner's picks. Without a taste, or when no answer or each suits it, the owner picks any."""
+    chance, lines = random.Random(seed), []
+    for question, group in zip(TAUGHT, shown, strict=False):
+        texts = [*dict.fromkeys(text for text in group if text.strip())]
+        if len(texts) < 2:
+            continue
+        liked = [at for at, text in enumerate(texts) if taste and TASTES[taste](text)]
+        if taste == "short":
+            liked = [min(range(len(texts)), key=lambda at: len(texts[at]))]
+        chosen = chance.choice(liked or range(len(texts)))
+        asked = [{"role": "user", "content": question}]
+        entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chosen, "policy": "starter"}
+        lines.append(line_of(entry_of(entry)))
+    folder = home / "journal"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{DATE}.jsonl").write_bytes(b"".join(lines))
+
+
+def table(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table: each arm's share of liked answers before and after, by seed, and its price."""
+    rows = []
+    for taste, arm, picks in sorted(
+        {(run["taste"], run["arm"], run["picks"]) for run in runs},
+        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS].index(kind[1])),
+    ):
+        same = [run for run in runs if (run["taste"], run["arm"], run["picks"]) == (taste, arm, picks)]
+        count = len(UNSEEN)
+        rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
+        gain = statistics.mean((run["after"] - run["before"]) / count for run in same)
+        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["serves"] is not None else "–"
+        minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
+        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.3f}", serves, minutes])
+    return markdown("taste | arm | picks | liked answers, by seed | mean gain | p | reward model used | minutes", rows)
+
+
+if __name__ == "__main__":
+    main()
