@@ -222,6 +222,8 @@ find("keys").checked = localStorage.getItem("keys") !== "off";
 find("keys").onchange = () => localStorage.setItem("keys", find("keys").checked ? "on" : "off");
 for (const choice of document.querySelectorAll("[name=mode]")) choice.onchange = attempt(() => choose(choice.value));
 
+window.addEventListener("hashchange", () => location.reload()); // a new link, opened in the same tab
+
 attempt(async () => {
   const token = new URLSearchParams(location.hash.slice(1)).get("t");
   if (token) {

@@ -220,10 +220,16 @@ def test_an_example_a_changed_pick_and_the_models_card(page: Any, school: School
     assert Axe().run(page).violations_count == 0
 
 
-def test_the_question_is_there_after_a_reload(page: Any) -> None:
+@pytest.mark.parametrize("how", ["reload", "link"])
+def test_the_question_is_there_after_a_reload(page: Any, how: str) -> None:
     ask(page)
     shown = page.locator("#answers .text").all_text_contents()
-    page.reload()
+    if how == "reload":
+        page.reload()
+    else:  # after a restart, the owner opens the new link in the same tab
+        page.context.clear_cookies()
+        page.goto(f"{page.url}#t={TOKEN}")
+        page.wait_for_url(lambda url: TOKEN not in url)
     page.locator("#answers .answer >> nth=4").wait_for()
     assert page.locator("#answers .text").all_text_contents() == shown
 
