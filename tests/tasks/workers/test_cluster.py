@@ -47,11 +47,17 @@ AddNode = Callable[[str], Any]
 
 
 def slow_sample(*arguments: Any, **options: Any) -> Any:
-    """Leave a mark with this process's number, and sample a moment later; a new process waits longer."""
+    """Leave a mark with this process's number, and sample a moment later; a new process waits longer.
+
+    All wait until two processes have begun, so that one cannot do everything before a busy machine has started another.
+    """
     marks().mkdir(exist_ok=True)
     mark = marks() / str(os.getpid())
     pause = 0.2 if mark.exists() else 3
     mark.touch()
+    until = time.monotonic() + 120
+    while len([*marks().glob("*")]) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
     time.sleep(pause)
     return tiny_engine.sample(*arguments, **options)
 
