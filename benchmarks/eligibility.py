@@ -1,0 +1,247 @@
+"""Do eligibility traces teach more than a rating of the whole answer, for an equal change of the model?
+
+    python -m benchmarks.eligibility [--arms whole traces critic 1e-5 …] [--tastes ending beginning] [--seeds 1 2 3]
+
+An owner rates the starter's answers, one after the other, by how they end or by how they begin. `whole` and `traces`
+are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
+function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
+of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Teaching ends when the
+champion and the student differ by 0.03 nats a token on everyday questions, or after 80 ratings. Before and after, the
+owner rates 200 answers to other questions. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the
+table in docs/teaching.md.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.inputs.starter import starter
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.outputs.page import between, markdown
+from benchmarks.teach import QUESTIONS
+from conf.load import STARTER, load_night
+from conf.schema import TeachConfig
+from models import learn
+from models.hf.loading import load_model, load_tokenizer, prompt_tokens
+from models.lessons.day_copy import DayCopy
+from models.td import gae, trace_weights
+from tasks.evaluation.statistics import mcnemar
+
+RESULTS, PAGE, NAME = Path("docs/eligibility.jsonl"), Path("docs/teaching.md"), "benchmarks.eligibility"
+TOKENS = 48
+UNSEEN = 80  # questions that are never taught; the owner rates a few answers to each
+SAMPLES = 5
+RATINGS = 80
+KL = 0.03  # nats a token, on everyday questions: where teaching ends
+STEP = 2.0  # nats of a lesson
+ANCHORS = 24
+BATCH = 50
+RIDGE = 10.0
+TASTES: Mapping[str, Callable[[str], bool]] = {
+    "ending": lambda text: len(text.rstrip(" .!?\"'").rpartition(" ")[2]) >= 7,  # with a long word
+    "beginning": lambda text: len(text.strip().partition(" ")[0]) <= 3,  # with a short word
+}
+RATES = ("1e-5", "1e-4", "1e-3")
+ARMS = ("whole", "traces", "critic", *RATES)
+Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answer, rating
+Run = dict[str, Any]
+
+
+def main() -> None:
+    """Do the missing runs, and write the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
+    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--ratings", type=int, default=RATINGS)
+    options = parser.parse_args()
+    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
+        what = {"taste": taste, "arm": arm, "seed": seed, "ratings": options.ratings}
+        if not any(what.items() <= run.items() for run in recorded()):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(what | day(taste, arm, seed, options.ratings)) + "\n")
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
+
+
+def recorded() -> list[Run]:
+    """Return the runs so far."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
+    """Rate answers until the model has changed enough. Return the share of liked answers before and after."""
+    torch.manual_seed(seed)
+    at, student = commit(), Student()
+    questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
+    unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
+    likes, lesson, values = TASTES[taste], student.lesson(arm), list[float]()
+    torch.manual_seed(seed)
+    before = [likes(text) for text in student.answers(unseen, SAMPLES)]
+    while len(values) < ratings and student.kl() < KL:
+        prompt = student.prompt(asked[len(values) % len(asked)])
+        (answer,) = student.sample([prompt])
+        values.append(1.0 if likes(student.text(answer)) else -1.0)
+        lesson(prompt, answer, values[-1])
+    torch.manual_seed(seed)
+    after = [likes(text) for text in student.answers(unseen, SAMPLES)]
+    return {
+        "machine": machine(),
+        "commit": at,
+        "before": statistics.mean(before),
+        "after": statistics.mean(after),
+        "gained": sum(b < a for b, a in zip(before, after, strict=True)),
+        "lost": sum(b > a for b, a in zip(before, after, strict=True)),
+        "rated": len(values),
+        "praised": statistics.mean(value > 0 for value in values),
+        "kl": student.kl(),
+    }
+
+
+class Student:
+    """The starter, which answers, is taught, and is compared with what it was on everyday questions."""
+
+    def __init__(self) -> None:
+        self.folder, self.config = starter(), load_night(STARTER).student
+        self.tokenizer = load_tokenizer(self.folder)
+        self.model: Any = load_model(self.folder, torch.float32, torch.device("cpu"), False).eval()
+        lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
+        prompts = [self.prompt(line) for line in sorted(lines, key=len)[:ANCHORS]]
+        answers = self.sample(prompts, greedy=True)
+        self.anchors = [pair for pair in zip(prompts, answers, strict=True) if pair[1]]
+        self.champion = [self._distribution(*pair) for pair in self.anchors]
+
+    def lesson(self, arm: str) -> Lesson:
+        """Return the function that teaches a rating. Only the literal rule changes all weights."""
+        if arm in RATES:
+            return literal(self.model, float(arm))
+        bounded = TeachConfig(traces=arm == "traces", step_nats=STEP, kl_of_day=1.0, kl_per_lesson=1.0)
+        copy = DayCopy(self.folder, bounded)
+        self.model = copy.model
+        if arm == "critic":
+            return critic(copy)
+        return lambda prompt, answer, rating: (learn.praise if rating > 0 else learn.blame)(copy, prompt, answer)
+
+    def prompt(self, question: str) -> list[int]:
+        """Return the tokens of a question."""
+        return prompt_tokens(self.tokenizer, [{"role": "user", "content": question}], self.config)
+
+    def text(self, answer: Sequence[int]) -> str:
+        """Return an answer's text."""
+        return str(self.tokenizer.decode([*answer], skip_special_tokens=True))
+
+    def answers(self, questions: Sequence[str], samples: int) -> list[str]:
+        """Return sampled answers, `samples` to each question."""
+        prompts = [self.prompt(question) for question in questions for _ in range(samples)]
+        batches = (prompts[first : first + BATCH] for first in range(0, len(prompts), BATCH))
+        return [self.text(answer) for batch in batches for answer in self.sample(batch)]
+
+    @torch.no_grad()
+    def sample(self, prompts: Sequence[Sequence[int]], greedy: bool = False) -> list[list[int]]:
+        """Return an answer to each prompt, with its end token if it has one, sampled at temperature 1."""
+        end, width = self.tokenizer.eos_token_id, max(map(len, prompts))
+        ids = torch.tensor([[end] * (width - len(prompt)) + [*prompt] for prompt in prompts])
+        mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+        how = {"do_sample": not greedy, "temperature": None if greedy else 1.0, "top_k": None, "top_p": None}
+        written = self.model.generate(
+            input_ids=ids, attention_mask=mask, max_new_tokens=TOKENS, pad_token_id=end, **how
+        )[:, width:].tolist()
+        return [row[: row.index(end) + 1] if end in row else row for row in written]
+
+    def kl(self) -> float:
+        """Return the mean KL(champion ‖ student) on everyday questions, in nats a token."""
+        pairs = zip(self.champion, (self._distribution(*pair) for pair in self.anchors), strict=True)
+        return float(torch.cat([(old.exp() * (old - new)).sum(dim=-1) for old, new in pairs]).mean())
+
+    @torch.no_grad()
+    def _distribution(self, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+        return log_distribution(self.model, prompt, answer)
+
+
+def log_distribution(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+    """Return the log-probabilities of all tokens at each of an answer's tokens [T, vocabulary]."""
+    ids = torch.tensor([[*prompt, *answer][:-1]])
+    return model(input_ids=ids, use_cache=False, logits_to_keep=len(answer)).logits[0].log_softmax(dim=-1)
+
+
+def literal(model: Any, rate: float) -> Lesson:
+    """Return the rule as written. Between two ratings the weights rest, so the trace is one weighted gradient."""
+    parameters, baseline = [*model.parameters()], 0.0
+    model.requires_grad_(True)
+
+    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> None:
+        nonlocal baseline
+        error, baseline = rating - baseline, 0.99 * baseline + 0.01 * rating
+        logprobs = log_distribution(model, prompt, answer).gather(1, torch.tensor(answer)[:, None]).squeeze(1)
+        weights = trace_weights(len(answer), learn.GAMMA, learn.LAMBDA).float()
+        gradient = torch.autograd.grad((weights * logprobs).sum(), parameters)
+        with torch.no_grad():
+            for parameter, part in zip(parameters, gradient, strict=True):
+                parameter += rate * error * part
+
+    return step
+
+
+def critic(copy: DayCopy) -> Lesson:
+    """Return lessons by the TD errors of a value function, fitted to the ratings so far by LSTD(λ)."""
+    rated: list[tuple[Tensor, float]] = []
+
+    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> object:
+        states = hidden(copy, prompt, answer)
+        values = [*(states[:-1] @ fitted(rated)).tolist(), 0.0] if rated else [0.0] * (len(answer) + 1)
+        rated.append((states, rating))
+        rewards = [0.0] * (len(answer) - 1) + [rating]
+        weights = gae(rewards, values, learn.GAMMA, learn.LAMBDA).float()
+        share = float(weights.abs().mean())
+        return learn._learn(copy, prompt, [answer], [weights / share], learn.RATE)
+
+    return step
+
+
+@torch.no_grad()
+def hidden(copy: DayCopy, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
+    """Return the last hidden state before each of an answer's tokens and after the last [T + 1, width], normalised."""
+    ids = torch.tensor([[*prompt, *answer]])
+    states = copy.model(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states[-1][0]
+    return torch.nn.functional.normalize(states[len(prompt) - 1 :], dim=-1).double()
+
+
+def fitted(rated: Sequence[tuple[Tensor, float]]) -> Tensor:
+    """Return the weights of a linear value function by LSTD(λ) with a ridge (Boyan 2002): A w = b."""
+    width = rated[0][0].shape[1]
+    a, b = RIDGE * torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
+    for states, rating in rated:
+        trace = torch.zeros(width, dtype=torch.float64)
+        for t, state in enumerate(states[:-1]):
+            trace = learn.GAMMA * learn.LAMBDA * trace + state
+            last = t == len(states) - 2
+            a += torch.outer(trace, state - (0.0 if last else learn.GAMMA) * states[t + 1])
+            b += trace * (rating if last else 0.0)
+    return torch.linalg.solve(a, b)
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table: each arm's share of liked answers, by seed, and how much the model changed."""
+    rows = []
+    for taste, arm in sorted(
+        {(run["taste"], run["arm"]) for run in runs}, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]))
+    ):
+        same = [run for run in runs if (run["taste"], run["arm"]) == (taste, arm)]
+        rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
+        gain = statistics.mean(run["after"] - run["before"] for run in same)
+        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        rated, kl = (statistics.mean(run[name] for run in same) for name in ("rated", "kl"))
+        rows.append([taste, arm, rates, f"{gain:+.2f}", f"{p:.3f}", f"{rated:.0f}", f"{kl:.3f}"])
+    return markdown("taste | arm | liked answers, by seed | mean gain | p | ratings | KL", rows)
+
+
+if __name__ == "__main__":
+    main()
