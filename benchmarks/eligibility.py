@@ -7,7 +7,7 @@ are the classroom's lessons (`models/learn.py`) without and with traces. `critic
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Teaching ends when the
 champion and the student differ by 0.03 nats a token on everyday questions, or after 80 ratings. Before and after, the
-owner rates 200 answers to other questions. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the
+owner rates 400 answers to other questions. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the
 table in docs/teaching.md.
 """
 
@@ -192,12 +192,13 @@ def literal(model: Any, rate: float) -> Lesson:
 
 def critic(copy: DayCopy) -> Lesson:
     """Return lessons by the TD errors of a value function, fitted to the ratings so far by LSTD(λ)."""
-    rated: list[tuple[Tensor, float]] = []
+    width = copy.model.config.hidden_size
+    a, b = RIDGE * torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
 
     def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> object:
         states = hidden(copy, prompt, answer)
-        values = [*(states[:-1] @ fitted(rated)).tolist(), 0.0] if rated else [0.0] * (len(answer) + 1)
-        rated.append((states, rating))
+        values = [*(states[:-1] @ torch.linalg.solve(a, b)).tolist(), 0.0]
+        observe(a, b, states, rating)
         rewards = [0.0] * (len(answer) - 1) + [rating]
         weights = gae(rewards, values, learn.GAMMA, learn.LAMBDA).float()
         share = float(weights.abs().mean())
@@ -214,18 +215,14 @@ def hidden(copy: DayCopy, prompt: Sequence[int], answer: Sequence[int]) -> Tenso
     return torch.nn.functional.normalize(states[len(prompt) - 1 :], dim=-1).double()
 
 
-def fitted(rated: Sequence[tuple[Tensor, float]]) -> Tensor:
-    """Return the weights of a linear value function by LSTD(λ) with a ridge (Boyan 2002): A w = b."""
-    width = rated[0][0].shape[1]
-    a, b = RIDGE * torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
-    for states, rating in rated:
-        trace = torch.zeros(width, dtype=torch.float64)
-        for t, state in enumerate(states[:-1]):
-            trace = learn.GAMMA * learn.LAMBDA * trace + state
-            last = t == len(states) - 2
-            a += torch.outer(trace, state - (0.0 if last else learn.GAMMA) * states[t + 1])
-            b += trace * (rating if last else 0.0)
-    return torch.linalg.solve(a, b)
+def observe(a: Tensor, b: Tensor, states: Tensor, rating: float) -> None:
+    """Add a rated answer to LSTD(λ)'s equations A w = b for a linear value function (Boyan 2002), in place."""
+    trace = torch.zeros_like(b)
+    later = [*(learn.GAMMA * states[1:-1]), torch.zeros_like(b)]  # the answer ends with the rating
+    for state, following in zip(states[:-1], later, strict=True):
+        trace = learn.GAMMA * learn.LAMBDA * trace + state
+        a += torch.outer(trace, state - following)
+    b += rating * trace
 
 
 def table(runs: Sequence[Run]) -> str:

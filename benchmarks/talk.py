@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.nights.ablations import commit, machine
+from benchmarks.nights.paired import students_interval
 from benchmarks.outputs.page import between, markdown
 from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
 
@@ -33,7 +34,8 @@ CHANNELS = ("corrections", "wishes", "verdicts")
 OFF = {"own words": "teach.own_words=true", "going on and leaving": "teach.implicit_reward=0.1"}  # by default
 WITHOUT, WITH = [f"without {channel}" for channel in CHANNELS], [f"with {channel}" for channel in OFF]
 CORRECTS = "random, but corrects to short"
-ARMS = ("shipped", "random", CORRECTS, "frozen", *WITHOUT, *WITH, "all")
+RANDOM = ("random", CORRECTS)  # these have no taste
+ARMS = ("shipped", *RANDOM, "frozen", *WITHOUT, *WITH, "all")
 LONGEST = 4  # turns of a conversation
 ACTS = 0.5  # how often the owner says what it thinks of an answer
 SHORT = 70  # characters
@@ -72,7 +74,7 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
             settle(room)
             said = say(room, next(asked), conversation)
             conversation, length = said["conversation"], length + 1
-            likes = chance.random() < 0.5 if arm in ("random", CORRECTS) else GOOD["short"](said["answer"]["text"])
+            likes = chance.random() < 0.5 if arm in RANDOM else GOOD["short"](said["answer"]["text"])
             if said["answer"]["text"].strip() and chance.random() < ACTS:
                 length += react(room, arm, said, likes, chance)
             if not likes or length >= LONGEST:
@@ -91,7 +93,7 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
 
 def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chance: random.Random) -> int:
     """Say what the owner thinks of an answer. Return how many turns this took."""
-    answer, at_random = said["answer"], arm in ("random", CORRECTS)
+    answer, at_random = said["answer"], arm in RANDOM
     better = answer["text"][:SHORT].rpartition(" ")[0].rstrip(",;:") + "."
     wish = "Shorter, please."
     if at_random:
@@ -136,8 +138,11 @@ def rate(room: Classroom, questions: Sequence[str]) -> float:
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each arm's share of short answers before and after, by seed, and its mean gain."""
-    rows = []
+    """Return a Markdown table: each arm's share of short answers before and after, by seed, and its mean gain.
+
+    The gain is also compared with that of *shipped*, seed by seed, with Student's 95 % interval.
+    """
+    rows, gains = [], {(run["arm"], run["turns"], run["seed"]): run["after"] - run["before"] for run in runs}
     for arm, turns in sorted(
         {(run["arm"], run["turns"]) for run in runs}, key=lambda kind: (kind[1], ARMS.index(kind[0]))
     ):
@@ -145,8 +150,33 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(run["after"] - run["before"] for run in same)
         lessons = statistics.mean(sum(run["lessons"].values()) for run in same)
-        rows.append([arm, turns, rates, f"{gain:+.2f}", f"{lessons:.0f}"])
-    return markdown("arm | turns | short answers, by seed | mean gain | lessons learned", rows)
+        pairs = [(gains[arm, turns, run["seed"]], gains.get(("shipped", turns, run["seed"]))) for run in same]
+        less = [own - shipped for own, shipped in pairs if shipped is not None and arm != "shipped"]
+        rows.append([arm, turns, rates, f"{gain:+.2f}", told(less), f"{lessons:.0f}"])
+    shown = markdown("arm | turns | short answers, by seed | mean gain | against shipped | lessons learned", rows)
+    return f"{shown}\n\nThe mean gain with the taste minus that without it, by seed: {told(by_taste(runs))}."
+
+
+def by_taste(runs: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return, for each seed, the mean gain of the arms whose owner has a taste, minus that of the others."""
+    differences = []
+    for seed in sorted({run["seed"] for run in runs}):
+        with_taste, without = list[float](), list[float]()
+        for run in runs:
+            if run["seed"] == seed:
+                side = without if run["arm"] in (*RANDOM, "frozen") else with_taste
+                side.append(run["after"] - run["before"])
+        if with_taste and without:
+            differences.append(statistics.mean(with_taste) - statistics.mean(without))
+    return differences
+
+
+def told(differences: Sequence[float]) -> str:
+    """Return the mean of paired differences with Student's 95 % interval."""
+    if len(differences) < 2:
+        return "–"
+    low, high = students_interval(differences)
+    return f"{statistics.mean(differences):+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 if __name__ == "__main__":

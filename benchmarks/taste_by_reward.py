@@ -165,7 +165,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
 
 
 def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> list[list[str]]:
-    """Return answers to each question, sampled as in the classroom. The starter's are sampled once a seed."""
+    """Return answers to each question, at the classroom's temperature. The starter's are sampled once a seed."""
     cache = HOMES / f"{model.name}-{len(questions)}-{samples}-{seed}.json"
     if not cache.exists():
         config = load_night(STARTER)

@@ -57,7 +57,7 @@ class Stage:
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
-        from prefect import task  # takes 50 MB that a process without stages can do without
+        from prefect import task  # takes 30 MB that a process without stages can do without
 
         self.write = write
         self.resources = resources

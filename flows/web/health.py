@@ -93,7 +93,7 @@ def check_prefect(url: str) -> None:
     """
     if "api.prefect.cloud" in url:
         return
-    from prefect.client.orchestration import get_client  # takes 50 MB that a process without a night can do without
+    from prefect.client.orchestration import get_client  # takes 30 MB that a process without a night can do without
 
     where, client_version = f"PREFECT_API_URL: {url}", Version(installed("prefect"))
     no_server = f"{where} is not the API of a Prefect server, whose address ends with /api; correct it, {INSTEAD}"

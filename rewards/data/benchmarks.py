@@ -1,4 +1,4 @@
-"""Create benchmarks from their names in a configuration."""
+"""Create benchmarks from their names in a configuration, and choose the problems of an exam."""
 
 import hashlib
 import importlib
