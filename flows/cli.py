@@ -127,10 +127,18 @@ def prune(
 
 
 @app.command()
-def doctor(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
+def doctor(
+    config: Config = STARTER,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+    plan: Annotated[bool, typer.Option("--plan", help="only estimate which students fit which GPUs")] = False,
+) -> None:
     """Check this machine and the configuration, and say how to fix each problem."""
-    from flows.commands.doctor import examine, print_findings
+    from flows.commands.doctor import examine, print_findings, print_plan
 
+    if plan:
+        print_plan(as_json)
+        return
     findings = examine(Home.here(), load_night(config, overrides or []))
     print_json([dataclasses.asdict(finding) for finding in findings]) if as_json else print_findings(findings)
     if any(finding.level == "error" for finding in findings):

@@ -11,7 +11,6 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
-from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
@@ -25,6 +24,7 @@ from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, divide
 from flows.run.context import Night, first_start, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.run.history import own_config
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, round_expected
@@ -56,7 +56,7 @@ def _scheduled(config: NightConfig) -> datetime.datetime:
 def _run_name() -> str:
     """Return the run's name on Prefect's pages: the configuration's name, then the date (`starter 2026-11-20`)."""
     parameters = flow_run.get_parameters()
-    config = parameters.get("config") or load_night(STARTER)
+    config = parameters.get("config") or own_config(Home.here(), parameters.get("date"))
     return f"{config.name} {parameters.get('date') or date_of_night(_scheduled(config))}"
 
 
@@ -66,13 +66,16 @@ def nightly(
 ) -> dict[str, Any] | State[Any]:
     """Run or resume the night of a date (default: the night of the scheduled start). Returns the night's summary.
 
+    Without a `config`, the night has that of the home's last promotion, or the starter's (see `own_config`).
+
     With `dry_run`, the night makes its decision but promotes nothing, even if it is resumed later without `dry_run`.
 
     If the start is too late or another night is running, the flow completes in a state named `Refused`, and the state's
     message gives the reason. Prefect does not count this as a failure. Raises InputError, before any training, if the
     date, deadline or configuration is invalid, or if `nightschool serve` does not shut down its engine in time.
     """
-    home, config = Home.here(), config or load_night(STARTER)
+    home = Home.here()
+    config = config or own_config(home, date)
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)

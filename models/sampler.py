@@ -17,7 +17,7 @@ from conf.schema import EngineConfig
 from conf.storage.home import NightError
 from models.engine import cpu_lora, token_ranks, weight_sync
 from models.engine.adapters import adapter_arguments
-from models.engine.environment import CPU_BLOCK, kv_cache_bytes
+from models.engine.environment import CPU_BLOCK, gpu_share, kv_cache_bytes
 from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
 from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
@@ -61,7 +61,7 @@ class Sampler:
             kv_cache_memory_bytes=None if cuda else kv_cache_bytes(config.kv_cache_gb),
             enforce_eager=not cuda,
             enable_sleep_mode=cuda,
-            gpu_memory_utilization=config.gpu_memory_share,
+            gpu_memory_utilization=gpu_share(config, base) if cuda else config.gpu_memory_share,
             generation_config="vllm",
             trust_remote_code=trust_remote_code,
             seed=0,

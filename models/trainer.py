@@ -17,7 +17,14 @@ from conf.storage.home import NightError
 from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.hf import lora
 from models.hf.checkpoint import base_of, copy_companions, digest_folder, is_adapter
-from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
+from models.hf.hardware import (
+    compute_dtype,
+    free_memory,
+    is_out_of_memory,
+    release_gpu_memory,
+    resolve_device,
+    tokens_per_pass,
+)
 from models.hf.loading import load_model, load_tokenizer
 from models.hf.merging import prove_merge
 from models.lessons.preference_data import EpisodeExample, Example
@@ -27,6 +34,7 @@ from models.optim.trainer_state import TrainerState, read_state, write_state
 from models.packing.batches import logprobs_by_row, padded_rows, rollout_logprobs
 from models.packing.grpo_round import GrpoRound, MicrobatchLoss, round_means
 from models.packing.packing import Group, Pack, pack, split
+from models.packing.passes import fewer, fit_passes
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
 
@@ -46,7 +54,6 @@ class Trainer:
         self.config = config
         self.device = resolve_device(config.device)
         self.dtype = compute_dtype(self.device)  # the model's precision; the master weights are fp32
-        self.tokens_per_pass = tokens_per_pass(config.microbatch_tokens, self.device)
         self.random = RandomState(config.seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
@@ -67,6 +74,8 @@ class Trainer:
             self.reference.set_attn_implementation(str(self.model.config._attn_implementation))
         self.weights = MasterWeights(self.model, config.optimizer)
         self.non_finite = 0
+        most = tokens_per_pass(config.microbatch_tokens, self.device)
+        self.tokens_per_pass = fit_passes(self.model, config.lora is not None, free_memory(self.device), most)
 
     @classmethod
     def load(
@@ -162,23 +171,45 @@ class Trainer:
 
         A group may be split across microbatches, but a completion never is. `dropout=False` turns off the adapters'
         dropout, whatever the configuration says. If the loss or the gradient is not finite, the step is not taken;
-        three such steps in a row raise NonFiniteError.
+        three such steps in a row raise NonFiniteError. If memory runs out, the step starts again with half the tokens a
+        pass, which changes its result only by rounding. Raises NightError if not even one completion fits.
         """
-        self.weights.discard()  # drop gradients left by a step that raised an error
-        finite = True
-        with self.random.drawing(), lora.dropout(self.model, on=dropout):
-            for batch in split(groups, self.tokens_per_pass):
-                packed = pack(batch, self.device)
-                logprobs, entropies = self.token_logprobs(self.model, packed)
-                total, metrics = loss(logprobs, packed, entropies)
-                total.backward()
-                finite = finite and bool(total.isfinite())
-                for name, value in {"loss": float(total.detach()), **metrics}.items():
-                    sums[name] = max(sums[name], value) if name.endswith("_max") else sums[name] + value
+        while (finite := self._accumulate(groups, loss, sums, dropout)) is None:
+            release_gpu_memory()
+            self.tokens_per_pass = fewer(groups, self.tokens_per_pass)
         norm = self.weights.step() if finite else math.nan
         sums["grad_norm"] += norm
         self._count(finite, norm)
         sums["non_finite_steps"] += float(self.non_finite > 0)
+
+    def _accumulate(
+        self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], dropout: bool
+    ) -> bool | None:
+        """Compute a step's gradients. Return whether the loss was finite, or None if memory ran out.
+
+        `sums` changes only if the gradients are complete.
+        """
+        self.weights.discard()  # drop gradients left by a step that raised an error
+        finite, added = True, dict(sums)
+        try:
+            with self.random.drawing(), lora.dropout(self.model, on=dropout):
+                for batch in split(groups, self.tokens_per_pass):
+                    packed = pack(batch, self.device)
+                    logprobs, entropies = self.token_logprobs(self.model, packed)
+                    total, metrics = loss(logprobs, packed, entropies)
+                    total.backward()
+                    finite = finite and bool(total.isfinite())
+                    for name, value in {"loss": float(total.detach()), **metrics}.items():
+                        known = added.get(name, 0.0)
+                        added[name] = max(known, value) if name.endswith("_max") else known + value
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            for parameter in self.model.parameters():
+                parameter.grad = None
+            return None
+        sums.update(added)
+        return finite
 
     def round_stochastically(self) -> None:
         """Round the master weights to bf16 stochastically after a lesson's step, so that small changes are not lost.

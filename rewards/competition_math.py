@@ -12,7 +12,7 @@ from typing import Any
 
 from conf.sections.benchmark import LEVELS
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
 from rewards.symbolic.boxed import has_box, last_boxed
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
 from rewards.symbolic.leakage import not_an_answer
@@ -67,6 +67,7 @@ class CompetitionMath(Benchmark):
         self.source, self.levels, self.subset, self.revision = source, levels, subset, revision
         self.splits = ("test",) if subset else ("train", "test")
 
+    @read_once
     def problems(self, split: Split) -> list[Problem]:
         """Return a split's problems at the chosen levels, in the data's order, without those whose truth is unreadable.
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from conf.sections.benchmark import LEVELS
-from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
 from rewards.symbolic.numbers import last_number, numbers
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
@@ -41,6 +41,7 @@ class Gsm8k(Benchmark):
     ) -> None:
         self.source, self.revision, self.lenient, self.levels = source, revision, lenient, levels
 
+    @read_once
     def problems(self, split: Split) -> list[Problem]:
         """Return a split's problems at the chosen levels, in the file's order, without those whose truth is unreadable.
 

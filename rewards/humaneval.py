@@ -7,7 +7,7 @@ from typing import Any
 
 from conf.schema import SandboxConfig
 from conf.storage.home import InputError
-from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
 from rewards.programs.extraction import last_block, program_text
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
@@ -43,6 +43,7 @@ class HumanEval(Benchmark):
     ) -> None:
         self.source, self.revision, self.sandbox = source, revision, sandbox
 
+    @read_once
     def problems(self, split: Split) -> list[Problem]:
         """Return the exam's problems in the file's order, without those whose tests are unusable.
 

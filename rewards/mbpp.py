@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conf.schema import SandboxConfig
-from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_rows
+from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
 from rewards.programs.extraction import program_text
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
@@ -52,6 +52,7 @@ class Mbpp(Benchmark):
         self.subset = subset or "full"
         self.source, self.revision, self.sandbox = source, revision, sandbox
 
+    @read_once
     def problems(self, split: Split) -> list[Problem]:
         """Return a split's problems with usable tests, in order. Raises InputError if the data is missing or broken."""
         return [problem for problem, _ in self.references(split)]

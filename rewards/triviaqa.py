@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.data.dataset_rows import Excluded, checked, data_file, drop_excluded, hub_rows, read_rows
+from rewards.data.dataset_rows import Excluded, checked, data_file, drop_excluded, hub_rows, read_once, read_rows
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
 HUB = ("mandarjoshi/trivia_qa", "rc.nocontext")
@@ -31,6 +31,7 @@ class TriviaQa(Benchmark):
     def __init__(self, source: str | None = None, revision: str | None = None) -> None:
         self.source, self.revision = source, revision
 
+    @read_once
     def problems(self, split: Split) -> list[Problem]:
         """Return a split's problems that have answers, in order. Raises InputError if the data is missing or broken."""
         file = data_file(self.name, self.source, f"{split}.jsonl")

@@ -33,7 +33,9 @@ class EngineOptions(Section):
     max_model_len: Positive = Field(default=512, description="maximum tokens of a prompt and its completion together")
     max_num_seqs: Positive = Field(default=256, description="maximum completions sampled at the same time")
     kv_cache_gb: Annotated[float, Field(gt=0)] = Field(default=2.0, description="key/value cache on a CPU, GiB")
-    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.6, description="share of the GPU's memory")
+    gpu_memory_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.6, description="share of the GPU's memory, at most; less if the trainer needs it"
+    )
     shard_prompts: Positive | None = Field(
         default=None,
         description="prompts per shard of a round; in an exam, with one answer per prompt, 8 times as many. Each shard "

@@ -1,6 +1,7 @@
 """`nightschool doctor`: check this machine before a night runs on it, and say how to fix each problem."""
 
 import importlib.metadata
+import json
 import math
 import os
 import platform
@@ -18,7 +19,8 @@ from flows.run.machine import Finding, Level, billions_of_parameters, check_disk
 from flows.run.preflight import layers, night_checks
 from flows.run.speed import check_hours, forecast
 from models.engine.environment import preload_libraries
-from models.hf.hardware import core_quota, cores, memory
+from models.hf.hardware import core_quota, cores, gpu_tokens, memory
+from models.hf.memory_plan import CARDS, GIB, METHODS, STUDENTS
 
 CUDA_13_DRIVER = 580  # the oldest driver that runs the GPU build
 BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
@@ -53,6 +55,25 @@ def print_findings(findings: list[Finding]) -> None:
     for finding in findings:
         table.add_row(f"[{colours[finding.level]}]{finding.level}", finding.name, finding.found, finding.advice)
     Console().print(table)
+
+
+def print_plan(as_json: bool) -> None:
+    """Print how many packed tokens a pass each student has on each GPU, as estimated by `models/hf/memory_plan.py`."""
+    table = Table("student", "trains", *(f"{card} GB" for card in CARDS), box=None)
+    rows = []
+    for name, shape in STUDENTS.items():
+        for method, rank in METHODS.items():
+            fits = [shape.night(rank, card * GIB, gpu_tokens(card * GIB)) for card in CARDS]
+            cards = {str(card): each and each._asdict() for card, each in zip(CARDS, fits, strict=True)}
+            rows.append({"student": name, "trains": method, "cards": cards})
+            cells = (f"{each.tokens:,}{' r' if each.recomputed else ''}" if each else "–" for each in fits)
+            table.add_row(name, method, *cells)
+    if as_json:
+        print(json.dumps(rows))
+        return
+    Console().print(table)
+    print("Tokens a pass of the trainer; r: layers are recomputed; –: engine and trainer do not fit on one such GPU.")
+    print("By arithmetic: no night has run on a GPU so far.")
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:

@@ -7,7 +7,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from conf.schema import EngineConfig
 from models.hf.hardware import core_quota, cores
+from models.hf.memory_plan import Shape
 
 SYSTEM_LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
 
@@ -57,6 +59,19 @@ def server_environment() -> dict[str, str]:
 def kv_cache_bytes(gib: float) -> int:
     """Convert the size of vLLM's key/value cache on a CPU from GiB to bytes."""
     return int(gib * 2**30)
+
+
+def gpu_share(config: EngineConfig, base: Path) -> float:
+    """Return the share of the GPU's memory for the engine: the setting, or less if the trainer needs more of it."""
+    import torch
+    from transformers import AutoConfig
+
+    card = torch.cuda.get_device_properties(0).total_memory
+    try:
+        shape = Shape.of(AutoConfig.from_pretrained(base))
+    except (AttributeError, ValueError):  # an unusual architecture
+        return config.gpu_memory_share
+    return min(config.gpu_memory_share, shape.engine_share(config.lora.rank if config.lora else None, card))
 
 
 def trainer_environment() -> dict[str, str]:

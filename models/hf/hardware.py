@@ -91,6 +91,20 @@ def release_gpu_memory() -> None:
         torch.cuda.empty_cache()
 
 
+def free_memory(device: "torch.device") -> float:
+    """Return the GPU's free memory in bytes. For the CPU, return infinity: bits must not depend on what else runs."""
+    import torch
+
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else math.inf
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Return whether torch could not allocate memory. On a CPU, it raises a plain RuntimeError."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
 def _gpus() -> str:
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
@@ -126,7 +140,12 @@ def tokens_per_pass(setting: int | None, device: "torch.device") -> int:
         return 1280
     import torch
 
-    return 4096 * max(1, round(torch.cuda.get_device_properties(device).total_memory / GIB / 12))
+    return gpu_tokens(torch.cuda.get_device_properties(device).total_memory)
+
+
+def gpu_tokens(memory_bytes: float) -> int:
+    """Return the most packed tokens that a pass should have on a GPU with this much memory."""
+    return 4096 * max(1, round(memory_bytes / GIB / 12))
 
 
 def compute_dtype(device: "torch.device") -> "torch.dtype":

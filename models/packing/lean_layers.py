@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import Linear
 from torch.nn.functional import linear, silu
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 PROBE_TOKENS = 4
@@ -32,6 +33,16 @@ def make_lean(model: PreTrainedModel) -> None:
                 compared[type(module)] = _agree(module, lean)
             if compared[type(module)]:
                 module.forward = lean
+
+
+def recompute_layers(model: PreTrainedModel) -> None:
+    """Let each layer save only its input, and compute the rest again in the backward pass. Gradients stay the same.
+
+    Chen et al. 2016, arXiv 1604.06174. transformers' own switch works only in training mode, which turns dropout on.
+    """
+    layers: Any = model.base_model
+    for layer in layers.layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
 
 
 class _RmsNorm(torch.autograd.Function):

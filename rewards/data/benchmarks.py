@@ -2,14 +2,17 @@
 
 import hashlib
 import importlib
+import os
 import random
-from typing import get_args
+from functools import lru_cache
+from typing import Any, get_args
 
 from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.competition_math import CompetitionMath
+from rewards.data.dataset_rows import DATA_VARIABLE
 from rewards.data.instructions import Instructions
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
@@ -54,8 +57,26 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
     Answers to mbpp and humaneval run under the limits of `sandbox`. Raises InputError if a class cannot be imported.
     """
     match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
+        case "gsm8k" | "math" | "mbpp" | "humaneval" | "triviaqa":
+            cached: Any = _dataset
+            return cached(entry, sandbox, os.environ.get(DATA_VARIABLE))
         case "arithmetic":
             return Arithmetic(entry.levels)
+        case "instructions":
+            return Instructions()
+        case "ants":
+            return Episodes(Ants(entry.levels or ("0",)), bounded=True)
+        case name:
+            return _imported(name, entry.source)
+
+
+@lru_cache(maxsize=32)
+def _dataset(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig, data: str | None) -> Benchmark:
+    """Return the benchmark of a dataset, always the same object, which reads its files once. `data`: NIGHTSCHOOL_DATA.
+
+    Every round of a night draws problems anew, but a change of the files must not reach a running night.
+    """
+    match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
         case "gsm8k":
             return Gsm8k(entry.source, entry.revision, entry.lenient, entry.levels)
         case "math":
@@ -64,14 +85,8 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
             return Mbpp(entry.source, entry.subset, entry.revision, sandbox)
         case "humaneval":
             return HumanEval(entry.source, entry.revision, sandbox)
-        case "triviaqa":
+        case _:
             return TriviaQa(entry.source, entry.revision)
-        case "instructions":
-            return Instructions()
-        case "ants":
-            return Episodes(Ants(entry.levels or ("0",)), bounded=True)
-        case name:
-            return _imported(name, entry.source)
 
 
 def _imported(name: str, source: str | None) -> Benchmark:

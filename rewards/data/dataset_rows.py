@@ -5,17 +5,19 @@ import json
 import logging
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
-from rewards.verifier import Benchmark, Split
+from rewards.verifier import Benchmark, Problem, Split
 
 Item = TypeVar("Item")
+Read = TypeVar("Read", bound=Callable[..., list[Problem]])
 log = logging.getLogger(__name__)
 
 DATA_VARIABLE = "NIGHTSCHOOL_DATA"
@@ -102,6 +104,21 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
         if not isinstance(row[name], kind):
             raise InputError(f'{where}: the field "{name}" is not {TYPE_NAMES[kind]}; correct or remove the line')
     return row
+
+
+def read_once(read: Read) -> Read:
+    """Decorate a benchmark's `problems`: each object reads a split once, and returns a new list of it each time."""
+    known: WeakKeyDictionary[Any, dict[Split, list[Problem]]] = WeakKeyDictionary()
+
+    @wraps(read)
+    def problems(benchmark: Any, split: Split) -> list[Problem]:
+        splits = known.setdefault(benchmark, {})
+        if split not in splits:
+            splits[split] = read(benchmark, split)
+        return list(splits[split])
+
+    decorated: Any = problems
+    return decorated
 
 
 def drop_excluded(benchmark: Benchmark, split: Split, items: Iterable[Item | Excluded]) -> list[Item]:

@@ -154,7 +154,9 @@ def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence
 
     If the trainer has to be loaded for this, it stays loaded for the update. Raises StateError as `update` does.
     """
-    return _trainer_at(predecessor, config).logprobs(rollouts)
+    found = _trainer_at(predecessor, config).logprobs(rollouts)
+    release_gpu_memory()
+    return found
 
 
 def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":

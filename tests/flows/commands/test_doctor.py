@@ -147,3 +147,17 @@ def test_a_gpu_and_what_keeps_it_from_being_used(find: Find, programs: Path, mon
 def gpu(line: str, capability: str = "8.9") -> str:
     """A script that answers as nvidia-smi does."""
     return f"case \"$1\" in *compute_cap*) echo {capability};; *) echo '{line}';; esac"
+
+
+def test_the_plan_is_that_of_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
+    doctor.print_plan(as_json=True)
+    name = ""
+    lines = []
+    for row in json.loads(capsys.readouterr().out):
+        cells = [f"{fits['tokens']:,}{' r' * fits['recomputed']}" if fits else "–" for fits in row["cards"].values()]
+        lines.append(f"| {' | '.join(['' if row['student'] == name else row['student'], row['trains'], *cells])} |")
+        name = row["student"]
+    page = Path("docs/how-to/a-gpu.md").read_text()
+    assert "\n".join(line.replace("|  |", "| |") for line in lines) in page
+    doctor.print_plan(as_json=False)
+    assert "no night has run on a GPU" in capsys.readouterr().out

@@ -54,9 +54,9 @@ def deployed(prefect_server: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(deployed: SyncPrefectClient) -> None:
     deployments = {deployment.name: deployment for deployment in deployed.read_deployments()}
     assert deployments.keys() == {"nightly", "starter", "exam"}
-    for name, file in {"nightly": "nightly", "starter": "starter", "exam": "nightly"}.items():
-        config = load_night(PROJECT / "conf" / f"{file}.yaml")
-        assert NightConfig.model_validate(deployments[name].parameters["config"]) == config, name
+    assert NightConfig.model_validate(deployments["starter"].parameters["config"]) == load_night(STARTER)
+    assert deployments["nightly"].parameters == deployments["exam"].parameters == {}  # the home's own configuration
+    for name in deployments:
         assert deployments[name].global_concurrency_limit is None
         assert deployments[name].pull_steps == [
             {"prefect.deployments.steps.set_working_directory": {"directory": str(PROJECT)}}
