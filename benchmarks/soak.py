@@ -1,6 +1,11 @@
 """Memory over a long night: the resident memory of each process in each of many short rounds of the starter model.
 
     python -m benchmarks.soak --rounds 100 [--plot docs/soak.png] [--json]
+    python -m benchmarks.soak --nights 60
+    python -m benchmarks.soak --suspend 10
+
+The second command instead runs many nights of a tiny student in one home, and prints time and disk by night. It goes on
+where it was interrupted. The third one runs a starter night whose processes all stand still for ten minutes.
 
 Engine, trainer, Prefect server and MLflow are real; only the rounds are small. Resident memory is the kernel's PSS
 (/proc/<pid>/smaps_rollup: shared pages are split among their processes), read twice a second; a round's figure is the
@@ -23,6 +28,8 @@ import psutil
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.machine.processes import processes
+from benchmarks.nights import many
+from benchmarks.nights.suspended import suspended
 from benchmarks.nights.timed import FEW_ROUNDS, run_night, why_over
 from benchmarks.outputs.page import markdown, picture
 
@@ -42,10 +49,18 @@ def main() -> None:
     """Run the night, then print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--nights", type=int, help="measure so many nights in one home instead")
+    parser.add_argument("--suspend", type=float, help="minutes for which a night stands still instead")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--plot", type=Path, help="write the picture here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.suspend:
+        print(json.dumps(suspended(options.suspend)))
+        return
+    if options.nights:
+        print(many.page(many.many_nights(SCHOOL / "soak", options.nights)))
+        return
     starter(options.student)
     found = summarise(soak(options.student, options.rounds))
     if options.plot is not None:

@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", metavar="JSON", help=ONE)
     options = parser.parse_args()
     if options.measure is not None:
         print(json.dumps(measure(json.loads(options.measure), options.student, options.steps)))

@@ -25,6 +25,23 @@ def starter(folder: Path = STARTER) -> Path:
     return folder
 
 
+def tiny_student(folder: Path) -> Path:
+    """Return a folder with a random Llama of 3 million weights and the starter's tokenizer, written if missing."""
+    if not (folder / "config.json").exists():
+        import torch
+        from transformers import AutoModelForCausalLM, LlamaConfig
+
+        from models.hf.starter import write_starter
+
+        make(folder.parent)
+        write_starter(folder)
+        size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+        config = LlamaConfig.from_pretrained(folder, **size, num_key_value_heads=2, head_dim=32)
+        torch.manual_seed(1)
+        AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+    return folder
+
+
 def studied() -> Path:
     """Return the folder of the starter after fine-tuning on 768 worked exercises, none of them an exam problem.
 

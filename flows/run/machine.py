@@ -1,7 +1,10 @@
 """Checks that the machine has what a night needs: a writable home, disk space, and a port."""
 
+import logging
+import math
 import os
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +15,14 @@ from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError
 from flows.web.address import is_free
-from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.hardware import GIB, compute_dtype, memory, resolve_device
 
 Level = Literal["ok", "warning", "error"]
 ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
+
+BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
+NO_BF16 = "it has no bf16, which takes Ampere or newer; run on the CPU instead: make setup ACCELERATOR=cpu"
+log = logging.getLogger("nightschool")
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,10 @@ def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> No
     for finding in (check_home(home), *([check_disk(home, config)] if room else []), *check_port(config)):
         if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")
+    if resolve_device("auto").type == "cuda" and compute_capability() < BF16_CAPABILITY:
+        raise InputError(f"the GPU cannot be used: {NO_BF16}")
+    if (finding := check_memory(config)).level != "ok":  # the need is estimated, and other programs may end meanwhile
+        log.warning("memory: %s; %s", finding.found, finding.advice)
 
 
 def check_home(home: Home) -> Finding:
@@ -56,6 +67,24 @@ def check_disk(home: Home, config: NightConfig) -> Finding:
     return Finding("disk", "error", found, f"make room, or name a home on another disk: {ANOTHER_HOME}")
 
 
+def check_memory(config: NightConfig) -> Finding:
+    """Compare the main memory with what a night needs. On a GPU's machine, which needs little, only show it."""
+    ram = memory()
+    limit = f", {ram.limit:.1f} GiB of it for this container" if ram.limit < ram.total else ""
+    found = f"{ram.total:.1f} GiB{limit}, {ram.available:.1f} GiB available"
+    if resolve_device("auto").type == "cuda":
+        return Finding("memory", "ok", found)
+    needed = memory_needed_gib(config)
+    found += f"; a night needs about {needed:.1f} GiB"
+    if min(ram.total, ram.limit) < needed:
+        advice = "lower engine.kv_cache_gb, train adapters (`lora`), or take a smaller student"
+    elif ram.available < needed:
+        advice = "close other programs, or lower engine.kv_cache_gb"
+    else:
+        return Finding("memory", "ok", found)
+    return Finding("memory", "warning", found, advice)
+
+
 def check_port(config: NightConfig) -> Iterator[Finding]:
     """Check the configured port, if the night will start a Prefect server on it. Otherwise, yield nothing."""
     port = config.prefect.port
@@ -76,10 +105,30 @@ def disk_needed_gb(config: NightConfig) -> float:
     takes 2 bytes per checkpoint (4 on a CPU that computes in float32). Databases, tables and report take 1 GB.
     """
     billions = billions_of_parameters(config.student.source)
-    # LoRA of rank r trains about r/1000 of the weights (rank 16 on a model of 0.6 billion parameters: 1.7 %)
-    trained = billions * min(1.0, config.lora.rank / 1000) if config.lora else billions
     bytes_a_weight = compute_dtype(resolve_device("auto")).itemsize
-    return 2 * 14 * trained + checkpoints_written(config) * bytes_a_weight * billions + 1.0
+    return 2 * 14 * trained_billions(config) + checkpoints_written(config) * bytes_a_weight * billions + 1.0
+
+
+def memory_needed_gib(config: NightConfig) -> float:
+    """Estimate the main memory in GiB of a night on a CPU: 6.5 for the starter.
+
+    Engine and trainer each hold the weights. The trainer adds 14 bytes per trained weight (gradient, two moments, and
+    the rest of a master weight), and the activations of a pass of 1,280 tokens, which take about 4 bytes per weight.
+    Libraries, the night's own process and Prefect's server take 1.7 GiB.
+    """
+    billions, trained = billions_of_parameters(config.student.source), trained_billions(config)
+    bytes_a_weight = compute_dtype(resolve_device("auto")).itemsize
+    gigabytes = 2 * bytes_a_weight * billions + 14 * trained + 4 * billions
+    return gigabytes * 1e9 / GIB + config.engine.kv_cache_gb + 1.7
+
+
+def trained_billions(config: NightConfig) -> float:
+    """Return how many billions of weights a night trains.
+
+    LoRA of rank r trains about r/1000 of the weights (rank 16 on a model of 0.6 billion parameters: 1.7 %).
+    """
+    billions = billions_of_parameters(config.student.source)
+    return billions * min(1.0, config.lora.rank / 1000) if config.lora else billions
 
 
 def checkpoints_written(config: NightConfig) -> int:
@@ -105,3 +154,18 @@ def billions_of_parameters(source: str) -> float:
         return sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) / 2e9 or 1.0
     size = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", source.lower())
     return float(size[1]) / (1 if size[2] == "b" else 1000) if size else 1.0
+
+
+def compute_capability() -> float:
+    """Return the first GPU's compute capability, or infinity if nvidia-smi does not report it."""
+    lines = output_of("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+    return float(lines.splitlines()[0]) if lines else math.inf
+
+
+def output_of(*command: str) -> str | None:
+    """Return a command's output, or None if the command is missing, fails, or takes more than 20 seconds."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

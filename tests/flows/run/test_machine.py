@@ -6,12 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.run.machine import checkpoints_written, disk_needed_gb, require_machine
-from models.hf.hardware import compute_dtype, resolve_device
+from flows.run.machine import checkpoints_written, disk_needed_gb, memory_needed_gib, require_machine
+from models.hf.hardware import Memory, compute_dtype, resolve_device
 
 BYTES = compute_dtype(resolve_device("auto")).itemsize  # of a weight in a checkpoint
 
@@ -104,3 +105,31 @@ def test_a_port_is_free_again_once_its_server_is_gone(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", port)):
             server.accept()[0].close()  # the first to close lingers in TIME_WAIT
     require_machine(Home(tmp_path), starter(f"prefect.port={port}"))
+
+
+def test_too_little_memory_is_said_but_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The need is estimated, and swapping or the end of another program can do."""
+    needed = memory_needed_gib(starter())
+    for memory, advice in (
+        (Memory(24, 20), None),
+        (Memory(24, needed - 1), "close other programs"),
+        (Memory(needed - 1, needed - 2), "train adapters"),
+        (Memory(24, needed - 1, limit=needed - 1), "train adapters"),
+    ):
+        caplog.clear()
+        monkeypatch.setattr("flows.run.machine.memory", lambda memory=memory: memory)
+        require_machine(Home(tmp_path / "school"), starter(), room=False)
+        assert ("memory: " in caplog.text) == bool(advice)
+        assert (advice or "") in caplog.text
+    assert memory_needed_gib(starter("lora={rank: 16}")) < needed - 1
+    assert memory_needed_gib(starter("student.source=Qwen/Qwen3-0.6B")) > 2 * needed
+
+
+def test_a_gpu_without_bf16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.run.machine.resolve_device", lambda _: torch.device("cuda"))
+    monkeypatch.setattr("flows.run.machine.output_of", lambda *_: "7.5\n8.9")
+    assert refused(tmp_path / "school").startswith("the GPU cannot be used: it has no bf16")
+    monkeypatch.setattr("flows.run.machine.output_of", lambda *_: "8.6")
+    require_machine(Home(tmp_path / "school"), starter())

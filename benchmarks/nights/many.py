@@ -1,0 +1,76 @@
+"""Many small nights in one home: do their costs stay flat once `keep_nights` of them are kept?"""
+
+import datetime
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import linear_regression
+from typing import Any
+
+from benchmarks.inputs.school import make
+from benchmarks.inputs.starter import tiny_student
+from benchmarks.machine.child import json_of
+from benchmarks.nights.fixed import LEAST
+from benchmarks.outputs.page import markdown
+
+FIRST = datetime.date(2026, 1, 1)
+PARTS = ("checkpoints", "exams", "journal", "mlartifacts", "mlflow.db", "nights", "prefect")
+KEPT = 7  # nights whose versions and tables a home keeps by default
+Line = Mapping[str, Any]
+
+
+def many_nights(home: Path, nights: int) -> list[Line]:
+    """Run the missing nights, each with 16 new worked solutions. Returns a line for each, kept in the home."""
+    notes = make(home) / "nights.jsonl"
+    lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
+    student = tiny_student(home / "student")
+    few = [*LEAST, "distill.steps=1", "day.generated_traces=16", f"student={{source: {student.resolve()}, system: ''}}"]
+    for number in range(len(lines), nights):
+        date = (FIRST + datetime.timedelta(days=number)).isoformat()
+        started = time.monotonic()
+        arguments = ["--json", "--date", date, *(f"--set={setting}" for setting in (*few, f"seed={number}"))]
+        json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+        seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
+        lines.append({"night": number + 1, "seconds": seconds, "checkpoints": checkpoints(home), "mb": sizes})
+        with notes.open("a") as file:
+            file.write(json.dumps(lines[-1]) + "\n")
+    return lines
+
+
+def megabytes(path: Path) -> float:
+    """Return the size of a file or of all files under a folder in MB (10^6 bytes). Hard links count once."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum({status.st_ino: status.st_size for status in map(Path.stat, files)}.values()) / 1e6
+
+
+def checkpoints(home: Path) -> int:
+    """Return the number of checkpoints in the home."""
+    return len([folder for folder in (home / "checkpoints").iterdir() if folder.is_dir()])
+
+
+def page(lines: Sequence[Line]) -> str:
+    """Return the lines of some nights as a table, and the growth per night since the first `KEPT` nights."""
+    chosen = sorted({0, KEPT, len(lines) // 2, len(lines) - 1} & set(range(len(lines))))
+    rows = [_row(str(lines[index]["night"]), lines[index]) for index in chosen]
+    if len(lines) > KEPT + 1:
+        rows.append(["growth a night", *_growth(lines[KEPT:])])
+    return markdown(f"night | seconds | checkpoints | {' | '.join(PARTS)} (MB)", rows)
+
+
+def _row(name: str, line: Line) -> list[str]:
+    return [
+        name,
+        f"{line['seconds']:.0f}",
+        str(line["checkpoints"]),
+        *(f"{line['mb'][part]:.1f}" for part in PARTS),
+    ]
+
+
+def _growth(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the slope of each column over the nights, by least squares."""
+    nights = [line["night"] for line in lines]
+    for name in ("seconds", "checkpoints"):
+        yield f"{linear_regression(nights, [line[name] for line in lines]).slope:+.2f}"
+    for part in PARTS:
+        yield f"{linear_regression(nights, [line['mb'][part] for line in lines]).slope:+.2f}"

@@ -1,0 +1,47 @@
+"""A starter night on a machine that falls asleep: all its processes stand still for some minutes in a round."""
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.nights.timed import run_night
+from conf.storage.home import SUMMARY
+from conf.storage.layout import committed_rounds
+from tasks.monitoring.incidents import incidents
+
+ROUND = 3  # the round in which the processes are stopped
+
+
+def suspended(minutes: float) -> dict[str, Any]:
+    """Run a starter night that stands still for some minutes. Returns how it went on."""
+    home = make(SCHOOL / "suspended")
+    slept = False
+
+    def sleep(folder: Path) -> bool:
+        nonlocal slept
+        if not slept and (folder / f"round-{ROUND:02d}" / "select_prompts" / "manifest.json").exists():
+            slept = True
+            processes = psutil.Process().children(recursive=True)
+            send(processes, signal.SIGSTOP)
+            time.sleep(60 * minutes)
+            send(processes, signal.SIGCONT)
+        return False
+
+    folder = run_night(home, [f"budget_minutes={15 + minutes}"], until=sleep)
+    summary = json.loads((folder / SUMMARY).read_text())
+    after = len(committed_rounds(folder)) - ROUND + 1
+    return {"rounds from then on": after, "decision": summary["decision"], "incidents": incidents(folder)}
+
+
+def send(processes: list[psutil.Process], number: signal.Signals) -> None:
+    """Send a signal to the processes that still exist."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
