@@ -34,6 +34,7 @@ WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 LESSONS = "lessons"
 GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
 COLUMNS = "workload | seconds | TRL | ratio | ÷ floor | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
+ONE = 'only this measurement, such as {"method": "ours", "workload": "thinking"}'
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
 
