@@ -1,13 +1,19 @@
-"""What this machine's GPU can do: one table within 25 minutes, with or without vLLM installed.
+"""What this machine's GPU can do: three stages, within 25 minutes each.
 
-    python -m benchmarks.gpu [--json] [--only attention update …] [--student FOLDER] [--minutes 25]
+    python -m benchmarks.gpu trainer     # needs torch, transformers, peft, pydantic and jaxtyping, but not vLLM
+    python -m benchmarks.gpu engine      # needs vLLM, too
+    python -m benchmarks.gpu night       # a short night of conf/nightly.yaml with `--student`
 
-Each part runs in its own process (benchmarks/machine/gpu_parts.py). If a part fails, the table says why, and the other
-parts still run. The model has the shape of Qwen3-0.6B and random weights, unless `--student` names a folder. Without a
-GPU, the parts run on the CPU with a tiny model, which shows that they work, but nothing else.
+Options: [--json] [--only attention update …] [--student FOLDER] [--minutes 25]. On a GPU, each run adds a line to
+docs/gpu.jsonl, with card, versions and commit.
+
+Each part runs in its own process (gpu_parts.py and gpu_engine.py in benchmarks/machine). If a part fails, the table
+says why, and the other parts still run. The model has the shape of Qwen3-0.6B and random weights, unless `--student`
+names a folder. Without a GPU, the parts run on the CPU with a tiny model, which shows that they work, but nothing else.
 """
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -23,34 +29,48 @@ SHAPE = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28
 SHAPE |= {"num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
 TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
 TINY |= {"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
-PARTS = ("versions", "tests", "attention", "packing", "update", "profile", "optimizer", "head", "repeated", "engine")
+STAGES = {
+    "trainer": (
+        *("versions", "gradients", "packing", "attention", "update", "capped", "optimizer", "head", "profile"),
+        *("repeated", "tests"),
+    ),
+    "engine": ("versions", "engine"),
+    "night": ("versions", "night"),
+}
+LINES = Path("docs/gpu.jsonl")
 
 
 def main() -> None:
     """Run the parts one after the other until the time is used up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("stage", choices=STAGES, nargs="?", default="trainer")
+    parser.add_argument("--only", nargs="+", help="parts of the stage")
     parser.add_argument("--student", type=Path, help="a folder with a model and its tokenizer")
     parser.add_argument("--minutes", type=float, default=25.0, help="in all; parts that do not fit are skipped")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
-        from benchmarks.machine import gpu_parts
-
-        for name, result in getattr(gpu_parts, options.part)(options.student):
+        module = "gpu_engine" if options.part in ("engine", "night") else "gpu_parts"
+        parts = importlib.import_module(f"benchmarks.machine.{module}")
+        for name, result in getattr(parts, options.part)(options.student):
             print(json.dumps([name, result]), flush=True)
         return
     until = time.monotonic() + 60 * options.minutes
     figures: dict[str, list[tuple[str, str]]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         student = options.student or _random_model(Path(temporary))
-        for part in options.only:
+        for part in options.only or STAGES[options.stage]:
             figures[part] = child(part, student, max(1.0, until - time.monotonic()))
             for name, result in [] if options.json else figures[part]:
                 print(f"{part:10} {name:44} {result}", flush=True)
     if options.json:
         print(json.dumps(figures))
+    if "memory" in dict(figures.get("versions", [])):  # there is a GPU
+        from benchmarks.nights.ablations import commit
+
+        with LINES.open("a") as file:
+            file.write(json.dumps({"commit": commit(), "stage": options.stage, **figures}) + "\n")
 
 
 def child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str]]:

@@ -8,8 +8,6 @@ import importlib.metadata
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -111,18 +109,63 @@ def update(student: Path) -> Rows:
                 yield name, " ".join(str(error).split())[:80]
 
 
-def _update(student: Path, tokens: int, adapters: Any) -> str:
+def gradients(student: Path) -> Rows:
+    """Compare the gradient of a step with the CPU's, in fp32 and in the device's precision."""
+    found = {
+        (device, name): _gradient(student, torch.device(device), precision)
+        for device in {"cpu", DEVICE.type}
+        for name, precision in (("fp32", torch.float32), ("bf16", torch.bfloat16))
+    }
+    exact = found["cpu", "fp32"]
+    for (device, name), gradient in sorted(found.items()):
+        difference = float((gradient - exact).norm() / exact.norm())
+        yield f"{device}, {name}", f"differs by {difference:.1e} of the norm"
+
+
+def _gradient(student: Path, device: torch.device, precision: torch.dtype) -> torch.Tensor:
+    """Return the gradient of the log-probability of a random text, by packing, as one vector on the CPU."""
+    from models.hf.loading import load_model
+    from models.packing.packing import Group, pack
+    from models.packing.self_check import choose_packing
+
+    model = load_model(student, precision, device, False)
+    logprobs = choose_packing(model)
+    group = Group([*range(100, 140)], [[*range(200 + 50 * row, 240 + 50 * row)] for row in range(4)], range(4))
+    logprobs(model, pack([group], device))[0].sum().backward()
+    weights = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    return torch.cat([gradient.float().flatten().cpu() for gradient in weights])
+
+
+def capped(student: Path) -> Rows:
+    """Update with adapters under a cap of 6 GiB: passes that fit, and what happens if the estimate is too high."""
+    from transformers import AutoConfig
+
+    from conf.schema import LoraConfig
+    from models.hf.memory_plan import Shape
+
+    if CUDA:
+        torch.cuda.set_per_process_memory_fraction(6 * 2**30 / torch.cuda.get_device_properties(0).total_memory)
+    shape = Shape.of(AutoConfig.from_pretrained(student))
+    fitting = shape.passes(True, 6 * 2**30 - shape.trainer_bytes(RANK), 65_536)
+    yield "planned", str(fitting)
+    for tokens in (fitting.tokens if fitting else 2048, 65_536 if CUDA else 2048):
+        yield f"{tokens} tokens a pass", _update(student, tokens, LoraConfig(rank=RANK), repeats=1)
+
+
+def _update(student: Path, tokens: int, adapters: Any, repeats: int = 3) -> str:
     """Time one size of forward pass. The trainer is freed afterwards, even if it ran out of memory."""
-    trainer, rollouts, advantages = _trainer(student, tokens, adapters)
-    seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages))
-    return f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
+    trainer, rollouts, advantages = trained(student, tokens, adapters)
+    trainer.tokens_per_pass = tokens  # whatever the trainer thinks will fit
+    seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages), repeats)
+    less = f", then {trainer.tokens_per_pass} tokens" if trainer.tokens_per_pass < tokens else ""
+    return f"{seconds:6.2f} s {gigabytes:6.2f} GiB{less}"
 
 
 def profile(student: Path) -> Rows:
     """Name the ten operations on which an update spends the most time."""
     from torch.profiler import ProfilerActivity, profile
 
-    trainer, rollouts, advantages = _trainer(student, None, None)
+    trainer, rollouts, advantages = trained(student, None, None)
     trainer.update(rollouts, advantages)
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if CUDA else [])]
     with profile(activities=activities) as run:
@@ -183,7 +226,7 @@ def repeated(student: Path) -> Rows:
 
 def digest(student: Path) -> Rows:
     """Yield a digest of the weights after one update."""
-    trainer, rollouts, advantages = _trainer(student, None, None)
+    trainer, rollouts, advantages = trained(student, None, None)
     trainer.update(rollouts, advantages)
     found = hashlib.sha256()
     for weight in trainer.weights.trained.values():
@@ -191,47 +234,7 @@ def digest(student: Path) -> Rows:
     yield "digest", found.hexdigest()[:16]
 
 
-def engine(student: Path) -> Rows:
-    """Start vLLM, sample one seed twice, sleep and wake ten times, and reload weights and adapters."""
-    from benchmarks.inputs.workloads import workload
-    from conf.schema import EngineConfig, LoraConfig
-    from models.hf.checkpoint import keep, write_lineage
-    from models.hf.starter import write_starter
-    from models.sampler import Sampler
-
-    with tempfile.TemporaryDirectory() as temporary:
-        checkpoints = Path(temporary)
-        write_starter(checkpoints / "draft")
-        write_lineage(checkpoints / "draft", None)
-        base = keep(checkpoints / "draft", checkpoints)
-        adapters = LoraConfig(rank=RANK)
-        trainer, rollouts, advantages = _trainer(base, None, adapters, workload("short"))
-        trainer.update(rollouts, advantages)
-        trainer.save_adapter(checkpoints / "draft")
-        write_lineage(checkpoints / "draft", base.name, base.name)
-        adapter = keep(checkpoints / "draft", checkpoints)
-        del trainer
-        started = time.perf_counter()
-        sampler = Sampler(base, EngineConfig(lora=adapters, gpu_memory_share=0.5))
-        yield "start", f"{time.perf_counter() - started:6.1f} s"
-        prompts = [rollout.prompt_token_ids for rollout in rollouts[::8]]
-        for checkpoint, name in ((base, "weights"), (adapter, "adapter"), (base, "weights"), (adapter, "adapter")):
-            started = time.perf_counter()
-            sampler.use(checkpoint)
-            yield f"load {name}", f"{time.perf_counter() - started:6.2f} s, probe {sampler.probe_difference:.4f} nats"
-        one, two = (sampler.sample(prompts, 8, seed=1, max_tokens=48) for _ in range(2))
-        yield "one seed twice", "the same completions" if one == two else "different completions"
-        for number in range(10 if CUDA else 1):
-            started = time.perf_counter()
-            sampler.sleep()
-            asleep = time.perf_counter()
-            sampler.use(adapter)
-            seconds = f"{asleep - started:5.2f} s, wake {time.perf_counter() - asleep:5.2f} s"
-            same = "the same" if sampler.sample(prompts, 8, seed=1, max_tokens=48) == one else "different"
-            yield f"sleep {number + 1}", f"{seconds}, probe {sampler.probe_difference:.4f} nats, {same} completions"
-
-
-def _trainer(student: Path, tokens: int | None, adapters: Any, rollouts: Any = None) -> Any:
+def trained(student: Path, tokens: int | None, adapters: Any, rollouts: Any = None) -> Any:
     """Return a trainer, rollouts that its own policy could have sampled, and their advantages."""
     from benchmarks.inputs.workloads import advantages, grown, sampled_by
     from conf.schema import TrainerConfig
