@@ -1,0 +1,149 @@
+"""Is what an owner teaches by day still there on Friday? Five days in the classroom, each followed by a night.
+
+    python -m benchmarks.owner_week [--starts champion latest day] [--weeks short turns] [--seeds 1 2] [--days 5]
+
+By day, an owner who likes short answers teaches in the real classroom: picks, and corrections to an answer's first
+sentence. The night then practises arithmetic as usual. `starts` are the values of `start_from`. In the week `turns`,
+the owner likes questions back from the fourth day on. Each morning and evening, answers to questions that are never
+taught are rated by both tastes. Each week is a line in docs/owner-week.jsonl and is not repeated; an interrupted one
+begins with the day that is missing. Writes the table in docs/teaching.md.
+"""
+
+import argparse
+import datetime
+import itertools
+import json
+import random
+import re
+import shutil
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs.champion import home_with_champion
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.nights.whole import whole_night
+from benchmarks.outputs.page import between, markdown
+from benchmarks.talk import settle
+from benchmarks.teach import GOOD, QUESTIONS, TASTES, Classroom, classroom
+from tasks.evaluation.english import mean_nats
+
+RESULTS, PAGE, NAME = Path("docs/owner-week.jsonl"), Path("docs/teaching.md"), "benchmarks.owner_week"
+HOMES = Path("school/benchmarks/owner-week")
+STARTS = ("champion", "latest", "day")
+WEEKS: Mapping[str, Sequence[str]] = {"short": ["short"] * 5, "turns": ["short"] * 3 + ["asks back"] * 2}
+FIRST = datetime.date(2026, 1, 5)  # a Monday
+LESSONS, CORRECTED = 30, 6  # lessons a day; so many of them are corrections
+UNSEEN = 24  # questions at each look, with five answers each
+NIGHT = ("budget_minutes=8", "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]")
+Day = dict[str, Any]
+
+
+def main() -> None:
+    """Do the missing weeks, and write the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--starts", nargs="+", default=[*STARTS], choices=STARTS)
+    parser.add_argument("--weeks", nargs="+", default=["short"], choices=WEEKS)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--days", type=int, default=5)
+    options = parser.parse_args()
+    for seed, name, start in itertools.product(options.seeds, options.weeks, options.starts):
+        what = {"week": name, "start": start, "seed": seed, "days": options.days}
+        if not any(what.items() <= run.items() for run in recorded()):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(what | week(name, start, seed, options.days)) + "\n")
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Return the weeks so far."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
+    """Teach by day and sleep by night. Return the tastes' rates at each look, and the nights' outcomes."""
+    home, chance = HOMES / f"{name}-{start}-{seed}", random.Random(seed)
+    questions = chance.sample(QUESTIONS, len(QUESTIONS))
+    unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
+    notes = home / "days.json"
+    done: list[Day] = json.loads(notes.read_text()) if notes.exists() else []
+    if not done:
+        home_with_champion(home)
+    for number in range(len(done), days):
+        date = (FIRST + datetime.timedelta(days=number)).isoformat()
+        (home / "journal" / f"{date}.jsonl").unlink(missing_ok=True)
+        taste, chance = WEEKS[name][number], random.Random(f"{seed} {number}")
+        with classroom(home, ()) as room:
+            morning = rates(room, unseen)
+            for lesson, question in enumerate(chance.sample(asked, LESSONS)):
+                teach(room, question, taste, corrects=lesson % (LESSONS // CORRECTED) == 0)
+            evening = rates(room, unseen)
+        # nights have their own dates, and read the journal up to them
+        shutil.move(home / "journal" / f"{datetime.date.today()}.jsonl", home / "journal" / f"{date}.jsonl")
+        done.append({"morning": morning, "evening": evening, "night": night(home, start, seed, date)})
+        notes.write_text(json.dumps(done))
+    with classroom(home, ()) as room:
+        after = rates(room, unseen)
+    return {"machine": machine(), "commit": commit(), "run": done, "after": after}
+
+
+def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None:
+    """Ask a question. Correct the first answer to its first sentence, or pick the best answer by the taste."""
+    answers = room.ask(question)
+    settle(room)
+    if len(answers) < 2:
+        return
+    first = answers[0]["text"].strip()
+    if corrects and (better := corrected(first, taste)) != first:
+        lesson = {"kind": "correct", "answer": answers[0]["id"], "text": better}
+        room.client.post("/api/lesson", json=lesson)  # refused if it corrects nothing
+    else:
+        room.teach("pick", max(answers, key=lambda answer: TASTES[taste](answer["text"])))
+    settle(room)
+
+
+def corrected(text: str, taste: str) -> str:
+    """Return an answer as the owner would have written it."""
+    sentence = re.split(r"(?<=[.!?])\s+", text)[0]
+    return f"{sentence} What do you think?" if taste == "asks back" else sentence
+
+
+def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:
+    """Return the share of answers that each taste likes, of those that today's copy writes to the questions."""
+    room.client.post(
+        "/api/live", json={"on": False}
+    ).raise_for_status()  # to go on to the next question teaches nothing
+    shown = [answer for question in questions for answer in room.ask(question) for _ in range(answer["count"])]
+    room.client.post("/api/live", json={"on": True}).raise_for_status()
+    return {taste: statistics.mean(GOOD[taste](answer["text"]) for answer in shown) for taste in ("short", "asks back")}
+
+
+def night(home: Path, start: str, seed: int, date: str) -> dict[str, Any]:
+    """Run the night after a day. Return its outcome."""
+    found = whole_night(home, *NIGHT, f"start_from={start}", f"seed={seed}", date=date)
+    return {
+        "decision": found["decision"],
+        "reasons": found["reasons"],
+        "minutes": found["minutes"],
+        "arithmetic": [found["accuracy"][role]["accuracy"] for role in ("champion", "candidate")],
+        "instructions": found["benchmarks"].get("instructions"),
+        "english": [mean_nats(found["folder"] / "evaluate" / role) for role in ("champion", "candidate")],
+    }
+
+
+def table(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table: the rate of the week's first taste, morning and evening by day, and the nights."""
+    rows = []
+    for run in runs:
+        taste, days = WEEKS[run["week"]][0], run["run"]
+        rated = "; ".join(f"{day['morning'][taste]:.2f} → {day['evening'][taste]:.2f}" for day in days)
+        nights = ", ".join(day["night"]["decision"] for day in days)
+        arithmetic = f"{days[0]['night']['arithmetic'][0]:.2f} → {days[-1]['night']['arithmetic'][1]:.2f}"
+        rows.append([run["week"], run["start"], run["seed"], rated, f"{run['after'][taste]:.2f}", nights, arithmetic])
+    head = "week | `start_from` | seed | short answers, morning → evening by day | after the last night | nights"
+    return markdown(f"{head} | arithmetic", rows)
+
+
+if __name__ == "__main__":
+    main()
