@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks import prompts
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.inputs.workloads import advantages, grown, sampled_by, workload
+from benchmarks.inputs.workloads import advantages, grown, sampled_by, thinking, workload
 from benchmarks.machine.child import json_of
 from benchmarks.machine.gauge import now, peak_gb
 from benchmarks.outputs.page import joined, markdown
@@ -34,7 +34,6 @@ WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 LESSONS = "lessons"
 GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
 COLUMNS = "workload | seconds | TRL | ratio | ÷ floor | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
-ONE = 'only this measurement, such as {"method": "ours", "workload": "thinking"}'
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
 
@@ -46,7 +45,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
-    parser.add_argument("--measure", metavar="JSON", help=ONE)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
         print(json.dumps(measure(json.loads(options.measure), options.student, options.steps)))
@@ -130,7 +129,10 @@ def in_child(what: dict[str, Any], options: argparse.Namespace) -> dict[str, Any
 
 def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
     """Return the median seconds of the updates after the first, and the peak memory. Runs in the child."""
-    rollouts = grown(what["groups"]) if "groups" in what else workload(what["workload"])
+    if "length" in what:
+        rollouts = thinking(what["groups"], what["length"])
+    else:
+        rollouts = grown(what["groups"]) if "groups" in what else workload(what["workload"])
     setting = {key: what[key] for key in ("batch", "checkpointing", "weights") if key in what}
     match what["method"]:
         case "ours":

@@ -33,16 +33,17 @@ def workload(name: str) -> list[Rollout]:
             return _rollouts([(400, [64] * 8)] * 4)
         case "long completion":
             return _rollouts([(106, [512] * 8)] * 2)
-        case "thinking":
-            return _rollouts([(106, [2048] * 8)])
-        case "more thinking":
-            return _rollouts([(106, [2048] * 8)] * 2)
     raise ValueError(f"unknown workload: {name}")
 
 
 def grown(groups: int) -> list[Rollout]:
     """Return 4 × `groups` groups of 8 completions of 64 tokens, to measure how costs grow with the number of groups."""
     return _rollouts([(64, [64] * 8)] * 4 * groups)
+
+
+def thinking(groups: int, length: int) -> list[Rollout]:
+    """Return groups of 4 completions of `length` tokens, as of a model that thinks before it answers."""
+    return _rollouts([(106, [length] * 4)] * groups)
 
 
 def sampled_by(trainer: "Trainer", rollouts: Sequence[Rollout]) -> list[Rollout]:
