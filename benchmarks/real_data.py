@@ -157,9 +157,9 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
             *kind,
             len(group),
             f"{gained}, {lost}",
-            f"{mcnemar(gained, lost):.3f}",
+            f"{mcnemar(gained, lost):.2g}",
             f"{values.mean():+.3f}",
-            f"{sign_flip(values):.4f}",
+            f"{sign_flip(values):.2g}",
             "–" if least is None else f"{least:+.3f}",
         ]
 
