@@ -174,9 +174,14 @@ class Allowance:
 
     @property
     def round(self) -> float:
-        """The expected seconds of the next round: the longer of the last round and the median round; 0 if unknown."""
-        rounds = self.rounds or past_rounds(self.nights, self.config.name)
-        return max(statistics.median(rounds), rounds[-1]) if rounds else self.first_round
+        """The expected seconds of the next round; 0 if unknown.
+
+        It is the longer of the last round and the median round, but at most twice the median: in a much longer round,
+        the night stood still (Ctrl-Z, a suspended machine).
+        """
+        if not (rounds := self.rounds or past_rounds(self.nights, self.config.name)):
+            return self.first_round
+        return min(max(statistics.median(rounds), rounds[-1]), 2 * statistics.median_low(rounds))
 
     def rate_factor(self, number: int) -> float:
         """Return the factor by which a round scales the learning rate.

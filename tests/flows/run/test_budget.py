@@ -126,10 +126,11 @@ def allowance(tmp_path: Path, minutes: float, *settings: str, **seconds: float) 
     return Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, division, **seconds)
 
 
-def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last(tmp_path: Path) -> None:
+def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last_within_limits(tmp_path: Path) -> None:
     allowed = allowance(tmp_path, 10)
     expected: list[tuple[list[float], float]] = [([], 0), ([30], 30), ([90, 30, 30], 30), ([90, 30, 30, 50], 50)]
-    for allowed.rounds, seconds in [*expected, ([60, 50, 10], 50)]:
+    stood_still: list[tuple[list[float], float]] = [([70, 700], 140), ([30, 30, 700], 60), ([30, 700, 30, 30], 30)]
+    for allowed.rounds, seconds in [*expected, ([60, 50, 10], 50), *stood_still]:
         assert allowed.round == seconds
 
 
