@@ -114,6 +114,7 @@ def start_server(
         "PREFECT_HOME": str(folder),
         "PREFECT_MEMO_STORE_PATH": str(folder / "memo_store.toml"),  # else in ~/.prefect, whatever PREFECT_HOME is
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",  # so that runs go after 90 days
         **{f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false" for service in idle},
         "PREFECT_UI_API_URL": f"{pages}/api",
         # by default, any page open in the owner's browser may read the API
