@@ -218,6 +218,18 @@ class Trainer:
         """
         self.weights.round_stochastically(self._generator(f"{self.step}"))
 
+    def trained_copy(self) -> dict[str, Tensor]:
+        """Return a copy of the trained weights, by name."""
+        return {name: weight.detach().clone() for name, weight in self.weights.trained.items()}
+
+    def loaded_weights(self) -> dict[str, Tensor]:
+        """Return the weights that a trainer without adapters began with, from its checkpoint's files, by name.
+
+        A copy from the beginning would be held while the gradients are computed, when memory is shortest.
+        """
+        model = load_model(self.checkpoint, self.dtype, self.device, self.config.trust_remote_code)
+        return {name: weight.detach() for name, weight in model.named_parameters()}
+
     def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
         """Keep a `share` of a lesson's change to the weights, by interpolating between the weights `before` it and now.
 
