@@ -4,6 +4,7 @@ import shutil
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.inputs.school import SCHOOL, make
 from conf.load import STARTER as STARTER_NIGHT
@@ -35,7 +36,12 @@ def tiny_student(folder: Path = TINY) -> Path:
 
         make(folder.parent)
         write_starter(folder)
-        size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+        size: dict[str, Any] = {
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+        }
         config = LlamaConfig.from_pretrained(folder, **size, num_key_value_heads=2, head_dim=32)
         torch.manual_seed(1)
         AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
