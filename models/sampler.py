@@ -18,7 +18,7 @@ from conf.storage.home import NightError
 from models.engine import cpu_lora, token_ranks, weight_sync
 from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, gpu_share, kv_cache_bytes
-from models.engine.sync_probe import TOLERANCE, VISIBLE, Probe, SyncError, read_probe
+from models.engine.sync_probe import VISIBLE, Probe, SyncError, read_probe, tolerance
 from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.rollout import Rollout
@@ -73,6 +73,7 @@ class Sampler:
         self._adapters = 0  # adapters served so far; vLLM needs a unique id for each
         self._probed: list[float] = []  # the engine's log-probabilities of the loaded probe; empty without one
         self._asleep = False
+        self._first_difference: float | None = None  # nats per token, of the first checkpoint with a probe
         self.probe_difference = 0.0  # nats per token between trainer and engine, at the last sync with a probe
         self.load_weights(checkpoint)
 
@@ -246,12 +247,14 @@ class Sampler:
     def _check_probe(self, checkpoint: Path, probe: Probe, before: Sequence[float], previous: Path | None) -> None:
         (after,) = self.logprobs([probe.token_ids])
         self.probe_difference = probe.difference(after)
-        if not self.probe_difference <= TOLERANCE:
+        if not self.probe_difference <= tolerance(self._first_difference):
             nats = f"{self.probe_difference:.3f} nats a token"
             _fail(checkpoint, f"the probe's log-probabilities are {nats} from the trainer's")
         if after == before and previous is not None and _must_differ(previous, checkpoint, probe):
             _fail(checkpoint, f"the engine still computes what {previous.name} does")
         self._probed = after
+        if self._first_difference is None:
+            self._first_difference = self.probe_difference
 
     def sleep(self) -> None:
         """Release the GPU for the trainer: move the weights to host memory and drop the key/value cache."""

@@ -38,6 +38,14 @@ def engine(student: Path) -> Rows:
             yield f"load {name}", f"{time.perf_counter() - started:6.2f} s, probe {sampler.probe_difference:.4f} nats"
         one, two = (sampler.sample(prompts, 8, seed=1, max_tokens=48) for _ in range(2))
         yield "one seed twice", "the same completions" if one == two else "different completions"
+        for each in (True, False):  # with a seed for each request, vLLM draws request by request
+            sampler._cuda, started = CUDA and each, time.perf_counter()
+            tokens = sum(
+                len(row.token_ids) for rows in sampler.sample(prompts, 32, seed=2, max_tokens=48) for row in rows
+            )
+            rate = tokens / (time.perf_counter() - started)
+            yield f"sample, {'a seed for each request' if each else 'one seed'}", f"{rate:,.0f} tokens/s"
+        sampler._cuda = CUDA
         for number in range(10 if CUDA else 1):
             started = time.perf_counter()
             sampler.sleep()

@@ -200,6 +200,8 @@ def optimizer(student: Path) -> Rows:
 
         seconds, _ = _timed(step)
         yield f"parts of 2^{power}", f"{seconds:6.3f} s"
+    seconds, _ = _timed(lambda: (weights.move("cpu"), weights.move(DEVICE)))
+    yield "to main memory and back", f"{seconds:6.3f} s"
 
 
 def head(student: Path) -> Rows:

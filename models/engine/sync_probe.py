@@ -20,6 +20,7 @@ TEXT = (
 # Nats, mean over the probe's tokens. Correct bf16 implementations differ by 0.02 to 0.05 on average, and by up to 0.5
 # on single tokens (measured with the starter model: trainer, vLLM with and without adapters, and transformers).
 TOLERANCE = 0.1
+START_TOLERANCE = 0.5  # until an engine has shown how much a model's rounding matters: bf16 is coarser for large logits
 VISIBLE = 1e-3  # nats, mean: an update that changes the trainer's values by more must also change the engine's
 
 LogProbs = Callable[[Sequence[Rollout]], list[list[float]]]  # nats per token of each rollout: `Trainer.logprobs`
@@ -40,6 +41,14 @@ class Probe:
         """Return the mean absolute difference from other log-probabilities, in nats, over the tokens both cover."""
         pairs = list(zip(self.logprobs, logprobs, strict=False))
         return sum(abs(a - b) for a, b in pairs) / len(pairs)
+
+
+def tolerance(first: float | None) -> float:
+    """Return how far trainer and engine may differ, in nats, given the `first` difference of this engine (None: none).
+
+    vLLM itself has then loaded the weights into a fresh engine, so later differences should be no more than twice that.
+    """
+    return START_TOLERANCE if first is None else max(TOLERANCE, 2 * first)
 
 
 def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:

@@ -58,9 +58,11 @@ class Shape:
 
         Each trained weight has a 2-byte remainder, and its gradient and two moments in fp32.
         """
-        if rank is None:
-            return 16 * self.parameters
-        return 2 * self.parameters + 16 * self.adapter_parameters(rank)
+        return self.weight_bytes(rank) + 14 * (self.parameters if rank is None else self.adapter_parameters(rank))
+
+    def weight_bytes(self, rank: int | None) -> int:
+        """Return what a trainer in bf16 leaves on the GPU while the engine samples: the weights, and its adapters."""
+        return 2 * (self.parameters + (0 if rank is None else self.adapter_parameters(rank)))
 
     def token_bytes(self, adapters: bool, recomputed: bool) -> int:
         """Return the bytes that a forward pass in bf16 saves per packed token, if prompts are as long as completions.
@@ -84,16 +86,18 @@ class Shape:
 
     def engine_share(self, rank: int | None, card: float) -> float:
         """Return the share of a `card`'s bytes that the engine may take, so that the trainer's have room beside it."""
-        return max(0.0, 0.98 - (2 * CONTEXT + self.trainer_bytes(rank)) / card)
+        return max(0.0, 0.98 - (2 * CONTEXT + self.weight_bytes(rank)) / card)
 
     def night(self, rank: int | None, card: float, most: int) -> Passes | None:
         """Return how a night's updates fit a card of `card` bytes that the engine shares, or None if a night doesn't.
 
-        The engine sleeps during an update, and the trainer's weights and moments stay while the engine samples.
+        The engine sleeps during an update, and only the trainer's weights stay while the engine samples.
         """
-        free = card - 2 * CONTEXT - self.trainer_bytes(rank)
+        free = card - 2 * CONTEXT
         engine = 2 * self.parameters + ENGINE + CACHED * 4 * self.layers * self.key_value
-        return None if free < engine else self.passes(rank is not None, free, most)
+        if free < engine + self.weight_bytes(rank):
+            return None
+        return self.passes(rank is not None, free - self.trainer_bytes(rank), most)
 
 
 STUDENTS = {

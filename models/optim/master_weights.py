@@ -37,7 +37,7 @@ class MasterWeights:
                 self.remainders[name] = torch.zeros_like(parameter, dtype=torch.int16)
             elif parameter.dtype != torch.float32:
                 raise ValueError(f"{name} has {parameter.dtype}: only bfloat16 and float32 can be trained")
-            parameter.register_post_accumulate_grad_hook(_collector(self.gradients[name]))
+            parameter.register_post_accumulate_grad_hook(_collector(self.gradients, name))
         self.step_count = 0
         self.rate_factor = 1.0
 
@@ -121,6 +121,11 @@ class MasterWeights:
         """Reset the accumulated gradients to zero without taking a step."""
         torch._foreach_zero_(list(self.gradients.values()))
 
+    def move(self, device: torch.device | str) -> None:
+        """Move all but the weights themselves to a device: to main memory while the engine needs the GPU, and back."""
+        for kind in (self.gradients, self.exp_avg, self.exp_avg_sq, self.remainders):
+            kind.update({name: tensor.to(device) for name, tensor in kind.items()})
+
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights and optimizer state, keyed `weight/<name>`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
@@ -168,10 +173,10 @@ def split_bits(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], rema
     remainder.copy_(bits - upper.bitwise_left_shift_(16))
 
 
-def _collector(total: Tensor) -> Callable[[Tensor], None]:
+def _collector(totals: Mapping[str, Tensor], name: str) -> Callable[[Tensor], None]:
     def collect(parameter: Tensor) -> None:
         assert parameter.grad is not None
-        total.add_(parameter.grad)
+        totals[name].add_(parameter.grad)
         parameter.grad = None
 
     return collect

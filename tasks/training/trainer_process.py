@@ -145,7 +145,7 @@ def update(
     base = base_of(predecessor.base).name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
-    release_gpu_memory()
+    _make_room(trainer)
     return Updated(checkpoint, metrics)
 
 
@@ -154,8 +154,9 @@ def logprobs(predecessor: Predecessor, config: TrainerConfig, rollouts: Sequence
 
     If the trainer has to be loaded for this, it stays loaded for the update. Raises StateError as `update` does.
     """
-    found = _trainer_at(predecessor, config).logprobs(rollouts)
-    release_gpu_memory()
+    trainer = _trainer_at(predecessor, config)
+    found = trainer.logprobs(rollouts)
+    _make_room(trainer)
     return found
 
 
@@ -173,7 +174,14 @@ def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
             predecessor.base, config, predecessor.state, predecessor.base, checkpoint_digest=predecessor.digest
         )
         _held = predecessor.digest
+    _trainer.weights.move(_trainer.device)
     return _trainer
+
+
+def _make_room(trainer: "Trainer") -> None:
+    """Leave only the trainer's weights on the GPU, so that the engine can wake up."""
+    trainer.weights.move("cpu")
+    release_gpu_memory()
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:

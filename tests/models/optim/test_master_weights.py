@@ -175,11 +175,25 @@ def test_restored_weights_continue_bit_for_bit(steps: int, dtype: torch.dtype, d
     study(other, again, range(7, 9))  # whatever it did before is forgotten
     again.restore(saved, steps)
     assert same_bits(bits(model, weights), bits(other, again))
+    for place in ("cpu", device):
+        weights.move(place)
     assert study(model, weights, range(3, 6)) == study(other, again, range(3, 6))
     assert same_bits(bits(model, weights), bits(other, again))
     kinds = {"weight", "exp_avg", "exp_avg_sq"} | ({"remainder"} if dtype == torch.bfloat16 else set())
     assert {name.split("/")[0] for name in saved} == kinds
     assert sum(tensor.nbytes for tensor in saved.values()) == 3 * 4 * sum(p.numel() for p in model.parameters())
+
+
+def test_only_the_weights_stay_while_the_engine_has_the_gpu() -> None:
+    model = network(torch.bfloat16)
+    weights = MasterWeights(model, CONFIG)
+    weights.move("meta")  # stands for another device, on a machine that has only one
+    left = {
+        *weights.gradients.values(),
+        *(x for name, x in weights.tensors().items() if not name.startswith("weight/")),
+    }
+    assert {tensor.device.type for tensor in left} == {"meta"}
+    assert {parameter.device.type for parameter in model.parameters()} == {"cpu"}
 
 
 def test_the_state_of_other_weights_is_refused() -> None:
