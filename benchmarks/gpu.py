@@ -8,8 +8,9 @@ Options: [--json] [--only attention update …] [--student FOLDER] [--minutes 25
 docs/gpu.jsonl, with card, versions and commit.
 
 Each part runs in its own process (gpu_parts.py and gpu_engine.py in benchmarks/machine). If a part fails, the table
-says why, and the other parts still run. The model has the shape of Qwen3-0.6B and random weights, unless `--student`
-names a folder. Without a GPU, the parts run on the CPU with a tiny model, which shows that they work, but nothing else.
+says why, and the other parts still run. The trainer's model has the shape of Qwen3-0.6B and random weights, unless
+`--student` names a folder; the engine's is the starter, and the night's, by default, its own. Without a GPU, the parts
+run on the CPU with a tiny model, which shows that they work, but nothing else.
 """
 
 import argparse
@@ -31,11 +32,11 @@ TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num
 TINY |= {"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
 STAGES = {
     "trainer": (
-        *("versions", "gradients", "packing", "attention", "update", "capped", "optimizer", "head", "profile"),
+        *("gradients", "packing", "attention", "update", "capped", "optimizer", "head", "profile"),
         *("repeated", "tests"),
     ),
-    "engine": ("versions", "engine"),
-    "night": ("versions", "night"),
+    "engine": ("engine",),
+    "night": ("night",),
 }
 LINES = Path("docs/gpu.jsonl")
 
@@ -59,25 +60,24 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     figures: dict[str, list[tuple[str, str]]] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        student = options.student or _random_model(Path(temporary))
-        for part in options.only or STAGES[options.stage]:
+        student = options.student or (_random_model(Path(temporary)) if options.stage == "trainer" else None)
+        for part in ("versions", *(options.only or STAGES[options.stage])):
             figures[part] = child(part, student, max(1.0, until - time.monotonic()))
             for name, result in [] if options.json else figures[part]:
                 print(f"{part:10} {name:44} {result}", flush=True)
     if options.json:
         print(json.dumps(figures))
-    if "memory" in dict(figures.get("versions", [])):  # there is a GPU
-        from benchmarks.nights.ablations import commit
-
+    if "memory" in dict(figures["versions"]):  # there is a GPU
         with LINES.open("a") as file:
-            file.write(json.dumps({"commit": commit(), "stage": options.stage, **figures}) + "\n")
+            file.write(json.dumps({"stage": options.stage, **figures}) + "\n")
 
 
-def child(part: str, student: Path, limit: float = 600.0) -> list[tuple[str, str]]:
+def child(part: str, student: Path | None, limit: float = 600.0) -> list[tuple[str, str]]:
     """Run a part in a child process, and return its rows. The child is killed if this process ends."""
     from models.engine.environment import engine_environment, trainer_environment
 
-    command = [sys.executable, "-m", "benchmarks.gpu", "--part", part, "--student", str(student)]
+    command = [sys.executable, "-m", "benchmarks.gpu", "--part", part]
+    command += ["--student", str(student)] if student else []
     environment = engine_environment() if part == "engine" else trainer_environment()
     parent = os.getpid()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:

@@ -171,16 +171,22 @@ class Trainer:
 
         A group may be split across microbatches, but a completion never is. `dropout=False` turns off the adapters'
         dropout, whatever the configuration says. If the loss or the gradient is not finite, the step is not taken;
-        three such steps in a row raise NonFiniteError. If memory runs out, the step starts again with half the tokens a
-        pass, which changes its result only by rounding. Raises NightError if not even one completion fits.
+        three such steps in a row raise NonFiniteError. If memory runs out, the step starts again with fewer tokens a
+        pass: without dropout, its result changes only by rounding. Raises NightError if not even one completion fits.
         """
         while (finite := self._accumulate(groups, loss, sums, dropout)) is None:
             release_gpu_memory()
-            self.tokens_per_pass = fewer(groups, self.tokens_per_pass)
+            self.tokens_per_pass = fewer(self.model, groups, self.tokens_per_pass)
         norm = self.weights.step() if finite else math.nan
         sums["grad_norm"] += norm
         self._count(finite, norm)
         sums["non_finite_steps"] += float(self.non_finite > 0)
+
+    def move_state(self, device: torch.device | str) -> None:
+        """Move all but the policy's weights to a device: to main memory while the engine needs the GPU, and back."""
+        self.weights.move(device)
+        if self.reference is not None:
+            self.reference.to(device)  # pyright: ignore[reportArgumentType]
 
     def _accumulate(
         self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], dropout: bool

@@ -8,7 +8,7 @@ from benchmarks.machine.gauge import CUDA
 from benchmarks.machine.gpu_parts import RANK, Rows, trained
 
 
-def engine(student: Path) -> Rows:
+def engine(student: Path | None) -> Rows:
     """Start vLLM, sample one seed twice, sleep and wake ten times, and reload weights and adapters."""
     from benchmarks.inputs.workloads import workload
     from conf.schema import EngineConfig, LoraConfig
@@ -56,7 +56,7 @@ def engine(student: Path) -> Rows:
             yield f"sleep {number + 1}", f"{seconds}, probe {sampler.probe_difference:.4f} nats, {same} completions"
 
 
-def night(student: Path) -> Rows:
+def night(student: Path | None) -> Rows:
     """Run a night of conf/nightly.yaml with 2 rounds and small exams."""
     from benchmarks.nights.whole import whole_night
     from conf.load import STARTER
@@ -64,7 +64,8 @@ def night(student: Path) -> Rows:
 
     few = "exam={target: {benchmark: gsm8k, problems: 50}, max_completion_tokens: 256}"
     with tempfile.TemporaryDirectory() as home:
-        settings = (f"student.source={student.resolve()}", "grpo.rounds=2", "distill.steps=4", few)
+        own = [f"student.source={student.resolve()}"] if student else []
+        settings = (*own, "grpo.rounds=2", "distill.steps=4", few)
         summary = whole_night(Path(home), *settings, config=STARTER.with_name("nightly.yaml"))
         yield "minutes", f"{summary['minutes']:.1f}"
         yield "rounds", str(summary["rounds"])

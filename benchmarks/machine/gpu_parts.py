@@ -3,6 +3,7 @@
 A part imports inside its function what no other part needs, so that a missing library makes no other part fail.
 """
 
+import gc
 import hashlib
 import importlib.metadata
 import statistics
@@ -29,6 +30,8 @@ def versions(student: Path) -> Rows:
             yield package, importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             yield package, "not installed"
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    yield "commit", head.stdout.strip() or "unknown"
     yield "device", describe_device()
     if torch.cuda.is_available():
         properties = torch.cuda.get_device_properties(0)
@@ -153,7 +156,8 @@ def capped(student: Path) -> Rows:
 
 
 def _update(student: Path, tokens: int, adapters: Any, repeats: int = 3) -> str:
-    """Time one size of forward pass. The trainer is freed afterwards, even if it ran out of memory."""
+    """Time one size of forward pass."""
+    gc.collect()  # frees the last trainer, whose objects form reference cycles
     trainer, rollouts, advantages = trained(student, tokens, adapters)
     trainer.tokens_per_pass = tokens  # whatever the trainer thinks will fit
     seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages), repeats)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -21,8 +22,9 @@ ROUND = 3  # the round in which the processes are stopped
 
 def suspended(minutes: float) -> dict[str, Any]:
     """Run a starter night that stands still for some minutes. Returns how it went on."""
-    home = make(SCHOOL / "suspended")
-    slept = False
+    home, slept = make(SCHOOL / "suspended"), False
+    shutil.rmtree(home)  # a finished night would not run again
+    make(home)
 
     def sleep(folder: Path) -> bool:
         nonlocal slept
@@ -35,6 +37,8 @@ def suspended(minutes: float) -> dict[str, Any]:
         return False
 
     folder = run_night(home, [f"budget_minutes={15 + minutes}"], until=sleep)
+    if not slept:
+        raise RuntimeError(f"the night ended before round {ROUND}: {folder}")
     summary = json.loads((folder / SUMMARY).read_text())
     after = len(committed_rounds(folder)) - ROUND + 1
     return {"rounds from then on": after, "decision": summary["decision"], "incidents": incidents(folder)}

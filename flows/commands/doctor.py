@@ -66,7 +66,7 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 def print_plan(as_json: bool) -> None:
-    """Print how many packed tokens a pass each student has on each GPU, as estimated by `models/hf/memory_plan.py`."""
+    """Print how many packed tokens fit a pass, by student and GPU, as estimated by `models/hf/memory_plan.py`."""
     table = Table("student", "trains", *(f"{card} GB" for card in CARDS), box=None)
     rows = []
     for name, shape in STUDENTS.items():

@@ -21,7 +21,7 @@ Level = Literal["ok", "warning", "error"]
 ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
 
 BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
-NO_BF16 = "it has no bf16, which takes Ampere or newer; run on the CPU instead: make setup ACCELERATOR=cpu"
+NO_BF16 = "it has no bf16 (Ampere or newer has); run on the CPU instead: make setup ACCELERATOR=cpu"
 log = logging.getLogger("nightschool")
 
 
@@ -68,7 +68,7 @@ def check_disk(home: Home, config: NightConfig) -> Finding:
 
 
 def check_memory(config: NightConfig) -> Finding:
-    """Compare the main memory with what a night needs. On a GPU's machine, which needs little, only show it."""
+    """Compare the main memory with what a night needs. On a GPU's machine, only show it."""
     ram = memory()
     limit = f", {ram.limit:.1f} GiB of it for this container" if ram.limit < ram.total else ""
     found = f"{ram.total:.1f} GiB{limit}, {ram.available:.1f} GiB available"
@@ -157,9 +157,9 @@ def billions_of_parameters(source: str) -> float:
 
 
 def compute_capability() -> float:
-    """Return the first GPU's compute capability, or infinity if nvidia-smi does not report it."""
-    lines = output_of("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
-    return float(lines.splitlines()[0]) if lines else math.inf
+    """Return the newest GPU's compute capability, or infinity if nvidia-smi does not report it."""
+    lines = output_of("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader") or ""
+    return max(map(float, re.findall(r"^\d+\.\d+$", lines, re.MULTILINE)), default=math.inf)
 
 
 def output_of(*command: str) -> str | None:

@@ -74,6 +74,7 @@ def reward_model_of(
     `exam_questions`: picks about these are left out. Raises DamagedCheckpointError if the model's weights have changed.
     """
     config, path = night.config, "fit_reward_model"
+    night.sleep_engine()
     known = committed(night.folder / path)  # a failure recorded earlier tonight is final
     arguments: dict[str, Any] = {
         "day": day,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 GIB = 2**30
+OUT_OF_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,15 @@ def free_memory(device: "torch.device") -> float:
     """Return the GPU's free memory in bytes. For the CPU, return infinity: bits must not depend on what else runs."""
     import torch
 
+    release_gpu_memory()
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else math.inf
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Return whether torch could not allocate memory. On a CPU, it raises a plain RuntimeError."""
+    """Return whether memory ran out. Except for a GPU's tensors, torch raises other kinds of RuntimeError."""
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in OUT_OF_MEMORY)
 
 
 def return_freed_memory() -> None:

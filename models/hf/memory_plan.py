@@ -6,11 +6,13 @@ The estimates are arithmetic; they were compared with the tensors that torch sav
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-GIB = 2**30
+from models.hf.hardware import GIB
+
 CONTEXT = int(0.6 * GIB)  # a process's CUDA context and kernels
 WORKSPACE = 1 * GIB  # blocks of logits, temporary gradients, fragmentation
 ENGINE = 1 * GIB  # vLLM's activations and graphs
 CACHED = 8192  # tokens in the key/value cache, below which an engine is not worth starting
+STEP = 256  # tokens: free memory varies a little, and the same update should have the same passes
 LEAST_TOKENS = 2048  # a GPU computes smaller passes hardly faster; below this, layers are recomputed
 
 
@@ -79,7 +81,8 @@ class Shape:
     def passes(self, adapters: bool, free: float, most: int) -> Passes | None:
         """Return how a step's passes fit into `free` bytes with up to `most` tokens each, or None if they don't."""
         for recomputed in (False, True):
-            tokens = int(min(most, (free - WORKSPACE) / self.token_bytes(adapters, recomputed)))
+            fit = (free - WORKSPACE) / self.token_bytes(adapters, recomputed)
+            tokens = most if fit >= most else int(fit) // STEP * STEP
             if tokens >= min(most, LEAST_TOKENS):
                 return Passes(tokens, recomputed)
         return None
@@ -89,7 +92,7 @@ class Shape:
         return max(0.0, 0.98 - (2 * CONTEXT + self.weight_bytes(rank)) / card)
 
     def night(self, rank: int | None, card: float, most: int) -> Passes | None:
-        """Return how a night's updates fit a card of `card` bytes that the engine shares, or None if a night doesn't.
+        """Return how an update's passes fit a card of `card` bytes, or None if engine and trainer do not fit on it.
 
         The engine sleeps during an update, and only the trainer's weights stay while the engine samples.
         """

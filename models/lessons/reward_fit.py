@@ -14,10 +14,11 @@ from conf.schema import TrainerConfig
 from conf.sections.lessons import RewardModelConfig
 from conf.sections.training import ADAPTER_RATE_FACTOR, OptimizerConfig
 from models.hf import lora
-from models.hf.hardware import tokens_per_pass
+from models.hf.hardware import free_memory, tokens_per_pass
 from models.lessons.preference_data import Pick
 from models.optim.master_weights import MasterWeights
 from models.packing.packing import Pack, pack, split
+from models.packing.passes import fit_passes
 from models.reward_model import RewardModel, answer_group, choice_loss
 
 PICKS_PER_STEP = 8
@@ -56,18 +57,19 @@ def fit(
             (model.head, HEAD_RATE_FACTOR),
         )
     ]
+    most = tokens_per_pass(model.config.microbatch_tokens, model.device)
+    tokens = fit_passes(model.model, trainer.lora is not None, free_memory(model.device), most)
     rng, size = random.Random(seed), PICKS_PER_STEP
     orders = [rng.sample(range(len(picks)), len(picks)) for _ in range(1 if continues else config.epochs)]
     batches = [order[start : start + size] for order in orders for start in range(0, len(order), size)]
-    return model, [_step(model, optimizers, picks, batch) for batch in batches]
+    return model, [_step(model, optimizers, picks, batch, tokens) for batch in batches]
 
 
 def _step(
-    model: RewardModel, optimizers: Sequence[MasterWeights], picks: Sequence[Pick], batch: Sequence[int]
+    model: RewardModel, optimizers: Sequence[MasterWeights], picks: Sequence[Pick], batch: Sequence[int], tokens: int
 ) -> dict[str, float]:
     mean_weight = sum(pick.weight for pick in picks) / len(picks) or 1.0  # all picks may be too old to count
     groups = [answer_group(picks[i].prompt, picks[i].answers, [i] * len(picks[i].answers)) for i in batch]
-    tokens = tokens_per_pass(model.config.microbatch_tokens, model.device)
     budget = max(tokens, *(group.tokens for group in groups))  # so that no pick is split
     total = 0.0
     for microbatch in split(groups, budget):

@@ -122,7 +122,7 @@ class MasterWeights:
         torch._foreach_zero_(list(self.gradients.values()))
 
     def move(self, device: torch.device | str) -> None:
-        """Move all but the weights themselves to a device: to main memory while the engine needs the GPU, and back."""
+        """Move all but the weights themselves to a device."""
         for kind in (self.gradients, self.exp_avg, self.exp_avg_sq, self.remainders):
             kind.update({name: tensor.to(device) for name, tensor in kind.items()})
 

@@ -35,14 +35,18 @@ def make_lean(model: PreTrainedModel) -> None:
                 module.forward = lean
 
 
-def recompute_layers(model: PreTrainedModel) -> None:
+def recompute_layers(model: PreTrainedModel) -> bool:
     """Let each layer save only its input, and compute the rest again in the backward pass. Gradients stay the same.
+
+    Return False, without a change, if the layers already do so, or if the architecture has no list of layers.
 
     Chen et al. 2016, arXiv 1604.06174. transformers' own switch works only in training mode, which turns dropout on.
     """
-    layers: Any = model.base_model
-    for layer in layers.layers:
+    layers: Any = getattr(model.base_model, "layers", [])
+    plain = [layer for layer in layers if not isinstance(layer.forward, partial)]
+    for layer in plain:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+    return bool(plain)
 
 
 class _RmsNorm(torch.autograd.Function):

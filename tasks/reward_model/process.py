@@ -79,10 +79,13 @@ def score_answers(
 ) -> list[list[float]]:
     """Return a saved reward model's rewards for groups of answers. A group is a prompt and its answers, as token ids.
 
-    The model stays loaded between calls. The same arguments always give the same rewards.
+    The model stays loaded between calls, unless the engine needs its GPU. The same arguments give the same rewards.
     """
-    rewards = _loaded(checkpoint, config).judge(groups)  # pyright: ignore[reportArgumentType] (frozen models have a hash)
-    release_gpu_memory()
+    model = _loaded(checkpoint, config)  # pyright: ignore[reportArgumentType] (frozen models have a hash)
+    rewards = model.judge(groups)
+    if model.device.type == "cuda":
+        del model
+        release()
     return rewards
 
 

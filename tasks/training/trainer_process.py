@@ -174,13 +174,13 @@ def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
             predecessor.base, config, predecessor.state, predecessor.base, checkpoint_digest=predecessor.digest
         )
         _held = predecessor.digest
-    _trainer.weights.move(_trainer.device)
+    _trainer.move_state(_trainer.device)
     return _trainer
 
 
 def _make_room(trainer: "Trainer") -> None:
     """Leave only the trainer's weights on the GPU, so that the engine can wake up."""
-    trainer.weights.move("cpu")
+    trainer.move_state("cpu")
     release_gpu_memory()
 
 
