@@ -1,7 +1,10 @@
 """A sampled completion, as the sampler passes it to the trainer."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from models.windows import Window, contexts
 
 
 @dataclass(frozen=True)
@@ -13,6 +16,7 @@ class Rollout:
     is one row: the environment's tokens stand between the answers, with `sampler_logprobs` of 0, and `text` is a JSON
     list of the answers. A completion in which the policy wrote no token is graded and counts in its group's baseline,
     but is not trained on. A benchmark's own solution (`given`) was not sampled: its `sampler_logprobs` are 0.
+    `windows`: the contexts of an episode that is longer than the model's (see `models/windows.py`).
     """
 
     problem_id: str
@@ -25,8 +29,22 @@ class Rollout:
     finish_reason: Literal["stop", "length", "given"]
     text: str
     policy_digest: str
+    windows: list[Window] | None = None
 
     @property
     def written(self) -> int:
         """The number of tokens that the policy wrote."""
         return sum(self.loss_mask)
+
+
+def by_context(rollouts: Sequence[Rollout]) -> tuple[list[Rollout], list[tuple[int, slice]]]:
+    """Split episodes with windows into one rollout per context. Also return each part's row and slice of its tokens."""
+    parts: list[Rollout] = []
+    places: list[tuple[int, slice]] = []
+    for row, whole in enumerate(rollouts):
+        for prompt, span in contexts(whole.prompt_token_ids, whole.token_ids, whole.windows or ()):
+            own = {name: getattr(whole, name)[span] for name in ("token_ids", "sampler_logprobs", "loss_mask")}
+            changes: dict[str, Any] = own | {"prompt_token_ids": prompt, "windows": None}
+            parts.append(replace(whole, **changes) if whole.windows else whole)
+            places.append((row, span))
+    return parts, places

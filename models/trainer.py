@@ -37,6 +37,7 @@ from models.packing.packing import Group, Pack, pack, split
 from models.packing.passes import fewer, fit_passes
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
+from models.windows import contexts
 
 NON_FINITE_LIMIT = 3  # consecutive steps
 
@@ -154,8 +155,14 @@ class Trainer:
 
         In an example with a mask (a multi-turn episode), only the marked tokens count.
         """
-        groups = [Group(prompt, [answer], [row], mask or None) for row, (prompt, answer, *mask) in enumerate(examples)]
-        tokens = sum(len(answer) if not mask else sum(mask[0]) for _, answer, *mask in examples)
+        groups: list[Group] = []
+        for example in examples:
+            mask = example.mask if isinstance(example, EpisodeExample) else [True] * len(example[1])
+            windows = example.windows if isinstance(example, EpisodeExample) else ()
+            for before, span in contexts(*example[:2], windows):
+                if any(mask[span]):
+                    groups.append(Group(before, [example[1][span]], [len(groups)], [mask[span]]))
+        tokens = sum(sum(group.masks[0]) for group in groups if group.masks)
 
         def loss(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, dict[str, float]]:
             return -logprobs.sum() / tokens, {}

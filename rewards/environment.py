@@ -56,6 +56,10 @@ class Environment(Protocol):
         """
         ...
 
+    def mastered(self, level: str, rate: float) -> bool:
+        """Return whether a student with this solve rate at a level may practise the next one. By default: always."""
+        return True
+
     def drawing(self, state: State) -> str:
         """Return an SVG drawing of a state for the morning report. By default, this is an empty string."""
         return ""

@@ -122,6 +122,10 @@ class Benchmark(Protocol):
         """Return the name under which a night tracks the problem's solve rate. By default, this is the problem's id."""
         return problem.problem_id
 
+    def mastered(self, level: str, rate: float) -> bool:
+        """Return whether a student with this solve rate at a level may practise the next one. By default: always."""
+        return True
+
     def prompt(self, problem: Problem) -> str:
         """Return the user's turn: the instruction, then the question.
 

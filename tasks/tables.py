@@ -99,7 +99,8 @@ ROLLOUTS, ROLLOUTS_EXAMPLE = table(
         "finish_reason": "stop",
         "text": "12 - 8 = 4\n#### 4",
         "policy_digest": "a1d06c1306264fd923bb",
-    }
+    },
+    {"windows": pa.list_(pa.list_(pa.int32()))},
 )
 
 # `reward` is null if the grader itself failed. `parts` is JSON.

@@ -109,7 +109,7 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
         raise ValueError(f'no subset "{entry.subset}"; {known}')
     if entry.levels is not None and name not in WITH_LEVELS:
         raise ValueError(f"{name}: its problems have no levels; remove `levels`")
-    levels = TIERS if name == "ants" else LEVELS
+    levels = levels_of(name)
     if unknown := sorted({*(entry.levels or ())} - {*levels}):
         raise ValueError(f"{name}: no level {', '.join(unknown)}; there are {', '.join(levels)}")
     if entry.lenient and name != "gsm8k":
@@ -118,6 +118,11 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
         raise ValueError(f"{name}: its problems come with the program; remove `source` and `revision`")
     if entry.revision and (entry.source or ":" in name):
         raise ValueError("a revision belongs to the hub, not to a folder or a benchmark of your own; remove `revision`")
+
+
+def levels_of(name: str) -> tuple[str, ...]:
+    """Return the levels of a benchmark that has levels, from the easiest on."""
+    return TIERS if name == "ants" else LEVELS
 
 
 def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from conf.load import config_of
 from conf.schema import NightConfig
-from conf.sections.benchmark import LEVELS, BenchmarkConfig
+from conf.sections.benchmark import BenchmarkConfig, levels_of
 from conf.storage.home import SUMMARY, Home
 from flows.run.history import last_finished
 
@@ -21,7 +21,7 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
     if at is None or target.levels is None or last is None:
         return config
     reached = {*target.levels, *_levels_of(last, config)}
-    further = [level for level in LEVELS if level > max(reached)]
+    further = [level for level in levels_of(target.benchmark) if level > max(reached)]
     if reached == {*_levels_of(last, config)} and further:
         summary = json.loads((last / SUMMARY).read_text())
         served = "candidate" if summary["decision"] == "promoted" else "champion"

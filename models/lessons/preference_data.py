@@ -4,10 +4,25 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from models.windows import Window, contexts
 
 Example = tuple[list[int], list[int]]  # a prompt and the answer to train on
-EpisodeExample = tuple[list[int], list[int], list[bool]]  # plus a mask of the tokens that the teacher wrote
+
+
+class EpisodeExample(NamedTuple):
+    """A teacher's episode: its first observation, all later tokens, which of these to train on, and the windows."""
+
+    prompt: list[int]
+    tokens: list[int]
+    mask: list[bool]
+    windows: list[Window]
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens in the longest context, with the answers written in it."""
+        return max(len(before) + span.stop - span.start for before, span in contexts(*self[:2], self.windows))
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,18 @@ from transformers import PreTrainedModel
 
 from models.packing.packing import Group, Pack, pack, split
 from models.packing.self_check import LogProbs
-from models.rollout import Rollout
+from models.rollout import Rollout, by_context
 
 
 def grouped(rollouts: Sequence[Rollout], rows: Iterable[int]) -> list[Group]:
-    """Group the rollouts at the indices `rows` by problem and group number, ordered by each group's first row.
+    """Group the rollouts at the indices `rows` by problem, group number and prompt, ordered by each group's first row.
 
     The groups' masks mark the tokens that the policy wrote, because log-probabilities and advantages cover only these.
     """
-    members: dict[tuple[str, int], list[int]] = defaultdict(list)
+    members: dict[tuple[str, int, tuple[int, ...]], list[int]] = defaultdict(list)
     for row in rows:
-        members[rollouts[row].problem_id, rollouts[row].group].append(row)
+        one = rollouts[row]
+        members[one.problem_id, one.group, tuple(one.prompt_token_ids)].append(row)
     return [
         Group(
             rollouts[own[0]].prompt_token_ids,
@@ -45,9 +46,13 @@ def rollout_logprobs(
 
     For a multi-turn episode, only the tokens that the policy wrote are included.
     """
-    groups = grouped(rollouts, [row for row, rollout in enumerate(rollouts) if any(rollout.loss_mask)])
+    parts, places = by_context(rollouts)
+    groups = grouped(parts, [part for part, rollout in enumerate(parts) if any(rollout.loss_mask)])
     found = logprobs_by_row(model, logprobs, groups, budget)
-    return [found[row].tolist() if row in found else [] for row in range(len(rollouts))]
+    result: list[list[float]] = [[] for _ in rollouts]
+    for part, (row, _) in enumerate(places):
+        result[row] += found[part].tolist() if part in found else []
+    return result
 
 
 @torch.no_grad()

@@ -13,14 +13,14 @@ from conf.schema import GrpoConfig
 from models.grpo import grpo_loss, loss_denominator
 from models.packing.batches import grouped, padded_rows
 from models.packing.packing import Group, Pack
-from models.rollout import Rollout
+from models.rollout import Rollout, by_context
 
 # A microbatch's loss: (log-probabilities [tokens], their pack, entropies [tokens]) → (loss, sums to report)
 MicrobatchLoss = Callable[[Tensor, Pack, Tensor], tuple[Tensor, dict[str, float]]]
 
 
 class GrpoRound:
-    """The rollouts of a GRPO round with their advantages.
+    """The rollouts of a GRPO round with their advantages; an episode with windows is one rollout for each of them.
 
     `groups` are the groups to train on. They contain no ungraded completions and, if `overlong` is "mask", no truncated
     ones. If the loss has no KL term, groups without a signal (all advantages are 0) are left out as well.
@@ -34,10 +34,14 @@ class GrpoRound:
         device: torch.device,
     ) -> None:
         """Prepare the groups. `advantages`: one per rollout or one per token; NaN for a rollout that was not graded."""
-        self.rollouts, self.config, self.device = rollouts, config, device
-        self.advantages = [self._advantages(a, rollout) for a, rollout in zip(advantages, rollouts, strict=True)]
+        self.config, self.device = config, device
+        self.rollouts, places = by_context(rollouts)
+        self.advantages = [
+            self._advantages(advantages[row], part, span)
+            for part, (row, span) in zip(self.rollouts, places, strict=True)
+        ]
         keep_all = config.kl_coefficient > 0
-        groups = grouped(rollouts, filter(self._is_trained, range(len(rollouts))))
+        groups = grouped(self.rollouts, filter(self._is_trained, range(len(self.rollouts))))
         self.groups = [group for group in groups if keep_all or self.has_signal(group)]
 
     def has_signal(self, group: Group) -> bool:
@@ -80,11 +84,11 @@ class GrpoRound:
 
         return loss
 
-    def _advantages(self, advantage: float | Sequence[float], rollout: Rollout) -> Float[Tensor, "T"]:
-        """Return one advantage for each token that the policy wrote."""
-        written = torch.tensor(rollout.loss_mask, dtype=torch.bool, device=self.device)
+    def _advantages(self, advantage: float | Sequence[float], part: Rollout, span: slice) -> Float[Tensor, "T"]:
+        """Return one advantage for each token that the policy wrote in a part, which is a slice of an episode."""
+        written = torch.tensor(part.loss_mask, dtype=torch.bool, device=self.device)
         values = torch.as_tensor(advantage, dtype=torch.float32, device=self.device)
-        return values.expand(len(written))[written]
+        return (values[span] if values.ndim else values.expand(len(written)))[written]
 
     def _is_trained(self, row: int) -> bool:
         rollout = self.rollouts[row]

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from statistics import fmean
 from typing import Any
 
 from rewards.environment import State
@@ -24,9 +25,12 @@ MOST_ACTS = 3
 DISCOUNT = 0.99  # of the potential in reward shaping
 INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
 
+PASSED = 0.7  # share of the greedy ant's food on a tier, from which the next tier is practised, too
+
 RULES = """You are an ant in a grid of {size} by {size} cells. Carry food to the nest. Each turn, answer with one line:
-ACT: MOVE up, down, left or right; ACT: PICK_UP; ACT: DROP; ACT: DEPOSIT; ACT: REINFORCE; ACT: SIGNAL "text"; \
-ACT: REMEMBER "text"; ACT: FORGET."""
+ACT: MOVE up, down, left or right; ACT: PICK_UP; ACT: DROP; ACT: DEPOSIT (a trail here, which fades); ACT: REINFORCE \
+(the trail here); ACT: SIGNAL "text" (other ants hear it); ACT: REMEMBER "text" (a note to yourself); ACT: FORGET \
+(all notes)."""
 
 
 class Ants:
@@ -58,6 +62,10 @@ class Ants:
     def kind(self, problem: Problem) -> str:
         """Return the name of the problem's tier."""
         return f"tier {problem.level}"
+
+    def mastered(self, level: str, rate: float) -> bool:
+        """Return whether this share of the oracle's food is at least `PASSED` of the greedy ant's on this tier."""
+        return rate >= PASSED * _greedy_value(level, self.turns, self.ants)
 
     def reset(self, problem: Problem) -> tuple[State, str]:
         """Return a new colony's state, and the first observation preceded by the rules."""
@@ -169,6 +177,18 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
             act(state, name, argument)
         end_turn(state)
     return state["delivered"]
+
+
+@lru_cache(maxsize=32)
+def _greedy_value(tier: str, turns: int | None, ants: int) -> float:
+    """Return the mean share of the oracle's food that greedy ants deliver on twenty training layouts of a tier."""
+    game, chance, values = Ants((tier,), turns, ants), random.Random(f"greedy {tier}"), list[float]()
+    for problem in game.problems("train")[:20]:
+        (state, _), over, info = game.reset(problem), False, dict[str, Any]()
+        while not over:
+            state, _, _, _, over, info = game.step(state, greedy_policy(state, chance))
+        values.append(info["value"])
+    return fmean(values)
 
 
 def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:

@@ -34,6 +34,11 @@ class Episodes(Benchmark):
         """Return the kind of episode that a problem starts, as named by the environment."""
         return self._environment.kind(problem)
 
+    def mastered(self, level: str, rate: float) -> bool:
+        """Return whether a student with this solve rate at a level may practise the next one."""
+        passed = getattr(self._environment, "mastered", None)
+        return passed is None or passed(level, rate)
+
     def prompt(self, problem: Problem) -> str:
         """Return the first observation of the problem's episode."""
         return checked_reset(self._environment, problem)[1]

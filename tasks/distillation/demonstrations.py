@@ -7,6 +7,7 @@ from conf.schema import StudentConfig
 from models.hf.bridge import Bridge
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import EpisodeExample, Example
+from models.windows import Window, context_of, window_of
 from rewards.environment import Environment
 from rewards.environments.episodes import replay, weighted_texts
 from rewards.verifier import Benchmark, Problem
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
 
 def example_maker(
-    benchmarks: Iterable[Benchmark], tokenizer: "PreTrainedTokenizerBase", student: StudentConfig
+    benchmarks: Iterable[Benchmark], tokenizer: "PreTrainedTokenizerBase", student: StudentConfig, most: int
 ) -> Callable[[Trace], Example | EpisodeExample]:
-    """Return a function that turns a trace into a training example: an episode, or a prompt with its answer."""
+    """Return a function that turns a trace into a training example: an episode, or a prompt with its answer.
+
+    `most`: how many tokens a context of an episode may have.
+    """
     demonstrations = {
-        benchmark.name: Demonstrations(benchmark.environment, tokenizer, student)
+        benchmark.name: Demonstrations(benchmark.environment, tokenizer, student, most)
         for benchmark in benchmarks
         if benchmark.environment is not None
     }
@@ -40,21 +44,33 @@ class Demonstrations:
     Raises InputError if the student's chat template cannot continue a conversation after an answer.
     """
 
-    def __init__(self, environment: Environment, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
-        self.environment, self.tokenizer, self.student = environment, tokenizer, student
+    def __init__(
+        self, environment: Environment, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig, most: int
+    ) -> None:
+        self.environment, self.tokenizer, self.student, self.most = environment, tokenizer, student, most
         self.bridge = Bridge(tokenizer, student)
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}
 
     def example(self, trace: Trace) -> EpisodeExample:
-        """Return the tokens of the first observation, all later tokens, and a mask of the later tokens to train on."""
+        """Return the first observation's tokens, all later ones, a mask of which of these to train on, and windows."""
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])
+        prompt = prompt_tokens(self.tokenizer, trace.messages, self.student)
         tokens: list[int] = []
         mask: list[bool] = []
+        begun: list[int] = []
+        windows: list[Window] = []
         for number, (turn, (_, weight)) in enumerate(zip(turns, written_turns, strict=False)):
             seen = self.bridge(turn.observation) if number else []
             written = answer_tokens(self.tokenizer, turn.text)
+            if number:
+                begun.append(len(tokens))
+            if number and len(context_of(prompt, tokens, windows)) + len(seen) + len(written) > self.most:
+                window = window_of(len(prompt), begun, len(tokens) + len(seen), self.most - len(written))
+                if window is None:
+                    break
+                windows.append(window)
             tokens += [*seen, *written]
             mask += [False] * len(seen) + [weight > 0] * len(written)
-        return prompt_tokens(self.tokenizer, trace.messages, self.student), tokens, mask
+        return EpisodeExample(prompt, tokens, mask, windows)

@@ -14,6 +14,7 @@ from conf.sections.lessons import DistillConfig
 from models.hf.checkpoint import learned
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.lessons.pace import Pace, examples_used
+from models.lessons.preference_data import EpisodeExample
 from rewards.data.benchmarks import configured
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.demonstrations import example_maker
@@ -74,13 +75,15 @@ def distill(
     known = learned(checkpoint)
     read = [trace for artifact in traces for trace in read_traces(artifact.folder) if trace.lesson not in known]
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    example = example_maker(map(configured, benchmarks), tokenizer, student)
+    example = example_maker(map(configured, benchmarks), tokenizer, student, max_tokens)
 
     def unfit(trace: Trace) -> Fate | None:
         try:
-            return "too_long" if sum(map(len, example(trace)[:2])) > max_tokens else None
+            made = example(trace)
         except TemplateError:
             return "refused"
+        length = made.longest if isinstance(made, EpisodeExample) else sum(map(len, made))
+        return "too_long" if length > max_tokens else None
 
     user_benchmarks = [configured(entry) for entry in benchmarks if ":" in entry.name]
     filtered = filter_traces(read, sandbox, exam_questions, config.traces_per_problem, unfit, unseen, user_benchmarks)

@@ -11,7 +11,7 @@ from conf.schema import BenchmarkConfig, GrpoConfig
 from rewards.data.contamination import exam_index
 from rewards.verifier import Benchmark, Problem
 from tasks.rollouts.curriculum import arm_of, weights_of
-from tasks.rollouts.guidance import share_of
+from tasks.rollouts.guidance import Rates, share_of
 from tasks.stage import Artifact
 from tasks.tables import SOLVE_RATES, table_rows
 
@@ -51,6 +51,17 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
     if left_out := len(problems) - len(pool):
         log.info("%s: left out %d of %d problems that the exam asks", benchmark.name, left_out, len(problems))
     return pool
+
+
+def practised(pool: Sequence[Problem], benchmark: Benchmark, rates: Rates) -> list[Problem]:
+    """Return the problems of the pool whose level is practised: the lowest, and any that follows a mastered one."""
+    levels = sorted({problem.level for problem in pool if problem.level is not None})
+    reached: set[str | None] = {None}
+    for level in levels:
+        reached.add(level)
+        if not benchmark.mastered(level, rates.get((benchmark.name, level, 0.0), 0.0)):
+            break
+    return [problem for problem in pool if problem.level in reached]
 
 
 def kind_of(benchmark: Benchmark, source: BenchmarkConfig, sources: Sequence[BenchmarkConfig]) -> Kind:

@@ -14,6 +14,7 @@ from conf.storage.home import InputError
 from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
+from models.windows import Window, context_of, window_of
 from rewards.environment import Environment, State
 from rewards.environments.episodes import checked_reset, checked_step
 from rewards.verifier import Benchmark, Problem
@@ -31,6 +32,7 @@ class Episode:
     """An episode while it is played. `token_ids`: all tokens after the prompt. `state`: the environment's, as JSON.
 
     `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `finish`: `stop` or `length`; empty while it is played.
+    `seen`: where each observation begins in `token_ids`. `windows`: see `models/windows.py`.
     """
 
     problem: Problem
@@ -42,6 +44,8 @@ class Episode:
     sampler_logprobs: list[float] = field(default_factory=list)
     loss_mask: list[bool] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
     finish: str = ""
     policy_digest: str = ""
 
@@ -59,7 +63,13 @@ class Episode:
             finish,
             json.dumps(self.texts),
             self.policy_digest,
+            self.windows or None,
         )
+
+    @property
+    def context(self) -> list[int]:
+        """The tokens in front of the next answer."""
+        return context_of(self.prompt, self.token_ids, self.windows)
 
     def wrote(self, answer: Rollout) -> None:
         """Append the model's answer."""
@@ -69,8 +79,20 @@ class Episode:
         self.texts.append(answer.text)
         self.policy_digest = answer.policy_digest
 
-    def saw(self, tokens: Sequence[int]) -> None:
-        """Append the tokens of the environment's observation, masked out of the loss."""
+    def saw(self, tokens: Sequence[int], most: int) -> None:
+        """Append the tokens of the environment's observation, masked out of the loss.
+
+        If the context would be longer than `most` tokens, it begins anew with the latest turns. If even the observation
+        does not fit, the episode ends.
+        """
+        first, length = len(self.token_ids), len(self.token_ids) + len(tokens)
+        if len(self.context) + len(tokens) > most:
+            window = window_of(len(self.prompt), [*self.seen, first], length, most)
+            if window is None:
+                self.finish = "length"
+                return
+            self.windows.append(window)
+        self.seen.append(first)
         self.token_ids += tokens
         self.sampler_logprobs += [0.0] * len(tokens)
         self.loss_mask += [False] * len(tokens)
@@ -138,7 +160,8 @@ def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, tur
 
     Whatever the engine did before, the same seed, checkpoint and episodes give the same turns, because its caches are
     reset before the first turn and then kept. To avoid computing tokens again, no more episodes are played in parallel
-    than the key/value cache can hold. An episode with too little context left for a turn ends with `length`.
+    than the key/value cache can hold. When an episode's context is full, it goes on with the latest turns; an
+    episode with an observation that does not fit ends with `length`.
     """
     if all(episode.finish for episode in episodes):
         return
@@ -166,7 +189,7 @@ def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, s
         engine_process.sample,
         player.checkpoint,
         player.config,
-        [[*episode.prompt, *episode.token_ids] for episode in live],
+        [episode.context for episode in live],
         1,
         seed=seed,
         temperature=player.temperature,
@@ -183,8 +206,4 @@ def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, s
             episode.finish = "stop"
             continue
         following = bridge(observation, ended=answer.finish_reason == "stop")
-        length = len(episode.prompt) + len(episode.token_ids) + len(following) + player.max_tokens
-        if length > player.config.max_model_len:
-            episode.finish = "length"
-        else:
-            episode.saw(following)
+        episode.saw(following, player.config.max_model_len - player.max_tokens)

@@ -14,7 +14,17 @@ from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem
 from tasks.reward_model.learned_reward import OWNER
 from tasks.rollouts.curriculum import estimates_of, read_arms
-from tasks.rollouts.draw import Kind, draw_order, expected_signal, kind_of, pool_of, problem_weights, read_rates, shares
+from tasks.rollouts.draw import (
+    Kind,
+    draw_order,
+    expected_signal,
+    kind_of,
+    pool_of,
+    practised,
+    problem_weights,
+    read_rates,
+    shares,
+)
 from tasks.rollouts.guidance import HARD, Guide, Rates, hinted
 from tasks.stage import Artifact, stage
 from tasks.tables import OWNER_PROMPTS, PROMPTS, Row, table_rows, write_table
@@ -66,7 +76,7 @@ def select_prompts(
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first = kind_of(benchmark, source, sources), len(rows)
-        pool = pool_of(benchmark, seed, share, tuple(excluded))
+        pool = practised(pool_of(benchmark, seed, share, tuple(excluded)), benchmark, by_level)
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         guide = _guide(benchmark, grpo, by_level)
         rates = {kind(one): guess for one in pool if (guess := guide.guess(one)) is not None} | rates

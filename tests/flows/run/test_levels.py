@@ -45,6 +45,16 @@ def test_a_level_joins_once_the_lower_bound_has_passed(tmp_path: Path, promoted:
     assert new_levels(fourth, home, "2026-11-21") == ()
 
 
+def test_the_next_tier_of_ants(tmp_path: Path) -> None:
+    """Practice, whose levels are others, stays as it was."""
+    home = Home(tmp_path)
+    ants = load_night(STARTER.with_name("ants.yaml"), ["exam.next_level_at=0.5"])
+    finish(home, "2026-11-18", ants, low=0.6)
+    moved = with_next_level(ants, home, "2026-11-19")
+    assert moved.exam.target.levels == ("0", "1")
+    assert moved.benchmarks == ants.benchmarks
+
+
 def test_nothing_follows_the_last_level_and_another_target_does_not_count(tmp_path: Path) -> None:
     home = Home(tmp_path)
     every = with_next_level(load_night(STARTER, ['exam.target.levels=["1", "2", "3", "4", "5"]']), home, "2026-11-18")

@@ -16,6 +16,7 @@ from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.trainer import Trainer
+from models.windows import contexts
 from rewards.verifier import Problem
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
@@ -93,26 +94,32 @@ def _prompt(group: int, problem: Problem, tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def parts(night: Path, student: Path, engine: Any) -> list[Artifact]:
+def parts(night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE) -> list[Artifact]:
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
     while not found or found[-1].figure("live"):
         found.append(
             play_turns(
                 night,
-                f"play-{len(found) + 1}",
+                f"{config.max_model_len}/play-{len(found) + 1}",
                 prompts=prompts,
                 before=found[-1] if found else None,
                 sources=(SOURCE,),
                 checkpoint=student,
                 grpo=GRPO,
-                config=ENGINE,
+                config=config,
                 student=STUDENT,
                 seed="1",
                 engine=engine,
             )
         )
     return found
+
+
+def restarted(engine: Any, context: int) -> EngineConfig:
+    if isinstance(engine, Worker):
+        engine.close()
+    return ENGINE.model_copy(update={"max_model_len": context})
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +141,10 @@ def test_an_episode_is_one_row_of_turns(played: list[Rollout]) -> None:
 
 
 def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: list[Rollout], student: Path) -> None:
+    assert_trainer_agrees(played, student)
+
+
+def assert_trainer_agrees(played: list[Rollout], student: Path) -> None:
     trainer = Trainer.load(student, trainer_config())
     for rollout, found in zip(played, trainer.logprobs(played), strict=True):
         sampled = [value for value, mine in zip(rollout.sampler_logprobs, rollout.loss_mask, strict=True) if mine]
@@ -144,20 +155,32 @@ def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: l
 def test_a_lost_part_has_the_same_bits_again(night: Path, student: Path, engine: Worker, played: list[Rollout]) -> None:
     whole = [artifact.digest for artifact in parts(night, student, engine)]
     engine.close()
-    uncommit(night / "play-2")
+    uncommit(night / f"{ENGINE.max_model_len}/play-2")
     assert [artifact.digest for artifact in parts(night, student, engine)] == whole
 
 
-@on_vllm
-def test_an_episode_ends_where_the_context_is_full(night: Path, student: Path, engine: Worker) -> None:
-    config = ENGINE.model_copy(update={"max_model_len": 128})
-    engine.close()
-    arguments: dict[str, Any] = {"prompts": committed(night / "select_prompts"), "before": None, "sources": (SOURCE,)}
-    arguments |= {"checkpoint": student, "grpo": GRPO, "config": config, "student": STUDENT, "seed": "1"}
-    part = play_turns(night, "full/play-1", **arguments, engine=engine)
-    rollouts = sampled_rollouts(collect(night, "full/sample", parts=(part,)))
-    assert {rollout.finish_reason for rollout in rollouts} == {"length"}
+def test_an_episode_longer_than_the_context_goes_on_with_its_latest_turns(
+    night: Path, student: Path, engine: Any
+) -> None:
+    short = restarted(engine, 128)
+    rollouts = sampled_rollouts(collect(night, "short/sample", parts=tuple(parts(night, student, engine, short))))
     for rollout in rollouts:
-        assert 1 < len(spans(rollout)) < TURNS
-        assert len(rollout.prompt_token_ids) + len(rollout.token_ids) <= 128
+        assert rollout.finish_reason == "stop"
+        assert len(spans(rollout)) == TURNS
+        assert rollout.windows
+        cut = contexts(rollout.prompt_token_ids, rollout.token_ids, rollout.windows)
+        assert [span.start for _, span in cut[1:]] == [span.stop for _, span in cut[:-1]]
+        for before, span in cut:
+            assert before[: len(rollout.prompt_token_ids)] == rollout.prompt_token_ids
+            assert len(before) + span.stop - span.start <= short.max_model_len
+    assert_trainer_agrees(rollouts, student)
+    trainer = Trainer.load(student, trainer_config())
+    assert trainer.update(rollouts, [float(rollout.sample) - 1 for rollout in rollouts])["skipped"] == 0
+
+
+def test_an_episode_ends_if_an_observation_does_not_fit(night: Path, student: Path, engine: Any) -> None:
+    (part,) = parts(night, student, engine, restarted(engine, 64))
+    for rollout in sampled_rollouts(collect(night, "tiny/sample", parts=(part,))):
+        assert rollout.finish_reason == "length"
+        assert len(spans(rollout)) < TURNS
         assert rollout.loss_mask[-1]

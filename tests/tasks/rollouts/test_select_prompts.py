@@ -217,6 +217,29 @@ def test_a_problem_never_tried_counts_like_others_of_its_level(tmp_path: Path, s
     assert levels["1"] > 100  # of 120; half of them if levels did not matter
 
 
+@pytest.mark.parametrize(
+    ("solved", "practised"),
+    [
+        ({}, {"0"}),
+        ({"0": 0.6}, {"0"}),
+        ({"0": 0.7}, {"0", "1"}),
+        ({"0": 0.7, "1": 0.7}, {"0", "1", "2"}),
+        ({"0": 0.6, "1": 0.7}, {"0"}),  # a tier that is no longer mastered
+    ],
+)
+def test_a_tier_of_ants_joins_once_the_one_below_is_mastered(
+    tmp_path: Path, student: Path, solved: dict[str, float], practised: set[str]
+) -> None:
+    """The greedy ant reaches .97 of the oracle's food on tier 0, and .85 on tier 1."""
+    rows = [
+        solve_rate(f"tier {tier}", 100.0, 100 * rate) | {"benchmark": "ants", "level": tier}
+        for tier, rate in solved.items()
+    ]
+    rates = write_stage(tmp_path / "score", {"solve_rates": (SOLVE_RATES, rows)}, arms={}) if rows else None
+    ants = BenchmarkConfig(name="ants", levels=("0", "1", "2"))
+    assert set(select(tmp_path / "drawn", student, sources=[ants], solve_rates=rates).level) == practised
+
+
 def test_every_prompt_notes_its_entry(tmp_path: Path, student: Path) -> None:
     sources = [gsm8k(tmp_path / "gsm8k", 50), ARITHMETIC, BenchmarkConfig(name="arithmetic", levels=("3",), weight=2.0)]
     table = select(tmp_path / "round", student, sources=sources)
