@@ -113,7 +113,7 @@ def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode
     again.state, again.finish = dict(turns[kept].state), ""
     again.texts = again.texts[:kept]
     for name in ("token_ids", "sampler_logprobs", "loss_mask"):
-        setattr(again, name, getattr(again, name)[:first])
+        setattr(again.acting, name, getattr(again.acting, name)[:first])
     return again, kept
 
 

@@ -20,6 +20,7 @@ from benchmarks.outputs.page import markdown
 from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
+from models.transcript import Transcript
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
 from tasks.rollouts.episodes import Episode, Game, Player, play
@@ -71,7 +72,7 @@ def begun(ants: Ants, checkpoint: Path, student: StudentConfig, groups: int, siz
     episodes: list[Episode] = []
     for group, problem in enumerate(ants.problems("train")[:groups]):
         prompt = prompt_tokens(tokenizer, [{"role": "user", "content": ants.reset(problem)[1]}], student)
-        episodes += [Episode(problem, group, sample, prompt) for sample in range(size)]
+        episodes += [Episode(problem, group, sample, [Transcript(prompt)]) for sample in range(size)]
     return episodes
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from models.windows import Window, contexts
+from models.transcript import Window, contexts
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Rollout:
     is one row: the environment's tokens stand between the answers, with `sampler_logprobs` of 0, and `text` is a JSON
     list of the answers. A completion in which the policy wrote no token is graded and counts in its group's baseline,
     but is not trained on. A benchmark's own solution (`given`) was not sampled: its `sampler_logprobs` are 0.
-    `windows`: the contexts of an episode that is longer than the model's (see `models/windows.py`).
+    `windows`: the contexts of an episode that has several (see `models/transcript.py`).
     """
 
     problem_id: str
@@ -38,13 +38,20 @@ class Rollout:
 
 
 def by_context(rollouts: Sequence[Rollout]) -> tuple[list[Rollout], list[tuple[int, slice]]]:
-    """Split episodes with windows into one rollout per context. Also return each part's row and slice of its tokens."""
+    """Split episodes with windows into one rollout per context. Also return each part's row and slice of its tokens.
+
+    A part ends with the last token that the policy wrote in its context.
+    """
     parts: list[Rollout] = []
     places: list[tuple[int, slice]] = []
     for row, whole in enumerate(rollouts):
-        for prompt, span in contexts(whole.prompt_token_ids, whole.token_ids, whole.windows or ()):
-            own = {name: getattr(whole, name)[span] for name in ("token_ids", "sampler_logprobs", "loss_mask")}
-            changes: dict[str, Any] = own | {"prompt_token_ids": prompt, "windows": None}
-            parts.append(replace(whole, **changes) if whole.windows else whole)
+        if not whole.windows:
+            parts.append(whole)
+            places.append((row, slice(0, len(whole.token_ids))))
+            continue
+        for prompt, span in contexts(whole.prompt_token_ids, whole.token_ids, whole.windows, whole.loss_mask):
+            changes: dict[str, Any] = {"prompt_token_ids": prompt, "windows": None}
+            changes |= {name: getattr(whole, name)[span] for name in ("token_ids", "sampler_logprobs", "loss_mask")}
+            parts.append(replace(whole, **changes))
             places.append((row, span))
     return parts, places

@@ -37,7 +37,7 @@ from models.packing.packing import Group, Pack, pack, split
 from models.packing.passes import fewer, fit_passes
 from models.packing.self_check import choose_packing
 from models.rollout import Rollout
-from models.windows import contexts
+from models.transcript import contexts
 
 NON_FINITE_LIMIT = 3  # consecutive steps
 
@@ -159,8 +159,8 @@ class Trainer:
         for example in examples:
             mask = example.mask if isinstance(example, EpisodeExample) else [True] * len(example[1])
             windows = example.windows if isinstance(example, EpisodeExample) else ()
-            for before, span in contexts(*example[:2], windows):
-                if any(mask[span]):
+            for before, span in contexts(*example[:2], windows, mask):
+                if span.stop > span.start:
                     groups.append(Group(before, [example[1][span]], [len(groups)], [mask[span]]))
         tokens = sum(sum(group.masks[0]) for group in groups if group.masks)
 

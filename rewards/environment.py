@@ -50,9 +50,10 @@ class Environment(Protocol):
 
         `terminated`: the episode has come to its end. `truncated`: it has used up its turns. `state` is not modified.
         All keys of `info` are optional: `valid`, whether the text was a valid action (default true); `parts`, a dict of
-        the reward's named components; `action`, the action as the environment understood it; `agent`, the number of the
-        acting agent; and `value`, the episode's value so far, which the exam counts (default: the sum of rewards; a
-        good player reaches 1).
+        the reward's named components; `action`, the action as the environment understood it; `value`, the episode's
+        value so far, which the exam counts (default: the sum of rewards; a good player reaches 1); and `next`, the
+        number of the agent that acts next (default 0). Agents are numbered in the order of their first turns. Each sees
+        only its own turns, so its first observation, too, includes the rules.
         """
         ...
 

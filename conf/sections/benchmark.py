@@ -38,6 +38,9 @@ Levels = Annotated[
     tuple[str, ...] | None,
     Field(description="levels to use (gsm8k: calculations in a solution; ants: tiers); null: all (ants: only tier 0)"),
 ]
+Colony = Annotated[
+    int, Field(ge=1, le=25, description="ants: how many share a nest, each with turns and a context of its own")
+]
 Lenient = Annotated[bool, Field(description="gsm8k: grade the last number of an answer that has no marker (####)")]
 
 
@@ -50,6 +53,7 @@ class BenchmarkConfig(Section):
     subset: Subset = None
     levels: Levels = None
     lenient: Lenient = False
+    ants: Colony = 1
     weight: Annotated[float, Field(gt=0)] = Field(
         default=1.0, description="share of a round's prompts, relative to the other benchmarks' weights"
     )
@@ -69,7 +73,7 @@ class BenchmarkConfig(Section):
     @property
     def label(self) -> str:
         """The benchmark's name, followed by its subset and levels if they are set: `math-1-2`."""
-        return _label(self.name, self.subset, self.levels)
+        return _label(self.name, self.subset, self.levels, self.ants)
 
 
 class ExamPart(Section):
@@ -81,6 +85,7 @@ class ExamPart(Section):
     subset: Subset = None
     levels: Levels = None
     lenient: Lenient = False
+    ants: Colony = 1
     problems: Positive | None = Field(
         default=None, description="number of problems: the first in a fixed random order of the test split; null: all"
     )
@@ -100,7 +105,7 @@ class ExamPart(Section):
     @property
     def name(self) -> str:
         """The benchmark's name, followed by its subset and levels if they are set: `math-500`, `arithmetic-1-2`."""
-        return _label(self.benchmark, self.subset, self.levels)
+        return _label(self.benchmark, self.subset, self.levels, self.ants)
 
 
 def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
@@ -114,6 +119,8 @@ def _check_choice(name: str, entry: BenchmarkConfig | ExamPart) -> None:
         raise ValueError(f"{name}: no level {', '.join(unknown)}; there are {', '.join(levels)}")
     if entry.lenient and name != "gsm8k":
         raise ValueError(f"only gsm8k can be read leniently, not {name}; remove `lenient`")
+    if entry.ants > 1 and name != "ants":
+        raise ValueError(f"only ants live in colonies, not {name}; remove `ants`")
     if name in GENERATED and (entry.source or entry.revision):
         raise ValueError(f"{name}: its problems come with the program; remove `source` and `revision`")
     if entry.revision and (entry.source or ":" in name):
@@ -125,6 +132,7 @@ def levels_of(name: str) -> tuple[str, ...]:
     return TIERS if name == "ants" else LEVELS
 
 
-def _label(name: str, subset: str | None, levels: tuple[str, ...] | None) -> str:
+def _label(name: str, subset: str | None, levels: tuple[str, ...] | None, ants: int) -> str:
     short = name.rpartition(":")[2].lower()  # without `module:`, because labels name folders and metrics
-    return "-".join([short, *([subset] if subset else []), *(levels or ())])
+    several = [f"x{ants}"] if ants > 1 else []
+    return "-".join([short, *([subset] if subset else []), *(levels or ()), *several])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from models.windows import Window, contexts
+from models.transcript import Window, contexts
 
 Example = tuple[list[int], list[int]]  # a prompt and the answer to train on
 
@@ -22,7 +22,9 @@ class EpisodeExample(NamedTuple):
     @property
     def longest(self) -> int:
         """The number of tokens in the longest context, with the answers written in it."""
-        return max(len(before) + span.stop - span.start for before, span in contexts(*self[:2], self.windows))
+        return max(
+            len(before) + span.stop - span.start for before, span in contexts(*self[:2], self.windows, self.mask)
+        )
 
 
 @dataclass(frozen=True)

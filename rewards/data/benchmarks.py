@@ -65,7 +65,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
         case "instructions":
             return Instructions()
         case "ants":
-            return Episodes(Ants(entry.levels or ("0",)), bounded=True)
+            return Episodes(Ants(entry.levels or ("0",), ants=entry.ants), bounded=True)
         case name:
             return _imported(name, entry.source)
 

@@ -38,7 +38,7 @@ class Ants:
 
     The info from `step` has `food`, the colony's deliveries so far; `value`, those deliveries as a share of the
     oracle's; `valid`, whether the answer was valid; `parts`, a dict of the reward's terms; `action`, the actions parsed
-    from the answer; and `agent`, the number of the ant that acted.
+    from the answer; and `next`, the number of the ant that acts next.
     """
 
     name = "ants"
@@ -72,7 +72,7 @@ class Ants:
         _, tier, seed = problem.problem_id.split("/")
         turns = self.turns or TIERS[tier].turns
         state = colony(tier, int(seed), turns, self.ants) | {"par": max(_par(tier, int(seed), turns, self.ants), 1)}
-        return state, f"{RULES.format(size=TIERS[tier].size)}\n{observation(state)}"
+        return state, f"{self._rules(state)}\n{observation(state)}"
 
     def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, dict[str, Any]]:
         """Take the acting ant's turn. Never raises: an invalid answer loses the turn and incurs a small penalty."""
@@ -85,8 +85,12 @@ class Ants:
         end_turn(after)
         over = after["turn"] >= after["turns"]
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
-        info |= {"action": "; ".join(" ".join(filter(None, each)) for each in acts or []), "agent": state["ant"]}
-        return after, observation(after), sum(parts.values()), False, over, info
+        info |= {"action": "; ".join(" ".join(filter(None, each)) for each in acts or []), "next": after["ant"]}
+        rules = "" if after["turn"] or not after["ant"] else f"{self._rules(after)}\n"
+        return after, f"{rules}{observation(after)}", sum(parts.values()), False, over, info
+
+    def _rules(self, state: State) -> str:
+        return RULES.format(size=TIERS[state["tier"]].size)
 
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
         """Return three episodes per training layout, played by a greedy ant that makes half of its moves at random.

@@ -88,7 +88,7 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
     """Replay an episode until it ends or the texts run out. Raises InputError if the environment raises."""
     state, observation = checked_reset(environment, problem)
     turns: list[Turn] = []
-    total = 0.0
+    total, agent = 0.0, 0
     for text in texts:
         after, seen, reward, terminated, truncated, info = checked_step(environment, problem, state, text)
         total += reward
@@ -98,7 +98,7 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
                 observation=observation,
                 text=text,
                 action=str(info.get("action", text)),
-                agent=int(info.get("agent", 0)),
+                agent=agent,
                 valid=bool(info.get("valid", True)),
                 reward=float(reward),
                 parts=dict(info.get("parts", {})),
@@ -107,7 +107,7 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
         )
         if terminated or truncated:
             break
-        state, observation = after, seen
+        state, observation, agent = after, seen, int(info.get("next", 0))
     return turns
 
 

@@ -7,7 +7,7 @@ from conf.schema import StudentConfig
 from models.hf.bridge import Bridge
 from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import EpisodeExample, Example
-from models.windows import Window, context_of, window_of
+from models.transcript import Transcript, joined
 from rewards.environment import Environment
 from rewards.environments.episodes import replay, weighted_texts
 from rewards.verifier import Benchmark, Problem
@@ -56,21 +56,14 @@ class Demonstrations:
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])
-        prompt = prompt_tokens(self.tokenizer, trace.messages, self.student)
-        tokens: list[int] = []
-        mask: list[bool] = []
-        begun: list[int] = []
-        windows: list[Window] = []
+        transcripts = [Transcript(prompt_tokens(self.tokenizer, trace.messages, self.student))]
         for number, (turn, (_, weight)) in enumerate(zip(turns, written_turns, strict=False)):
-            seen = self.bridge(turn.observation) if number else []
             written = answer_tokens(self.tokenizer, turn.text)
-            if number:
-                begun.append(len(tokens))
-            if number and len(context_of(prompt, tokens, windows)) + len(seen) + len(written) > self.most:
-                window = window_of(len(prompt), begun, len(tokens) + len(seen), self.most - len(written))
-                if window is None:
-                    break
-                windows.append(window)
-            tokens += [*seen, *written]
-            mask += [False] * len(seen) + [weight > 0] * len(written)
-        return EpisodeExample(prompt, tokens, mask, windows)
+            if turn.agent == len(transcripts):
+                messages = [{"role": "user", "content": turn.observation}]
+                transcripts.append(Transcript(prompt_tokens(self.tokenizer, messages, self.student)))
+            elif number and not transcripts[turn.agent].saw(self.bridge(turn.observation), self.most - len(written)):
+                break
+            transcripts[turn.agent].wrote(written, [0.0] * len(written), counts=weight > 0)
+        whole = joined(transcripts)
+        return EpisodeExample(whole.prompt, whole.token_ids, whole.loss_mask, whole.windows)

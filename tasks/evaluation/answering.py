@@ -11,6 +11,7 @@ from conf.schema import EngineConfig, NightConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
+from models.transcript import Transcript
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.stored_answers import Rows, answer_inputs, load_answers, problem_key, save_answers
@@ -134,7 +135,7 @@ def _played(
 ) -> list[Rollout]:
     """Return `samples` episodes of each problem, grouped by problem."""
     episodes = [
-        Episode(problem, group, sample, prompt)
+        Episode(problem, group, sample, [Transcript(prompt)])
         for group, (problem, prompt) in enumerate(zip(problems, prompts, strict=True))
         for sample in range(samples)
     ]

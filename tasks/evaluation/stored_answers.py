@@ -62,6 +62,7 @@ def answer_inputs(
         "program_seconds": sandbox.seconds,
         "program_memory_mb": sandbox.memory_mb,
         "engine": config.model_dump(mode="json"),
+        **({"ants": part.ants} if part.ants > 1 else {}),  # problems of a colony have the ids of those of one ant
     }
     return {
         "checkpoint": checkpoint.name,

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import InputError
 from models.hf.bridge import Bridge
-from models.hf.loading import load_tokenizer
+from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
-from models.windows import Window, context_of, window_of
+from models.transcript import Transcript, joined
 from rewards.environment import Environment, State
 from rewards.environments.episodes import checked_reset, checked_step
 from rewards.verifier import Benchmark, Problem
@@ -29,73 +29,49 @@ log = logging.getLogger("nightschool")
 
 @dataclass
 class Episode:
-    """An episode while it is played. `token_ids`: all tokens after the prompt. `state`: the environment's, as JSON.
+    """An episode while it is played. `state`: the environment's, as JSON. `texts`: the answers so far, in order.
 
-    `loss_mask`, `sampler_logprobs`: as in `models/rollout.py`. `finish`: `stop` or `length`; empty while it is played.
-    `seen`: where each observation begins in `token_ids`. `windows`: see `models/windows.py`.
+    `transcripts`: one per agent that has had a turn; `agent` is the one that acts. `finish`: `stop` or `length`; empty
+    while the episode is played.
     """
 
     problem: Problem
     group: int
     sample: int
-    prompt: list[int]
+    transcripts: list[Transcript]
     state: State = field(default_factory=dict)
-    token_ids: list[int] = field(default_factory=list)
-    sampler_logprobs: list[float] = field(default_factory=list)
-    loss_mask: list[bool] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    seen: list[int] = field(default_factory=list)
-    windows: list[Window] = field(default_factory=list)
+    agent: int = 0
     finish: str = ""
     policy_digest: str = ""
 
+    @property
+    def acting(self) -> Transcript:
+        """The transcript of the agent that acts."""
+        return self.transcripts[self.agent]
+
     def rollout(self) -> Rollout:
         """Return the episode as one rollout for the trainer."""
-        finish: Any = self.finish
+        whole, finish = joined(self.transcripts), self.finish
         return Rollout(
             self.problem.problem_id,
             self.group,
             self.sample,
-            self.prompt,
-            self.token_ids,
-            self.sampler_logprobs,
-            self.loss_mask,
-            finish,
+            whole.prompt,
+            whole.token_ids,
+            whole.sampler_logprobs,
+            whole.loss_mask,
+            finish,  # pyright: ignore[reportArgumentType]
             json.dumps(self.texts),
             self.policy_digest,
-            self.windows or None,
+            whole.windows or None,
         )
-
-    @property
-    def context(self) -> list[int]:
-        """The tokens in front of the next answer."""
-        return context_of(self.prompt, self.token_ids, self.windows)
 
     def wrote(self, answer: Rollout) -> None:
         """Append the model's answer."""
-        self.token_ids += answer.token_ids
-        self.sampler_logprobs += answer.sampler_logprobs
-        self.loss_mask += answer.loss_mask
+        self.acting.wrote(answer.token_ids, answer.sampler_logprobs, ended=answer.finish_reason == "stop")
         self.texts.append(answer.text)
         self.policy_digest = answer.policy_digest
-
-    def saw(self, tokens: Sequence[int], most: int) -> None:
-        """Append the tokens of the environment's observation, masked out of the loss.
-
-        If the context would be longer than `most` tokens, it begins anew with the latest turns. If even the observation
-        does not fit, the episode ends.
-        """
-        first, length = len(self.token_ids), len(self.token_ids) + len(tokens)
-        if len(self.context) + len(tokens) > most:
-            window = window_of(len(self.prompt), [*self.seen, first], length, most)
-            if window is None:
-                self.finish = "length"
-                return
-            self.windows.append(window)
-        self.seen.append(first)
-        self.token_ids += tokens
-        self.sampler_logprobs += [0.0] * len(tokens)
-        self.loss_mask += [False] * len(tokens)
 
 
 class Player(NamedTuple):
@@ -127,8 +103,8 @@ class Game(AbstractContextManager["Game"]):
         for episode, state in zip(episodes, states, strict=True):
             episode.state = state
 
-    def step(self, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
-        """Make each move (problem, state, text). Return the new state, observation, and whether the episode ended."""
+    def step(self, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool, int]]:
+        """Make each move, as `next_states` does."""
         return self._call(next_states, moves)
 
     def __exit__(self, *_: Any) -> None:
@@ -149,10 +125,15 @@ def first_states(environment: Environment, problems: Sequence[Problem]) -> list[
     return [checked_reset(environment, problem)[0] for problem in problems]
 
 
-def next_states(environment: Environment, moves: Sequence[tuple[Problem, State, str]]) -> list[tuple[State, str, bool]]:
-    """Make each move (problem, state, text). Return the new state, observation, and whether the episode ended."""
+def next_states(
+    environment: Environment, moves: Sequence[tuple[Problem, State, str]]
+) -> list[tuple[State, str, bool, int]]:
+    """Make each move (problem, state, text). Return the state, observation, whether it is over, and who acts next."""
     steps = [checked_step(environment, *move) for move in moves]
-    return [(state, seen, terminated or truncated) for state, seen, _, terminated, truncated, _ in steps]
+    return [
+        (state, seen, terminated or truncated, int(info.get("next", 0)))
+        for state, seen, _, terminated, truncated, info in steps
+    ]
 
 
 def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, turns: int | None) -> None:
@@ -189,7 +170,7 @@ def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, s
         engine_process.sample,
         player.checkpoint,
         player.config,
-        [episode.context for episode in live],
+        [episode.acting.context for episode in live],
         1,
         seed=seed,
         temperature=player.temperature,
@@ -199,11 +180,20 @@ def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, s
     )
     answers = [group[0] for group in groups]
     moves = [(episode.problem, episode.state, answer.text) for episode, answer in zip(live, answers, strict=True)]
-    for episode, answer, (state, observation, over) in zip(live, answers, game.step(moves), strict=True):
+    for episode, answer, (state, observation, over, agent) in zip(live, answers, game.step(moves), strict=True):
         episode.wrote(answer)
-        episode.state = state
+        episode.state, episode.agent = state, agent
         if over:
             episode.finish = "stop"
-            continue
-        following = bridge(observation, ended=answer.finish_reason == "stop")
-        episode.saw(following, player.config.max_model_len - player.max_tokens)
+        elif not _observes(episode, observation, bridge, player):
+            episode.finish = "length"
+
+
+def _observes(episode: Episode, observation: str, bridge: Bridge, player: Player) -> bool:
+    """Show an observation to the agent that acts next. Return whether its context has room for that and an answer."""
+    most = player.config.max_model_len - player.max_tokens
+    if episode.agent == len(episode.transcripts):  # its first turn
+        prompt = prompt_tokens(bridge.tokenizer, [{"role": "user", "content": observation}], player.student)
+        episode.transcripts.append(Transcript(prompt))
+        return len(prompt) <= most
+    return episode.acting.saw(bridge(observation, ended=episode.acting.ended), most)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from conf.storage.layout import TURNS_OF_A_PART
+from models.transcript import Transcript
 from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
 from tasks.rollouts.episodes import Episode, Game, Player, play
@@ -64,12 +65,19 @@ def collect(folder: Path, *, parts: tuple[Artifact, ...]) -> Mapping[str, float]
 def read_episodes(part: Artifact) -> list[Episode]:
     """Return the episodes that a `play_turns` stage saved."""
     rows = part.read_json(EPISODES)
-    return [Episode(**row | {"problem": Problem(**row["problem"])}) for row in rows]
+    return [
+        Episode(
+            **row
+            | {"problem": Problem(**row["problem"])}
+            | {"transcripts": [Transcript(**one) for one in row["transcripts"]]}
+        )
+        for row in rows
+    ]
 
 
 def _first(prompts: Artifact, grpo: GrpoConfig) -> list[Episode]:
     return [
-        Episode(problem_of(row), row["group"], sample, row["prompt_token_ids"])
+        Episode(problem_of(row), row["group"], sample, [Transcript(row["prompt_token_ids"])])
         for row in table_rows(prompts.folder / "prompts.parquet", PROMPTS)
         for sample in range(grpo.group_size)
     ]

@@ -11,8 +11,13 @@ from tasks.tables import Row, completion_key
 
 
 def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
-    """Yield a row of the turns table for each turn of an episode, or nothing for a single answer."""
-    for number, (turn, (first, length)) in enumerate(zip(score.turns, spans(rollout), strict=False)):
+    """Yield a row of the turns table for each turn of an episode, in order, or nothing for a single answer."""
+    by_agent = sorted(range(len(score.turns)), key=lambda number: score.turns[number].agent)  # as in the rollout
+    places = dict(zip(by_agent, spans(rollout), strict=False))
+    for number, turn in enumerate(score.turns):
+        if number not in places:
+            continue
+        first, length = places[number]
         yield completion_key(rollout) | {
             "turn": number,
             "agent": turn.agent,

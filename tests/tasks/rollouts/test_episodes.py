@@ -8,6 +8,7 @@ import pytest
 
 from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
+from models.transcript import Transcript
 from rewards.data.benchmarks import configured
 from tasks.rollouts.episodes import Episode, Game
 from tests.rewards.countdown import Countdown
@@ -38,7 +39,7 @@ class Raises(Countdown):
 
 def begun(name: str) -> tuple[Any, list[Episode]]:
     benchmark = configured(BenchmarkConfig(name=f"{HERE}:{name}"))
-    return benchmark, [Episode(problem, 0, 0, []) for problem in benchmark.problems("train")]
+    return benchmark, [Episode(problem, 0, 0, [Transcript([])]) for problem in benchmark.problems("train")]
 
 
 def first_turn(opened: Game, played: list[Episode], quiet: float = 120.0) -> list[Any]:
@@ -64,10 +65,10 @@ def test_a_broken_environment_is_one_line(name: str, message: str) -> None:
 
 def test_a_users_environment_answers_from_another_process() -> None:
     benchmark = configured(BenchmarkConfig(name="tests.rewards.countdown:Countdown"))
-    played = [Episode(problem, 0, 0, []) for problem in benchmark.problems("train")]
+    played = [Episode(problem, 0, 0, [Transcript([])]) for problem in benchmark.problems("train")]
     with Game(benchmark) as opened:
         steps = first_turn(opened, played)
         assert opened._worker is not None
         assert opened._worker.running
-    assert [state["next"] for state, _, _ in steps] == [episode.state["next"] - 1 for episode in played]
+    assert [state["next"] for state, *_ in steps] == [episode.state["next"] - 1 for episode in played]
     assert not opened._worker.running

@@ -3,6 +3,8 @@
 On a tiny engine in this process; on the real vLLM in `make test-full`.
 """
 
+import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +18,12 @@ from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.trainer import Trainer
-from models.windows import contexts
-from rewards.verifier import Problem
+from models.transcript import contexts
+from rewards.data.benchmarks import configured
+from rewards.verifier import Attempt, Problem
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
-from tasks.rollouts.turns import spans
+from tasks.rollouts.turns import spans, turn_rows
 from tasks.stage import Artifact, committed, uncommit
 from tasks.tables import PROMPTS
 from tasks.workers import engine_process
@@ -40,7 +43,7 @@ TURNS = 9  # more than one part
 
 @pytest.fixture(scope="module")
 def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("checkpoints") / "0123456789abcdef0123", head_dim=32, context=512)
+    return write_tiny(tmp_path_factory.mktemp("checkpoints") / "0123456789abcdef0123", head_dim=32, context=1024)
 
 
 @contextmanager
@@ -77,8 +80,8 @@ def night(tmp_path_factory: pytest.TempPathFactory, student: Path, engine: Any, 
     return folder
 
 
-def _prompt(group: int, problem: Problem, tokenizer: Any) -> dict[str, Any]:
-    messages = [{"role": "user", "content": Patience().reset(problem)[1]}]
+def _prompt(group: int, problem: Problem, tokenizer: Any, game: Any = None) -> dict[str, Any]:
+    messages = [{"role": "user", "content": (game or Patience()).reset(problem)[1]}]
     return {
         "problem_id": problem.problem_id,
         "group": group,
@@ -94,7 +97,9 @@ def _prompt(group: int, problem: Problem, tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def parts(night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE) -> list[Artifact]:
+def parts(
+    night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE, source: BenchmarkConfig = SOURCE
+) -> list[Artifact]:
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
     while not found or found[-1].figure("live"):
@@ -104,7 +109,7 @@ def parts(night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE
                 f"{config.max_model_len}/play-{len(found) + 1}",
                 prompts=prompts,
                 before=found[-1] if found else None,
-                sources=(SOURCE,),
+                sources=(source,),
                 checkpoint=student,
                 grpo=GRPO,
                 config=config,
@@ -168,14 +173,38 @@ def test_an_episode_longer_than_the_context_goes_on_with_its_latest_turns(
         assert rollout.finish_reason == "stop"
         assert len(spans(rollout)) == TURNS
         assert rollout.windows
-        cut = contexts(rollout.prompt_token_ids, rollout.token_ids, rollout.windows)
-        assert [span.start for _, span in cut[1:]] == [span.stop for _, span in cut[:-1]]
+        cut = contexts(rollout.prompt_token_ids, rollout.token_ids, rollout.windows, rollout.loss_mask)
+        assert sum(sum(rollout.loss_mask[span]) for _, span in cut) == rollout.written
         for before, span in cut:
             assert before[: len(rollout.prompt_token_ids)] == rollout.prompt_token_ids
             assert len(before) + span.stop - span.start <= short.max_model_len
     assert_trainer_agrees(rollouts, student)
     trainer = Trainer.load(student, trainer_config())
     assert trainer.update(rollouts, [float(rollout.sample) - 1 for rollout in rollouts])["skipped"] == 0
+
+
+def test_each_ant_of_a_colony_has_a_context_of_its_own(
+    tmp_path: Path, student: Path, engine: Any, prefect_server: Path
+) -> None:
+    source, tokenizer = BenchmarkConfig(name="ants", ants=3), load_tokenizer(student)
+    ants: Any = configured(source).environment
+    row = _prompt(0, ants.problems("train")[0], tokenizer, ants)
+    write_stage(tmp_path / "select_prompts", {"prompts": (PROMPTS, [row])})
+    found = parts(tmp_path, student, engine, restarted(engine, 1024), source)
+    rollouts = sampled_rollouts(collect(tmp_path, "sample", parts=tuple(found)))
+    for rollout in rollouts:
+        cut = contexts(rollout.prompt_token_ids, rollout.token_ids, rollout.windows or (), rollout.loss_mask)
+        texts: list[Any] = [tokenizer.decode([*before, *rollout.token_ids[span]]) for before, span in cut]
+        seen: list[set[str]] = [set(re.findall(r"ant (\d)", text)) for text in texts]
+        assert set().union(*seen) == {"1", "2", "3"}
+        assert {len(ants) for ants in seen} == {1}
+        (score,) = configured(source).score([Attempt(ants.problems("train")[0], rollout.text)])
+        rows = list(turn_rows(rollout, score))
+        assert len(rows) == 3 * 16
+        for number, one in enumerate(rows):
+            answer = rollout.token_ids[one["first"] : one["first"] + one["tokens"]]
+            assert tokenizer.decode(answer) == json.loads(rollout.text)[number]
+    assert_trainer_agrees(rollouts, student)
 
 
 def test_an_episode_ends_if_an_observation_does_not_fit(night: Path, student: Path, engine: Any) -> None:
