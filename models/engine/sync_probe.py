@@ -51,9 +51,14 @@ def tolerance(first: float | None) -> float:
     return START_TOLERANCE if first is None else max(TOLERANCE, 2 * first)
 
 
+def probe_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Return the first LENGTH token ids of TEXT."""
+    return tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
+
+
 def take_probe(tokenizer: PreTrainedTokenizerBase, logprobs: LogProbs) -> Probe:
     """Return a model's probe: the token ids of TEXT, and the log-probabilities that the model's trainer computes."""
-    token_ids = tokenizer.encode(TEXT, add_special_tokens=False)[:LENGTH]
+    token_ids = probe_tokens(tokenizer)
     completion = token_ids[1:]
     rollout = Rollout("probe", 0, 0, token_ids[:1], completion, [], [True] * len(completion), "length", "", "")
     return Probe(token_ids, logprobs([rollout])[0])

@@ -19,6 +19,7 @@ from tasks.stage import stage
 STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PATTERNS = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+ADAPTER = "adapter_config.json"
 TEMPLATE = "chat_template.jinja"
 CODE = "*.py"  # copied only if `student.trust_remote_code` is set
 GOOD = "name a folder written by save_pretrained of both model and tokenizer, or a hub id"
@@ -27,6 +28,8 @@ GOOD = "name a folder written by save_pretrained of both model and tokenizer, or
 @stage(retries=2, resources=("checkpoints",))
 def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
     """Import the student into the home as a checkpoint without a parent, and write its digest to `checkpoint.txt`.
+
+    An adapter in peft's format is merged into its base.
 
     The chat template is saved with the checkpoint, so that every program renders prompts the same way.
     """
@@ -37,10 +40,17 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
             write_starter(draft)
         else:
             patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
-            source = find_model(student.source, student.revision, "student.source", patterns)
+            source, adapter = find_student(student, patterns)
             draft.mkdir(parents=True)
             for file in (file for pattern in patterns for file in source.glob(pattern)):
-                shutil.copy(file, draft / file.name)
+                if adapter is None or file.suffix != ".safetensors":
+                    shutil.copy(file, draft / file.name)
+            if adapter is not None:
+                from models.engine.sync_probe import PROBE_FILE
+                from models.hf.merging import merge_weights
+
+                merge_weights(source, adapter, draft, student.trust_remote_code)
+                (draft / PROBE_FILE).unlink()  # a student that has not been trained here has none
         template = draft / TEMPLATE
         if student.chat_template is not None:
             template.write_text(student.chat_template)
@@ -62,6 +72,24 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
     return folder
 
 
+def find_student(student: StudentConfig, patterns: Sequence[str] = PATTERNS) -> tuple[Path, Path | None]:
+    """Return the folder of the student's model and, if the source is an adapter in peft's format, the adapter's.
+
+    Raises InputError if either does not exist or is incomplete.
+    """
+    folder = Path(student.source)
+    if not folder.is_dir():
+        folder = _download(student.source, student.revision, "student.source", patterns)
+    if not (folder / ADAPTER).is_file():
+        check_student(folder)
+        return folder, None
+    base = read_json(folder / ADAPTER, {}).get("base_model_name_or_path")
+    if not base or not any(folder.glob("adapter_model.safetensors")):
+        what = "no adapter_model.safetensors" if base else f"no base_model_name_or_path in {ADAPTER}"
+        raise InputError(f"student.source: {folder}: {what}; name a folder written by peft's save_pretrained")
+    return find_model(str(base), None, f"student.source: {folder}: the adapter's base", patterns), folder
+
+
 def check_source(student: StudentConfig) -> None:
     """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id."""
     source = Path(student.source)
@@ -70,7 +98,7 @@ def check_source(student: StudentConfig) -> None:
             raise InputError(f"student.source: {MISSING}")
         return
     if source.is_dir():
-        check_student(source)
+        source, _ = find_student(student)
         check_loads(source, trust_remote_code=student.trust_remote_code)
     else:
         _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])

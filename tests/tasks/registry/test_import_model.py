@@ -1,16 +1,22 @@
 """Importing a student: a model's folder is copied whole and named by its content; anything else is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
 
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
+from models.engine.sync_probe import PROBE_FILE
 from models.hf.checkpoint import digest_folder, parent_of, verify
 from models.hf.loading import PLAIN_TEMPLATE
 from tasks.registry import import_model as module
 from tasks.registry.import_model import check_source, check_student, enroll
+from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.student import write_student
 
 
@@ -118,3 +124,42 @@ def test_a_base_model_without_a_template_gets_the_plain_one(tmp_path: Path) -> N
     config = source / "tokenizer_config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": "{{ messages }}"}))
     assert not (enrolled(tmp_path, source) / "chat_template.jinja").exists()
+
+
+def test_an_adapter_is_merged_into_its_base(tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base")
+    model = get_peft_model(AutoModelForCausalLM.from_pretrained(base), LoraConfig(r=4, target_modules="all-linear"))
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+    model.save_pretrained(tmp_path / "adapter")
+    check_source(StudentConfig(source=str(tmp_path / "adapter")))
+    checkpoint = enrolled(tmp_path, tmp_path / "adapter")
+    names = {file.name for file in checkpoint.iterdir()}
+    assert {"config.json", "tokenizer.json", "model.safetensors"} <= names
+    assert not {PROBE_FILE, "adapter_config.json"} & names
+    ids = torch.arange(20)[None]
+    with torch.no_grad():
+        expected = model(ids).logits.float()
+        torch.testing.assert_close(
+            AutoModelForCausalLM.from_pretrained(checkpoint)(ids).logits.float(), expected, atol=0.1, rtol=0.0
+        )
+        plain = AutoModelForCausalLM.from_pretrained(base)(ids).logits.float()
+    assert float((plain - expected).abs().max()) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '{"base_model_name_or_path": "nowhere/at all"}',
+            "the adapter's base: nowhere/at all: there is no such",
+        ),
+        ("{}", "no base_model_name_or_path in adapter_config.json"),
+    ],
+)
+def test_an_adapter_without_its_base(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "adapter_config.json").write_text(content)
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match=re.escape(message)):
+        check_source(StudentConfig(source=str(tmp_path)))
