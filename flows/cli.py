@@ -21,6 +21,7 @@ from flows.commands.journal import journal_app
 from flows.commands.night import INTERRUPTED, night
 from flows.commands.options import AsJson, Config, Date, Overrides, print_json
 from flows.commands.play import play
+from flows.commands.pretrain import pretrain
 from flows.commands.serve import serve
 from flows.commands.services import services, ui
 from flows.commands.teach import teach
@@ -37,7 +38,7 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
-for command in (blame, evaluate, night, play, teach):
+for command in (blame, evaluate, night, play, pretrain, teach):
     app.command()(command)
 
 

@@ -73,6 +73,11 @@ class Home:
         return self.root / "checkpoints"
 
     @property
+    def students(self) -> Path:
+        """The folder of students made from nothing, with one subfolder per size."""
+        return self.root / "students"
+
+    @property
     def exams(self) -> Path:
         """The folder of stored exam answers (see `tasks/evaluation/stored_answers.py`)."""
         return self.root / "exams"

@@ -1,20 +1,28 @@
 """Import the student's first checkpoint from the starter package, a folder or the Hugging Face hub."""
 
 import importlib.util
+import logging
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
 
-from conf.schema import StudentConfig
-from conf.storage.durable import read_json, room_for
+from conf.schema import NEW, StudentConfig
+from conf.storage.durable import make_folder, read_json, room_for
 from conf.storage.home import InputError
+from models.engine.environment import trainer_environment
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import PLAIN_TEMPLATE, check_config, load_tokenizer
 from models.hf.starter import MISSING, PACKAGE, write_starter
+from tasks.pretraining.fully import pretrain_fully
 from tasks.stage import stage
+from tasks.workers.worker import Worker
+
+STUDENTS = "students"  # a folder of the home
+log = logging.getLogger("nightschool")
 
 STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -40,7 +48,7 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
             write_starter(draft)
         else:
             patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
-            source, adapter = find_student(student, patterns)
+            source, adapter = find_student(student, patterns, checkpoints.parent / STUDENTS)
             draft.mkdir(parents=True)
             for file in (file for pattern in patterns for file in source.glob(pattern)):
                 if adapter is None or file.suffix != ".safetensors":
@@ -72,11 +80,16 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
     return folder
 
 
-def find_student(student: StudentConfig, patterns: Sequence[str] = PATTERNS) -> tuple[Path, Path | None]:
+def find_student(
+    student: StudentConfig, patterns: Sequence[str] = PATTERNS, students: Path | None = None
+) -> tuple[Path, Path | None]:
     """Return the folder of the student's model and, if the source is an adapter in peft's format, the adapter's.
 
-    Raises InputError if either does not exist or is incomplete.
+    A student made from nothing is in `students`, and is pretrained now if it is missing. Raises InputError if a folder
+    does not exist or is incomplete.
     """
+    if student.source.startswith(NEW) and students is not None:
+        return _pretrained(students, student.source.removeprefix(NEW)), None
     folder = Path(student.source)
     if not folder.is_dir():
         folder = _download(student.source, student.revision, "student.source", patterns)
@@ -90,9 +103,22 @@ def find_student(student: StudentConfig, patterns: Sequence[str] = PATTERNS) -> 
     return find_model(str(base), None, f"student.source: {folder}: the adapter's base", patterns), folder
 
 
+def _pretrained(students: Path, size: str) -> Path:
+    """Return the folder of a student made from nothing, which is pretrained in a child process if it is missing."""
+    folder = students / size
+    if not (folder / "config.json").exists():
+        make_folder(students)
+        log.info("pretraining a new student of %s weights: %s", size, folder)
+        with closing(Worker("pretraining", trainer_environment(), students / f"{size}.log")) as worker:
+            worker.call(pretrain_fully, folder, size)
+    return folder
+
+
 def check_source(student: StudentConfig) -> None:
     """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id."""
     source = Path(student.source)
+    if student.source.startswith(NEW):
+        return
     if student.source == STARTER_MODEL:
         if importlib.util.find_spec(PACKAGE) is None:
             raise InputError(f"student.source: {MISSING}")

@@ -1,0 +1,32 @@
+"""`nightschool pretrain`: make a small student from nothing, for `student.source: {new: 5M}`."""
+
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from conf.schema import NEW_SIZES
+from conf.storage.home import Home, InputError
+
+
+def pretrain(
+    size: Annotated[str, typer.Argument(help=f"number of weights: {', '.join(NEW_SIZES)}")],
+    tokens: Annotated[int | None, typer.Option(min=1, help="tokens to read; default: 1 to 40 million, by size")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of weights, texts and batches")] = 1,
+) -> None:
+    """Pretrain a new student on generated texts and, with NIGHTSCHOOL_DATA, on GSM8K's and MATH's. It can be resumed.
+
+    The student is kept in the home, with its curve (curve.jsonl). A night whose student.source is {new: SIZE} starts
+    from it, and makes it first if it is missing.
+    """
+    if size not in NEW_SIZES:
+        raise InputError(f"there is no size {size}; choose from {', '.join(NEW_SIZES)}")
+    from tasks.pretraining.pretrain import TOKENS, pretrain
+
+    folder = Home.here().students / size
+    with Progress() as progress:
+        task = progress.add_task("reading")
+        for figures in pretrain(folder, size, tokens or TOKENS[size], seed):
+            what = f"loss {figures['loss']:.2f} nats a token"
+            progress.update(task, total=figures["steps"], completed=figures["step"], description=what)
+    print(f"The student is in {folder}; a night learns with it by: --set 'student.source={{new: {size}}}'")

@@ -1,0 +1,90 @@
+"""Pretrain a new student on its texts: next-token prediction with AdamW, resumable, with a curve."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from conf.storage.durable import make_folder, write_atomically
+from models.hf.hardware import resolve_device
+from tasks.pretraining.new_model import new_model, new_tokenizer, save
+from tasks.pretraining.texts import texts
+
+BATCH, LENGTH = 16, 256  # sequences in a step, and tokens in each
+RATES = {"1M": 5e-3, "5M": 3e-3, "15M": 2e-3, "49M": 1e-3}  # AdamW's peak learning rate
+TOKENS = {"1M": 1_000_000, "5M": 8_000_000, "15M": 20_000_000, "49M": 40_000_000}
+WARMUP, COOLDOWN = 0.05, 0.4  # shares of the steps in which the rate rises from 0, and falls to 0 again
+TOKENS_A_TEXT = 60  # of a generated text, on average
+CURVE, STATE = "curve.jsonl", "state.pt"
+SAVED_EVERY = 60.0  # seconds
+
+
+def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[dict[str, float]]:
+    """Pretrain a student of one of `SIZES` on so many tokens, and write it to `folder`. Yield each step's figures.
+
+    An interrupted run goes on from its last state, which is saved every minute. A finished one yields nothing.
+    `curve.jsonl` gets a line per step: the step, its loss in nats a token, and its seconds.
+    """
+    if (folder / "config.json").exists():
+        return
+    make_folder(folder)
+    tokenizer, read = _prepared(folder, tokens, seed)
+    device = resolve_device("auto")
+    model = new_model(size, tokenizer, seed).to(device)
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True)
+    steps, begun = max(1, tokens // (BATCH * LENGTH)), 0
+    if (folder / STATE).exists():
+        state = torch.load(folder / STATE, map_location=device, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        begun = state["step"]
+    curve = (folder / CURVE).read_text().splitlines()[:begun] if begun else []
+    saved = time.monotonic()
+    for step in range(begun, steps):
+        started = time.perf_counter()
+        for group in optimizer.param_groups:
+            group["lr"] = RATES[size] * rate_factor(step, steps)
+        rows = np.random.default_rng([seed, step]).integers(len(read) - LENGTH, size=BATCH)
+        batch = torch.from_numpy(np.stack([read[row : row + LENGTH + 1] for row in rows]).astype(np.int64)).to(device)
+        logits = model(input_ids=batch[:, :-1], use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        figures = {"step": step + 1, "steps": steps, "loss": loss.item(), "seconds": time.perf_counter() - started}
+        curve.append(json.dumps(figures))
+        yield figures
+        if time.monotonic() - saved > SAVED_EVERY or step == steps - 1:
+            _save_state(folder, model, optimizer, step + 1)
+            write_atomically(folder / CURVE, "\n".join(curve) + "\n")
+            saved = time.monotonic()
+    save(folder, model, tokenizer)
+    (folder / STATE).unlink()
+
+
+def rate_factor(step: int, steps: int) -> float:
+    """Return the share of the peak learning rate: a linear rise, a plateau, and a linear fall (a trapezoid)."""
+    return min(1.0, (step + 1) / (WARMUP * steps), (steps - step) / (COOLDOWN * steps))
+
+
+def _prepared(folder: Path, tokens: int, seed: int) -> tuple[Any, np.ndarray]:
+    """Return the tokenizer and the texts' tokens, one end token after each text. Both depend only on texts and seed."""
+    found = texts(str(seed), tokens // TOKENS_A_TEXT)
+    tokenizer = new_tokenizer(found[:20_000])
+    encoded = tokenizer(found, add_special_tokens=False)["input_ids"]
+    end: Any = tokenizer.eos_token_id
+    return tokenizer, np.array([token for text in encoded for token in (*text, end)], dtype=np.uint16)
+
+
+def _save_state(folder: Path, model: Any, optimizer: Any, step: int) -> None:
+    draft = folder / f"{STATE}.draft"
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, draft)
+    draft.rename(folder / STATE)

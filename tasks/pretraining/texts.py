@@ -1,0 +1,45 @@
+"""The texts that a new student reads: generated sums and stories and, where they are at hand, GSM8K's and MATH's."""
+
+import itertools
+import os
+import random
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from conf.sections.benchmark import LEVELS, BenchmarkConfig
+from rewards.data.arithmetic_exercises import Exercise, exercises
+from rewards.data.benchmarks import configured
+from rewards.data.dataset_rows import DATA_VARIABLE
+
+ENDINGS = ("The answer is {}.", "So it is {}.", "Answer: {}", "#### {}")  # only the last is what exams ask for
+DATASETS = ("gsm8k", "math")  # their training splits
+
+
+def texts(seed: str, count: int) -> list[str]:
+    """Return all real texts, and as many generated exercises, at least `count`, in random order."""
+    real = [*_everyday(), *_solutions()]
+    made = [as_text(one, seed) for one in itertools.islice(exercises(seed, LEVELS, "train"), max(count, len(real)))]
+    found = [*real, *made]
+    random.Random(f"texts {seed}").shuffle(found)
+    return found
+
+
+def as_text(exercise: Exercise, seed: str) -> str:
+    """Return an exercise as running text: the question, the steps and the answer, with an ending drawn at random.
+
+    It differs from a lesson, which asks in a conversation and always ends as the exam wants it.
+    """
+    ending = random.Random(f"{seed} {exercise.question}").choice(ENDINGS)
+    return "\n".join([exercise.question, *exercise.steps, ending.format(exercise.answer)])
+
+
+def _everyday() -> Sequence[str]:
+    return files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
+
+
+def _solutions() -> Iterator[str]:
+    """Yield the questions and solutions of the training splits in NIGHTSCHOOL_DATA; nothing if it is not set."""
+    if DATA_VARIABLE in os.environ:
+        for name in DATASETS:
+            for problem, solution in configured(BenchmarkConfig(name=name)).solutions():
+                yield f"{problem.question}\n{solution}"
