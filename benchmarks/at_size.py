@@ -29,7 +29,7 @@ SOURCES = (("gsm8k", 2), ("math", 2), ("mbpp", 1))  # with their weights
 COPIES = 12_000  # rows of GSM8K, so that there are 20,000 problems in all
 ANSWERS = 7680  # of a night of conf/nightly.yaml
 CHARACTERS = 2000  # of an answer, about 512 tokens
-UPDATES = ((1, 512), (1, 1024), (1, 2048), (2, 2048), (4, 2048))  # groups of 4 completions, tokens
+UPDATES = ((1, 512), (1, 1024), (1, 2048), (2, 2048))  # groups of 4 completions, tokens
 
 
 def main() -> None:

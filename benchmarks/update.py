@@ -153,10 +153,10 @@ def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
 
 def ours(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
     """Return the seconds of each of our updates, including the optimizer step."""
-    from conf.schema import TrainerConfig
+    from conf.schema import GrpoConfig, TrainerConfig
     from models.trainer import Trainer
 
-    trainer, seconds = Trainer.load(student, TrainerConfig()), []
+    trainer, seconds = Trainer.load(student, TrainerConfig(grpo=GrpoConfig(min_useful_groups=1))), []
     rollouts = sampled_by(trainer, rollouts)
     for _ in range(steps):
         started = now()
