@@ -100,9 +100,11 @@ def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullEr
 
 
 def size_of(path: Path) -> int:
-    """Return the total size in bytes of a file or of a folder's files. Missing and vanishing files count as 0."""
-    size = 0
-    for file in path.rglob("*") if path.is_dir() else [path]:
+    """Return the total size in bytes of a file or of a folder's files. What is missing or vanishes counts as 0."""
+    size, files = 0, [path]
+    if path.is_dir():
+        files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    for file in files:
         with suppress(FileNotFoundError):
             size += file.stat().st_size if file.is_file() else 0
     return size

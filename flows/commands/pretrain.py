@@ -7,12 +7,14 @@ from rich.progress import Progress
 
 from conf.schema import NEW_SIZES
 from conf.storage.home import Home, InputError
+from flows.commands.options import AsJson, print_json
 
 
 def pretrain(
     size: Annotated[str, typer.Argument(help=f"number of weights: {', '.join(NEW_SIZES)}")],
     tokens: Annotated[int | None, typer.Option(min=1, help="tokens to read; default: 1 to 40 million, by size")] = None,
     seed: Annotated[int, typer.Option(min=0, help="of weights, texts and batches")] = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Pretrain a new student on generated texts and, with NIGHTSCHOOL_DATA, on GSM8K's and MATH's. It can be resumed.
 
@@ -24,9 +26,12 @@ def pretrain(
     from tasks.pretraining.pretrain import TOKENS, pretrain
 
     folder = Home.here().students / size
-    with Progress() as progress:
+    with Progress(disable=as_json) as progress:
         task = progress.add_task("reading")
         for figures in pretrain(folder, size, tokens or TOKENS[size], seed):
             what = f"loss {figures['loss']:.2f} nats a token"
             progress.update(task, total=figures["steps"], completed=figures["step"], description=what)
+    if as_json:
+        print_json({"student": str(folder)})
+        return
     print(f"The student is in {folder}; a night learns with it by: --set 'student.source={{new: {size}}}'")

@@ -110,9 +110,10 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def return_freed_memory() -> None:
-    """Return memory that this process has freed to the system. glibc would otherwise keep hundreds of megabytes."""
-    with suppress(AttributeError):  # another libc
-        ctypes.CDLL(None).malloc_trim(0)
+    """Return memory that this process has freed to the system. Allocators may otherwise keep more than a gigabyte."""
+    for function, *arguments in (("malloc_trim", 0), ("MallocExtension_ReleaseFreeMemory",)):  # of glibc and tcmalloc
+        with suppress(AttributeError):  # another one
+            getattr(ctypes.CDLL(None), function)(*arguments)
 
 
 def _gpus() -> str:

@@ -17,7 +17,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 # layers, hidden size, size of the feed-forward layers, width of a head
-SIZES = {"1M": (4, 128, 352, 32), "5M": (6, 256, 704, 64), "15M": (8, 384, 1056, 64), "49M": (13, 576, 1536, 64)}
+SIZES = {"1M": (4, 128, 352, 32), "5M": (6, 256, 704, 64), "15M": (8, 384, 1152, 64), "49M": (13, 576, 1536, 64)}
 
 
 def new_tokenizer(texts: Iterable[str]) -> "PreTrainedTokenizerFast":

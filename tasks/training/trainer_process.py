@@ -12,7 +12,7 @@ from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, P
 from conf.sections.training import ADAPTER_RATE_FACTOR
 from conf.storage.durable import room_for, size_of
 from models.hf.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
-from models.hf.hardware import release_gpu_memory
+from models.hf.hardware import release_gpu_memory, return_freed_memory
 from models.lessons.pace import Pace, examples_used
 from models.rollout import Rollout
 
@@ -218,6 +218,7 @@ def _let_go() -> None:
     _trainer, _held = None, None
     gc.collect()
     release_gpu_memory()
+    return_freed_memory()
 
 
 def _remove(retired: Sequence[Path]) -> None:

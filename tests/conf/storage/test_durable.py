@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,23 @@ def test_what_needs_more_than_is_free_is_not_even_begun(tmp_path: Path, monkeypa
     with room_for(tmp_path / "state", 1_500_000):
         (tmp_path / "state").mkdir()
     assert (tmp_path / "state").exists()
+
+
+def test_the_size_of_a_folder_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kept", "draft"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tensors").write_bytes(b"x" * 1000)
+    real = os.scandir
+
+    def scanned(folder: str) -> Any:
+        if Path(folder).name == "draft":
+            monkeypatch.undo()
+            shutil.rmtree(folder)
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+    assert size_of(tmp_path) == 1000
+    assert size_of(tmp_path / "draft") == 0
 
 
 def test_a_half_written_folder_goes_with_the_error_and_no_other_error_takes_it(tmp_path: Path) -> None:

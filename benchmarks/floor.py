@@ -1,0 +1,115 @@
+"""How small can a student be for reward to teach it? Students made from nothing, with a lesson and without.
+
+    python -m benchmarks.floor [--sizes 1M 5M 15M] [--seeds 1 2 3] [--arms lesson none]
+
+Each size is pretrained once per seed (`nightschool pretrain`). Then a night of conf/small.yaml with fixed numbers of
+steps and rounds teaches sums of one step: in the arm `lesson`, a lesson comes before the rounds; in `none`, the rounds
+begin with a student that was never shown a solution in the form that the exam asks for. Each night is a line in
+docs/floor.jsonl and is not run again; what was interrupted goes on. Writes docs/floor.png, and the table between the
+markers in docs/floor.md. `--seeds` without a seed only writes these.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.machine.child import json_of
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.nights.whole import whole_night
+from benchmarks.outputs.page import between, markdown, picture
+from conf.load import STARTER
+from conf.schema import NEW_SIZES
+from flows.run.history import read_round_metrics
+from tasks.evaluation.statistics import mcnemar
+from tasks.pretraining.pretrain import CURVE
+
+RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
+CONFIG = STARTER.with_name("small.yaml")
+RATES = {"1M": (1e-3, 3e-4), "5M": (6e-4, 2e-4), "15M": (4e-4, 1e-4), "49M": (2e-4, 6e-5)}  # of lesson and rounds
+ROUNDS = 30
+ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
+Run = dict[str, Any]
+
+
+def main() -> None:
+    """Run what is missing, then write the picture and the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", choices=NEW_SIZES, default=["1M", "5M", "15M"])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
+    options = parser.parse_args()
+    for seed in options.seeds:
+        for size in options.sizes:
+            for arm in options.arms:
+                asked = {"size": size, "seed": seed, "arm": arm}
+                if not any(asked.items() <= run.items() for run in recorded()):
+                    with RESULTS.open("a") as file:
+                        file.write(json.dumps(asked | night(size, seed, arm)) + "\n")
+    if runs := recorded():
+        draw(runs)
+        PAGE.write_text(between(PAGE.read_text(), "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})"))
+
+
+def recorded() -> list[Run]:
+    """Return the finished nights in the order in which they were recorded."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def night(size: str, seed: int, arm: str) -> Run:
+    """Pretrain the student if it is missing, run a night with it, and return the night's record."""
+    home = make(SCHOOL / "floor" / f"{size}-{seed}")
+    json_of("flows", "pretrain", size, "--seed", str(seed), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
+    student = home.resolve() / "students" / size
+    lesson, rounds = RATES[size]
+    settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null"]
+    settings += [f"distill.learning_rate={lesson}", f"optimizer.learning_rate={rounds}", "exam.after_lessons=true"]
+    found = whole_night(home / arm, *settings, config=CONFIG)
+    growth, curve = found["growth"], (student / CURVE).read_text().splitlines()
+    return {
+        "machine": machine(),
+        "commit": commit(),
+        "minutes": found["minutes"],
+        "pretrained": sum(json.loads(line)["loss"] for line in curve[-20:]) / len(curve[-20:]),
+        "untouched": _solved(found["accuracy"]["champion"]),
+        "before": _solved(growth["before"]),
+        "after": _solved(growth["after"]),
+        "gained": growth["gained"],
+        "lost": growth["lost"],
+        "reward": [round(figures["reward"], 4) for figures in read_round_metrics(found["folder"])],
+    }
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table of all nights."""
+    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | minutes"
+    return markdown(columns, map(_row, sorted(runs, key=lambda run: (NEW_SIZES.index(run["size"]), run["seed"]))))
+
+
+def _row(run: Run) -> list[Any]:
+    shares = [f"{right / n:.3f}" for right, n in (run[when] for when in ("untouched", "before", "after"))]
+    p, minutes = mcnemar(run["gained"], run["lost"]), run["minutes"]
+    known = [run["size"], run["seed"], run["arm"], f"{run['pretrained']:.2f}"]
+    return [*known, *shares, f"{p:.2g}", "–" if minutes is None else f"{minutes:.0f}"]
+
+
+def _solved(accuracy: dict[str, float]) -> list[int]:
+    return [round(accuracy["accuracy"] * accuracy["n"]), int(accuracy["n"])]
+
+
+def draw(runs: Sequence[Run]) -> None:
+    """Plot what each size solves before and after the rounds."""
+    with picture(PICTURE, 7, 4) as axes:
+        for place, (arm, when) in enumerate((arm, when) for arm in ARMS for when in ("before", "after")):
+            own = [run for run in runs if run["arm"] == arm]
+            weights = [float(run["size"][:-1]) for run in own]
+            shares = [run[when][0] / run[when][1] for run in own]
+            marker, label = ("o" if when == "after" else "x"), f"{arm}: {when} the rounds"
+            axes.scatter(weights, shares, marker=marker, color=f"C{place // 2}", label=label)
+        axes.set(xscale="log", xlabel="million weights", ylabel="solved of the exam", ylim=(0, 1))
+
+
+if __name__ == "__main__":
+    main()
