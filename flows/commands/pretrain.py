@@ -25,7 +25,9 @@ def pretrain(
         raise InputError(f"there is no size {size}; choose from {', '.join(NEW_SIZES)}")
     from tasks.pretraining.pretrain import TOKENS, pretrain
 
-    folder = Home.here().students / size
+    home = Home.here()
+    home.make_private()
+    folder = home.students / size
     with Progress(disable=as_json) as progress:
         task = progress.add_task("reading")
         for figures in pretrain(folder, size, tokens or TOKENS[size], seed):

@@ -1,8 +1,8 @@
-"""Pretrain a new student on its texts: next-token prediction with AdamW, resumable, with a curve."""
+"""Pretrain a new student on its texts: next-token prediction with Muon and AdamW, resumable, with a curve."""
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tasks.pretraining.new_model import new_model, new_tokenizer, save
 from tasks.pretraining.texts import texts
 
 BATCH, LENGTH = 16, 256  # sequences in a step, and tokens in each
-RATES = {"1M": 5e-3, "5M": 3e-3, "15M": 2e-3, "49M": 1e-3}  # AdamW's peak learning rate
+RATES = {"1M": 5e-3, "5M": 3e-3, "15M": 2e-3, "49M": 1e-3}  # the peak learning rate
 TOKENS = {"1M": 1_000_000, "5M": 8_000_000, "15M": 20_000_000, "49M": 40_000_000}
 WARMUP, COOLDOWN = 0.05, 0.4  # shares of the steps in which the rate rises from 0, and falls to 0 again
 TOKENS_A_TEXT = 60  # of a generated text, on average
@@ -35,21 +35,19 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
     tokenizer, read = _prepared(folder, tokens, seed)
     device = resolve_device("auto")
     model = new_model(size, tokenizer, seed).to(device)
-    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in model.parameters() if parameter.ndim == 1]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True)
+    optimizers = _optimizers(model)
     steps, begun = max(1, tokens // (BATCH * LENGTH)), 0
     if (folder / STATE).exists():
         state = torch.load(folder / STATE, map_location=device, weights_only=True)
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved_state in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved_state)
         begun = state["step"]
     curve = (folder / CURVE).read_text().splitlines()[:begun] if begun else []
     saved = time.monotonic()
     for step in range(begun, steps):
         started = time.perf_counter()
-        for group in optimizer.param_groups:
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             group["lr"] = RATES[size] * rate_factor(step, steps)
         rows = np.random.default_rng([seed, step]).integers(len(read) - LENGTH, size=BATCH)
         batch = torch.from_numpy(np.stack([read[row : row + LENGTH + 1] for row in rows]).astype(np.int64)).to(device)
@@ -57,17 +55,32 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         figures = {"step": step + 1, "steps": steps, "loss": loss.item(), "seconds": time.perf_counter() - started}
         curve.append(json.dumps(figures))
         yield figures
         if time.monotonic() - saved > SAVED_EVERY or step == steps - 1:
-            _save_state(folder, model, optimizer, step + 1)
+            _save_state(folder, model, optimizers, step + 1)
             write_atomically(folder / CURVE, "\n".join(curve) + "\n")
             saved = time.monotonic()
     save(folder, model, tokenizer)
     (folder / STATE).unlink()
+
+
+def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
+    """Return Muon for the layers' matrices (Jordan et al. 2024, kellerjordan.github.io/posts/muon), AdamW for the rest.
+
+    Muon's steps are scaled so that one learning rate suits both (Liu et al. 2025, arXiv 2502.16982).
+    """
+    parameters = dict(model.named_parameters())
+    matrices = [parameter for name, parameter in parameters.items() if parameter.ndim == 2 and "embed" not in name]
+    others = [parameter for name, parameter in parameters.items() if parameter.ndim != 2 or "embed" in name]
+    return [
+        torch.optim.Muon(matrices, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+    ]
 
 
 def rate_factor(step: int, steps: int) -> float:
@@ -84,7 +97,8 @@ def _prepared(folder: Path, tokens: int, seed: int) -> tuple[Any, np.ndarray]:
     return tokenizer, np.array([token for text in encoded for token in (*text, end)], dtype=np.uint16)
 
 
-def _save_state(folder: Path, model: Any, optimizer: Any, step: int) -> None:
+def _save_state(folder: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
     draft = folder / f"{STATE}.draft"
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, draft)
+    states = [optimizer.state_dict() for optimizer in optimizers]
+    torch.save({"model": model.state_dict(), "optimizers": states, "step": step}, draft)
     draft.rename(folder / STATE)
