@@ -179,9 +179,10 @@ def _trainer_at(predecessor: Predecessor, config: TrainerConfig) -> "Trainer":
 
 
 def _make_room(trainer: "Trainer") -> None:
-    """Leave only the trainer's weights on the GPU, so that the engine can wake up."""
+    """Leave room for the engine: on a GPU, only the trainer's weights stay; freed memory goes back to the system."""
     trainer.move_state("cpu")
     release_gpu_memory()
+    return_freed_memory()
 
 
 def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
