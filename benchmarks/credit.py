@@ -114,6 +114,8 @@ def cut(one: Sampled, played: dict[int, list[Turn]], done: int) -> tuple[Episode
     again.texts = again.texts[:kept]
     for name in ("token_ids", "sampler_logprobs", "loss_mask"):
         setattr(again.acting, name, getattr(again.acting, name)[:first])
+    again.acting.seen = [start for start in again.acting.seen if start < first]
+    again.acting.ended = True
     return again, kept
 
 

@@ -127,18 +127,19 @@ class Trainer:
         """
         started = time.perf_counter()
         graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
-        groups, useful = graded.groups, sum(map(graded.has_signal, graded.groups))
+        groups, prompts = graded.groups, graded.by_prompt()
+        useful = sum(any(map(graded.has_signal, own)) for own in prompts)
         useful = useful if with_signal is None else min(useful, with_signal)
         self.weights.rate_factor = rate_factor
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
         if useful < self.config.grpo.min_useful_groups:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}
-        steps = min(self.config.grpo.steps_per_round, len(groups))
+        steps = min(self.config.grpo.steps_per_round, len(prompts))
         # with dropout, π differs from the sampled policy even in the first step
         old = self.completion_logprobs(groups) if steps > 1 or self.dropout else {}
         sums: dict[str, float] = defaultdict(float)
         for share in range(steps):
-            step = groups[share::steps]
+            step = [group for own in prompts[share::steps] for group in own]
             self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums)
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 

@@ -49,10 +49,10 @@ class Transcript:
         If the context would be longer than that, a new one begins. The latest turns fill up to half of it, so that it
         is not full again at the next turn.
         """
-        first, begun = len(self.token_ids), len(self.prompt)
+        first, begun = len(self.token_ids) + (not self.ended), len(self.prompt)  # an end token is still the answer's
         seen = [*self.seen, first]
         if len(self.context) + len(tokens) > most:
-            whole = begun + seen[0] + first + len(tokens)
+            whole = begun + seen[0] + len(self.token_ids) + len(tokens)
             kept = next((start for start in seen[1:] if whole - start <= most // 2), first)
             if whole - kept > most or len(seen) == 1:
                 return False

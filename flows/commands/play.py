@@ -34,7 +34,9 @@ def play(
     play  ·  play school/checkpoints/3f2a… --tier 1
     """
     settings = load_night(config, overrides or [])
-    part = settings.exam.target if tier is None else ExamPart(benchmark="ants", levels=(tier,))
+    part = settings.exam.target
+    if tier is not None:
+        part = ExamPart(benchmark="ants", levels=(tier,), ants=part.ants)
     benchmark = configured(part, settings.sandbox)
     if benchmark.environment is None:
         raise InputError(f"{config}: its exam asks {part.name}, which is no environment; try --config {ANTS}")

@@ -7,6 +7,7 @@ from rich.progress import Progress
 
 from conf.schema import NEW_SIZES
 from conf.storage.home import Home, InputError
+from conf.storage.locks import hold
 from flows.commands.options import AsJson, print_json
 
 
@@ -28,7 +29,7 @@ def pretrain(
     home = Home.here()
     home.make_private()
     folder = home.students / size
-    with Progress(disable=as_json) as progress:
+    with hold(home.root, "nightschool pretrain"), Progress(disable=as_json) as progress:
         task = progress.add_task("reading")
         for figures in pretrain(folder, size, tokens or TOKENS[size], seed):
             what = f"loss {figures['loss']:.2f} nats a token"

@@ -22,6 +22,9 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
         return config
     reached = {*target.levels, *_levels_of(last, config)}
     further = [level for level in levels_of(target.benchmark) if level > max(reached)]
+    wider = [entry.levels for entry in config.benchmarks if entry.name == target.benchmark and entry.levels]
+    if practised := [levels for levels in wider if {*levels} > {*target.levels}]:
+        further = [level for level in further if any(level in levels for levels in practised)]
     if reached == {*_levels_of(last, config)} and further:
         summary = json.loads((last / SUMMARY).read_text())
         served = "candidate" if summary["decision"] == "promoted" else "champion"

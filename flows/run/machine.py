@@ -1,5 +1,6 @@
 """Checks that the machine has what a night needs: a writable home, disk space, and a port."""
 
+import json
 import logging
 import math
 import os
@@ -150,6 +151,8 @@ def billions_of_parameters(source: str) -> float:
     """Return a model's size in billions of parameters, judging by its file sizes or its hub id, or 1 if both fail."""
     if source == "starter":
         return 0.135
+    if (adapter := Path(source, "adapter_config.json")).is_file():
+        return billions_of_parameters(str(json.loads(adapter.read_text()).get("base_model_name_or_path")))
     if Path(source).is_dir():
         return sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) / 2e9 or 1.0
     size = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", source.lower())

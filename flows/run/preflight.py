@@ -55,7 +55,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
     checks: dict[str, Callable[[], None]] = {
         "MLflow": lambda: _check_mlflow(home, config),
         "Prefect": _check_prefect,
-        "student": lambda: check_source(config.student),
+        "student": lambda: check_source(config.student, home.students),
         **({"cluster": lambda: connect(address)} if (address := config.cluster.address) else {}),
         "traces": lambda: _check_traces(config),
         "training": lambda: _check_training(config),

@@ -44,6 +44,14 @@ class GrpoRound:
         groups = grouped(self.rollouts, filter(self._is_trained, range(len(self.rollouts))))
         self.groups = [group for group in groups if keep_all or self.has_signal(group)]
 
+    def by_prompt(self) -> list[list[Group]]:
+        """Return the groups by prompt: an episode's later contexts are groups of their own, but belong to its step."""
+        found: dict[tuple[str, int], list[Group]] = defaultdict(list)
+        for group in self.groups:
+            first = self.rollouts[group.rows[0]]
+            found[first.problem_id, first.group].append(group)
+        return list(found.values())
+
     def has_signal(self, group: Group) -> bool:
         """Return whether a group has an advantage other than 0."""
         return any(bool(self.advantages[row].any()) for row in group.rows)

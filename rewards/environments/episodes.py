@@ -124,6 +124,8 @@ def checked_step(environment: Environment, problem: Problem, state: State, text:
     with _errors_named(environment, problem, "step"):
         after, observation, reward, terminated, truncated, info = environment.step(state, text)
         json.dumps(after)
+        if int(info.get("next", 0)) < 0:
+            raise ValueError(f"next: {info['next']}, but agents are numbered from 0")
         return after, str(observation), float(reward), bool(terminated), bool(truncated), info
 
 

@@ -65,10 +65,8 @@ def new_model(size: str, tokenizer: "PreTrainedTokenizerFast", seed: int) -> Any
 
 def save(folder: Path, model: Any, tokenizer: "PreTrainedTokenizerFast") -> None:
     """Write model and tokenizer as a Hugging Face folder, in the precision of this machine's trainer and engine."""
-    import torch
 
     from models.hf.hardware import compute_dtype, resolve_device
 
     model.to(compute_dtype(resolve_device("auto"))).save_pretrained(folder)
-    model.to(torch.float32)
     tokenizer.save_pretrained(folder)

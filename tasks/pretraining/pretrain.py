@@ -1,5 +1,6 @@
 """Pretrain a new student on its texts: next-token prediction with Muon and AdamW, resumable, with a curve."""
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from conf.storage.durable import make_folder, write_atomically
+from conf.storage.durable import make_folder, read_json, sync, sync_folder, write_atomically
+from conf.storage.home import InputError
 from models.hf.hardware import resolve_device
 from tasks.pretraining.new_model import new_model, new_tokenizer, save
 from tasks.pretraining.texts import texts
@@ -19,31 +21,43 @@ RATES = {"1M": 5e-3, "5M": 3e-3, "15M": 2e-3, "49M": 1e-3}  # the peak learning 
 TOKENS = {"1M": 1_000_000, "5M": 8_000_000, "15M": 20_000_000, "49M": 40_000_000}
 WARMUP, COOLDOWN = 0.05, 0.4  # shares of the steps in which the rate rises from 0, and falls to 0 again
 TOKENS_A_TEXT = 60  # of a generated text, on average
-CURVE, STATE = "curve.jsonl", "state.pt"
+CURVE, STATE, RECIPE = "curve.jsonl", "state.pt", "recipe.json"
 SAVED_EVERY = 60.0  # seconds
 
 
 def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[dict[str, float]]:
-    """Pretrain a student of one of `SIZES` on so many tokens, and write it to `folder`. Yield each step's figures.
+    """Pretrain a student of one of the sizes on so many tokens, and write it to `folder`. Yield each step's figures.
 
-    An interrupted run goes on from its last state, which is saved every minute. A finished one yields nothing.
-    `curve.jsonl` gets a line per step: the step, its loss in nats a token, and its seconds.
+    An interrupted run goes on from its last state, which is saved every minute beside `folder`. A finished one yields
+    nothing. `curve.jsonl` has a line per step: the step, its loss in nats a token, and its seconds. Raises InputError
+    if the folder, or what an interrupted run left, was made from other texts, tokens or another seed.
     """
-    if (folder / "config.json").exists():
+    draft = folder.with_name(f"{folder.name}.draft")
+    found = texts(str(seed), tokens // TOKENS_A_TEXT)
+    digest = hashlib.sha256("\0".join(found).encode()).hexdigest()[:20]
+    recipe = {"size": size, "tokens": tokens, "seed": seed, "texts": digest}
+    for known in (folder, draft):
+        if (known / RECIPE).exists() and read_json(known / RECIPE) != recipe:
+            raise InputError(
+                f"{known}: made as {read_json(known / RECIPE)}, not as {recipe}; remove it to make another"
+            )
+    if folder.exists():
         return
-    make_folder(folder)
-    tokenizer, read = _prepared(folder, tokens, seed)
+    make_folder(draft)
+    write_atomically(draft / RECIPE, json.dumps(recipe))
+    tokenizer = new_tokenizer(found[:20_000])
+    read = _encoded(tokenizer, found)
     device = resolve_device("auto")
     model = new_model(size, tokenizer, seed).to(device)
     optimizers = _optimizers(model)
     steps, begun = max(1, tokens // (BATCH * LENGTH)), 0
-    if (folder / STATE).exists():
-        state = torch.load(folder / STATE, map_location=device, weights_only=True)
+    if (draft / STATE).exists():
+        state = torch.load(draft / STATE, map_location=device, weights_only=True)
         model.load_state_dict(state["model"])
         for optimizer, saved_state in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved_state)
         begun = state["step"]
-    curve = (folder / CURVE).read_text().splitlines()[:begun] if begun else []
+    curve = (draft / CURVE).read_text().splitlines()[:begun] if begun else []
     saved = time.monotonic()
     for step in range(begun, steps):
         started = time.perf_counter()
@@ -62,11 +76,14 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
         curve.append(json.dumps(figures))
         yield figures
         if time.monotonic() - saved > SAVED_EVERY or step == steps - 1:
-            _save_state(folder, model, optimizers, step + 1)
-            write_atomically(folder / CURVE, "\n".join(curve) + "\n")
+            write_atomically(draft / CURVE, "\n".join(curve) + "\n")
+            _save_state(draft, model, optimizers, step + 1)
             saved = time.monotonic()
-    save(folder, model, tokenizer)
-    (folder / STATE).unlink()
+    save(draft, model, tokenizer)
+    (draft / STATE).unlink()
+    sync_folder(draft)
+    draft.rename(folder)
+    sync(folder.parent)
 
 
 def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
@@ -88,13 +105,10 @@ def rate_factor(step: int, steps: int) -> float:
     return min(1.0, (step + 1) / (WARMUP * steps), (steps - step) / (COOLDOWN * steps))
 
 
-def _prepared(folder: Path, tokens: int, seed: int) -> tuple[Any, np.ndarray]:
-    """Return the tokenizer and the texts' tokens, one end token after each text. Both depend only on texts and seed."""
-    found = texts(str(seed), tokens // TOKENS_A_TEXT)
-    tokenizer = new_tokenizer(found[:20_000])
-    encoded = tokenizer(found, add_special_tokens=False)["input_ids"]
-    end: Any = tokenizer.eos_token_id
-    return tokenizer, np.array([token for text in encoded for token in (*text, end)], dtype=np.uint16)
+def _encoded(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
+    """Return the texts' tokens, with an end token after each text."""
+    encoded = tokenizer(list(found), add_special_tokens=False)["input_ids"]
+    return np.array([token for text in encoded for token in (*text, tokenizer.eos_token_id)], dtype=np.uint16)
 
 
 def _save_state(folder: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:

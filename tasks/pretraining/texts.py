@@ -1,18 +1,18 @@
 """The texts that a new student reads: generated sums and stories and, where they are at hand, GSM8K's and MATH's."""
 
 import itertools
-import os
 import random
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from conf.sections.benchmark import LEVELS, BenchmarkConfig
+from conf.sections.benchmark import LEVELS, BenchmarkConfig, BenchmarkName
 from rewards.data.arithmetic_exercises import Exercise, exercises
 from rewards.data.benchmarks import configured
-from rewards.data.dataset_rows import DATA_VARIABLE
+from rewards.data.contamination import exam_index
+from rewards.data.dataset_rows import data_file
 
 ENDINGS = ("The answer is {}.", "So it is {}.", "Answer: {}", "#### {}")  # only the last is what exams ask for
-DATASETS = ("gsm8k", "math")  # their training splits
+DATASETS: tuple[BenchmarkName, ...] = ("gsm8k", "math")  # their training splits
 
 
 def texts(seed: str, count: int) -> list[str]:
@@ -38,8 +38,12 @@ def _everyday() -> Sequence[str]:
 
 
 def _solutions() -> Iterator[str]:
-    """Yield the questions and solutions of the training splits in NIGHTSCHOOL_DATA; nothing if it is not set."""
-    if DATA_VARIABLE in os.environ:
-        for name in DATASETS:
-            for problem, solution in configured(BenchmarkConfig(name=name)).solutions():
+    """Yield the training problems of the data sets in NIGHTSCHOOL_DATA, without those that resemble an exam problem."""
+    for name in DATASETS:
+        if (file := data_file(name, None, "train.jsonl")) is None or not file.is_file():
+            continue
+        benchmark = configured(BenchmarkConfig(name=name))
+        exam = exam_index(tuple(problem.question for problem in benchmark.problems("test")))
+        for problem, solution in benchmark.solutions():
+            if not exam.has(problem.question):
                 yield f"{problem.question}\n{solution}"

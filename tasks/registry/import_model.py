@@ -10,11 +10,12 @@ from pathlib import Path
 
 from huggingface_hub import snapshot_download
 
-from conf.schema import NEW, StudentConfig
+from conf.schema import NEW, NEW_SIZES, StudentConfig
 from conf.storage.durable import make_folder, read_json, room_for
 from conf.storage.home import InputError
 from models.engine.environment import trainer_environment
 from models.hf.checkpoint import keep, write_lineage
+from models.hf.hardware import return_freed_memory
 from models.hf.loading import PLAIN_TEMPLATE, check_config, load_tokenizer
 from models.hf.starter import MISSING, PACKAGE, write_starter
 from tasks.pretraining.fully import pretrain_fully
@@ -51,13 +52,16 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
             source, adapter = find_student(student, patterns, checkpoints.parent / STUDENTS)
             draft.mkdir(parents=True)
             for file in (file for pattern in patterns for file in source.glob(pattern)):
-                if adapter is None or file.suffix != ".safetensors":
+                if adapter is None or not (file.suffix == ".safetensors" or file.name.endswith(".index.json")):
                     shutil.copy(file, draft / file.name)
             if adapter is not None:
                 from models.engine.sync_probe import PROBE_FILE
                 from models.hf.merging import merge_weights
 
                 merge_weights(source, adapter, draft, student.trust_remote_code)
+                if (adapter / TEMPLATE).is_file():
+                    shutil.copy(adapter / TEMPLATE, draft / TEMPLATE)
+                return_freed_memory()
                 (draft / PROBE_FILE).unlink()  # a student that has not been trained here has none
         template = draft / TEMPLATE
         if student.chat_template is not None:
@@ -96,17 +100,18 @@ def find_student(
     if not (folder / ADAPTER).is_file():
         check_student(folder)
         return folder, None
-    base = read_json(folder / ADAPTER, {}).get("base_model_name_or_path")
+    settings = read_json(folder / ADAPTER, {})
+    base, revision = settings.get("base_model_name_or_path"), settings.get("revision")
     if not base or not any(folder.glob("adapter_model.safetensors")):
         what = "no adapter_model.safetensors" if base else f"no base_model_name_or_path in {ADAPTER}"
         raise InputError(f"student.source: {folder}: {what}; name a folder written by peft's save_pretrained")
-    return find_model(str(base), None, f"student.source: {folder}: the adapter's base", patterns), folder
+    return find_model(str(base), revision, f"student.source: {folder}: the adapter's base", patterns), folder
 
 
 def _pretrained(students: Path, size: str) -> Path:
     """Return the folder of a student made from nothing, which is pretrained in a child process if it is missing."""
     folder = students / size
-    if not (folder / "config.json").exists():
+    if not folder.exists():
         make_folder(students)
         log.info("pretraining a new student of %s weights: %s", size, folder)
         with closing(Worker("pretraining", trainer_environment(), students / f"{size}.log")) as worker:
@@ -114,10 +119,17 @@ def _pretrained(students: Path, size: str) -> Path:
     return folder
 
 
-def check_source(student: StudentConfig) -> None:
-    """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id."""
+def check_source(student: StudentConfig, students: Path) -> None:
+    """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id.
+
+    A student made from nothing must be in `students`, except for the smallest, which a night makes in a minute or two.
+    """
     source = Path(student.source)
     if student.source.startswith(NEW):
+        if (size := student.source.removeprefix(NEW)) != NEW_SIZES[0] and not (students / size).exists():
+            raise InputError(
+                f"student.source: there is no student in {students / size}; run: nightschool pretrain {size}"
+            )
         return
     if student.source == STARTER_MODEL:
         if importlib.util.find_spec(PACKAGE) is None:

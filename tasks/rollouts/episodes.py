@@ -192,6 +192,11 @@ def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, s
 def _observes(episode: Episode, observation: str, bridge: Bridge, player: Player) -> bool:
     """Show an observation to the agent that acts next. Return whether its context has room for that and an answer."""
     most = player.config.max_model_len - player.max_tokens
+    if episode.agent > len(episode.transcripts):
+        raise InputError(
+            f"the environment of {episode.problem.problem_id} says that agent {episode.agent} is next, but only "
+            f"{len(episode.transcripts)} have acted; number agents in the order of their first turns"
+        )
     if episode.agent == len(episode.transcripts):  # its first turn
         prompt = prompt_tokens(bridge.tokenizer, [{"role": "user", "content": observation}], player.student)
         episode.transcripts.append(Transcript(prompt))

@@ -53,6 +53,10 @@ def test_the_next_tier_of_ants(tmp_path: Path) -> None:
     moved = with_next_level(ants, home, "2026-11-19")
     assert moved.exam.target.levels == ("0", "1")
     assert moved.benchmarks == ants.benchmarks
+    last = load_night(STARTER.with_name("ants.yaml"), ['exam.target.levels=["0", "1", "2"]', "exam.next_level_at=0.5"])
+    finish(home, "2026-11-19", last, low=0.6)
+    reached = with_next_level(ants, home, "2026-11-20").exam.target.levels
+    assert reached == ("0", "1", "2")  # tier 3 is not practised
 
 
 def test_nothing_follows_the_last_level_and_another_target_does_not_count(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_code_is_copied_only_where_it_is_trusted(tmp_path: Path) -> None:
 def test_a_folder_without_a_complete_model(tmp_path: Path, missing: str, what: str) -> None:
     source = write_student(tmp_path / "mine")
     (source / missing).unlink()
-    for refuse in (lambda: check_student(source), lambda: check_source(StudentConfig(source=str(source)))):
+    for refuse in (lambda: check_student(source), lambda: check_source(StudentConfig(source=str(source)), tmp_path)):
         with pytest.raises(InputError) as caught:
             refuse()
         assert str(caught.value).startswith(f"student.source: {source}: {what}")
@@ -87,7 +87,7 @@ def test_a_student_that_cannot_be_loaded(tmp_path: Path, file: str, content: str
     source = write_student(tmp_path / "mine")
     (source / file).write_text(content)
     with pytest.raises(InputError) as caught:
-        check_source(StudentConfig(source=str(source)))
+        check_source(StudentConfig(source=str(source)), tmp_path)
     assert str(caught.value).startswith(f"student.source: {source}: {file} cannot be loaded (")
     assert "\n" not in str(caught.value)
 
@@ -96,7 +96,7 @@ def test_a_student_that_cannot_be_loaded(tmp_path: Path, file: str, content: str
 def test_a_folder_that_is_not_there_is_no_hub_id(source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="no such folder|no config.json"):
-        check_source(StudentConfig(source=source))
+        check_source(StudentConfig(source=source), tmp_path)
 
 
 def test_a_hub_id_that_cannot_be_loaded_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_hub_id_that_cannot_be_loaded_is_one_line(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(module, "snapshot_download", fail)
     with pytest.raises(InputError) as caught:
-        check_source(StudentConfig(source="Qwen/Qwen3-0.6B", revision="main"))
+        check_source(StudentConfig(source="Qwen/Qwen3-0.6B", revision="main"), Path())
     assert str(caught.value) == (
         "student.source: Qwen/Qwen3-0.6B cannot be loaded from the hub (ConnectionError: no route to the hub); "
         "check the id and the network, or name a folder"
@@ -133,7 +133,7 @@ def test_an_adapter_is_merged_into_its_base(tmp_path: Path) -> None:
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.1)
     model.save_pretrained(tmp_path / "adapter")
-    check_source(StudentConfig(source=str(tmp_path / "adapter")))
+    check_source(StudentConfig(source=str(tmp_path / "adapter")), tmp_path)
     checkpoint = enrolled(tmp_path, tmp_path / "adapter")
     names = {file.name for file in checkpoint.iterdir()}
     assert {"config.json", "tokenizer.json", "model.safetensors"} <= names
@@ -162,4 +162,10 @@ def test_an_adapter_without_its_base(tmp_path: Path, content: str, message: str)
     (tmp_path / "adapter_config.json").write_text(content)
     (tmp_path / "adapter_model.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match=re.escape(message)):
-        check_source(StudentConfig(source=str(tmp_path)))
+        check_source(StudentConfig(source=str(tmp_path)), tmp_path)
+
+
+def test_a_student_from_nothing_that_takes_long_is_made_first(tmp_path: Path) -> None:
+    check_source(StudentConfig(source="new:1M"), tmp_path)
+    with pytest.raises(InputError, match="run: nightschool pretrain 49M"):
+        check_source(StudentConfig(source="new:49M"), tmp_path)

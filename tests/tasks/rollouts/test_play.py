@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
+from conf.storage.home import InputError
 from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
@@ -119,6 +120,20 @@ def parts(
             )
         )
     return found
+
+
+class Ahead(Patience):
+    """Lets an agent act before the one in front of it."""
+
+    def step(self, state: Any, text: str) -> Any:
+        after: tuple[Any, ...] = super().step(state, text)
+        return *after[:5], {"next": 2}
+
+
+def test_agents_act_in_the_order_of_their_numbers(night: Path, student: Path, engine: Any) -> None:
+    source = BenchmarkConfig(name="tests.tasks.rollouts.test_play:Ahead")
+    with pytest.raises(InputError, match="says that agent 2 is next, but only 1 have acted"):
+        parts(night, student, engine, ENGINE.model_copy(update={"max_model_len": 385}), source)
 
 
 def restarted(engine: Any, context: int) -> EngineConfig:
