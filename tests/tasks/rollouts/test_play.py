@@ -20,7 +20,8 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.trainer import Trainer
 from models.transcript import contexts
-from rewards.data.benchmarks import configured
+from rewards.environments.ants import Ants
+from rewards.environments.episodes import Episodes
 from rewards.verifier import Attempt, Problem
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
@@ -98,9 +99,7 @@ def _prompt(group: int, problem: Problem, tokenizer: Any, game: Any = None) -> d
     }
 
 
-def parts(
-    night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE, source: BenchmarkConfig = SOURCE
-) -> list[Artifact]:
+def parts(night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE) -> list[Artifact]:
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
     while not found or found[-1].figure("live"):
@@ -110,7 +109,7 @@ def parts(
                 f"{config.max_model_len}/play-{len(found) + 1}",
                 prompts=prompts,
                 before=found[-1] if found else None,
-                sources=(source,),
+                sources=(SOURCE,),
                 checkpoint=student,
                 grpo=GRPO,
                 config=config,
@@ -130,10 +129,12 @@ class Ahead(Patience):
         return *after[:5], {"next": 2}
 
 
-def test_agents_act_in_the_order_of_their_numbers(night: Path, student: Path, engine: Any) -> None:
-    source = BenchmarkConfig(name="tests.tasks.rollouts.test_play:Ahead")
+def test_agents_act_in_the_order_of_their_numbers(
+    night: Path, student: Path, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.rollouts.play.configured", lambda _: Episodes(Ahead(), bounded=True))
     with pytest.raises(InputError, match="says that agent 2 is next, but only 1 have acted"):
-        parts(night, student, engine, ENGINE.model_copy(update={"max_model_len": 385}), source)
+        parts(night, student, engine, ENGINE.model_copy(update={"max_model_len": 385}))
 
 
 def restarted(engine: Any, context: int) -> EngineConfig:
@@ -198,14 +199,22 @@ def test_an_episode_longer_than_the_context_goes_on_with_its_latest_turns(
     assert trainer.update(rollouts, [float(rollout.sample) - 1 for rollout in rollouts])["skipped"] == 0
 
 
+class Colony(Ants):
+    """Three ants with three turns each."""
+
+    def __init__(self) -> None:
+        super().__init__(turns=3, ants=3)
+
+
 def test_each_ant_of_a_colony_has_a_context_of_its_own(
-    tmp_path: Path, student: Path, engine: Any, prefect_server: Path
+    tmp_path: Path, student: Path, engine: Any, prefect_server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, tokenizer = BenchmarkConfig(name="ants", ants=3), load_tokenizer(student)
-    ants: Any = configured(source).environment
+    tokenizer, ants = load_tokenizer(student), Colony()
+    colony = Episodes(ants, bounded=True)
+    monkeypatch.setattr("tasks.rollouts.play.configured", lambda _: colony)
     row = _prompt(0, ants.problems("train")[0], tokenizer, ants)
     write_stage(tmp_path / "select_prompts", {"prompts": (PROMPTS, [row])})
-    found = parts(tmp_path, student, engine, restarted(engine, 1024), source)
+    found = parts(tmp_path, student, engine, restarted(engine, 1024))
     rollouts = sampled_rollouts(collect(tmp_path, "sample", parts=tuple(found)))
     for rollout in rollouts:
         cut = contexts(rollout.prompt_token_ids, rollout.token_ids, rollout.windows or (), rollout.loss_mask)
@@ -213,9 +222,9 @@ def test_each_ant_of_a_colony_has_a_context_of_its_own(
         seen: list[set[str]] = [set(re.findall(r"ant (\d)", text)) for text in texts]
         assert set().union(*seen) == {"1", "2", "3"}
         assert {len(ants) for ants in seen} == {1}
-        (score,) = configured(source).score([Attempt(ants.problems("train")[0], rollout.text)])
+        (score,) = colony.score([Attempt(ants.problems("train")[0], rollout.text)])
         rows = list(turn_rows(rollout, score))
-        assert len(rows) == 3 * 16
+        assert len(rows) == 3 * 3
         for number, one in enumerate(rows):
             answer = rollout.token_ids[one["first"] : one["first"] + one["tokens"]]
             assert tokenizer.decode(answer) == json.loads(rollout.text)[number]
