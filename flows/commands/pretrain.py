@@ -20,7 +20,7 @@ def pretrain(
     """Pretrain a new student on generated texts and, with NIGHTSCHOOL_DATA, on GSM8K's and MATH's. It can be resumed.
 
     The student is kept in the home, with its curve (curve.jsonl). A night whose student.source is {new: SIZE} starts
-    from it, and makes it first if it is missing.
+    from it.
     """
     if size not in NEW_SIZES:
         raise InputError(f"there is no size {size}; choose from {', '.join(NEW_SIZES)}")
