@@ -42,7 +42,7 @@ def evaluate(
         from flows.evaluation.exam import check_rows
 
         check_rows(rows, "--rows")
-    from flows.evaluation.models import resolve_model
+    from flows.evaluation.resolve_model import resolve_model
     from flows.orchestration.server import prefect_api
     from flows.run.preflight import check_exam
 

@@ -72,7 +72,7 @@ def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightCo
     """Let a checkpoint play an episode with greedy decoding, and return its text for each turn."""
     import tempfile
 
-    from flows.evaluation.models import engine_for, resolve_model
+    from flows.evaluation.resolve_model import engine_for, resolve_model
     from models.engine.environment import engine_environment
     from tasks.evaluation.answering import answer_questions, render_prompts
     from tasks.rollouts.episodes import Player

@@ -13,7 +13,7 @@ from prefect.runtime import deployment
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.evaluation.models import EvaluatedModel, engine_for, resolve_model
+from flows.evaluation.resolve_model import EvaluatedModel, engine_for, resolve_model
 from flows.run.history import own_config
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment

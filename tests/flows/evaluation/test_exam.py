@@ -14,7 +14,7 @@ from conf.load import STARTER, load_night
 from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import Home, InputError
 from flows.evaluation import exam as flow
-from flows.evaluation.models import engine_for, resolve_model
+from flows.evaluation.resolve_model import engine_for, resolve_model
 from models.hf.checkpoint import digest_folder, keep, write_lineage
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic

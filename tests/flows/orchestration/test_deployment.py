@@ -37,6 +37,15 @@ def test_the_time_zone_is_the_configurations_or_the_machines(tmp_path: Path, mon
     assert night_values(str(file))["time_zone"] == "Europe/Berlin"
 
 
+@pytest.mark.parametrize("file", ["flows/nightly.py:nightly", "flows/evaluation/exam.py:exam"])
+def test_a_deployed_flow_loads_in_a_process_of_its_own(file: str) -> None:
+    """Prefect puts a flow's folder first on the import path, where a `models.py` beside it would hide our `models`."""
+    assert f"entrypoint: {file}\n" in (PROJECT / "prefect.yaml").read_text()
+    load = f"from prefect.flows import load_flow_from_entrypoint as load; load({file!r}, use_placeholder_flow=False)"
+    done = subprocess.run([sys.executable, "-c", load], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def deployed(prefect_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncPrefectClient]:
     """A client of a server to which prefect.yaml has been deployed."""
