@@ -185,6 +185,7 @@ def test_other_machines_are_waited_for_in_hours(engine: Cluster, second: Any, mo
     engine.until = math.inf
 
 
+@pytest.mark.full
 def test_what_a_lost_node_had_begun_is_done_elsewhere(
     ray_cluster: Any,
     engine: Cluster,
