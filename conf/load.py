@@ -17,7 +17,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from conf.config_errors import Key, all_faults, fault, shown
 from conf.schema import NightConfig
-from conf.storage.home import InputError
+from conf.storage.home import SUMMARY, Home, InputError
 
 FROZEN = "# This night's configuration, as resolved when it started."
 STARTER = Path(__file__).parent / "starter.yaml"  # the default configuration
@@ -95,6 +95,21 @@ def config_of(night: Path) -> NightConfig | None:
         return load_night(night / "config.yaml")
     except InputError:
         return None
+
+
+def own_file(home: Home, date: str | None = None) -> Path:
+    """Return the file of the configuration that a home's commands use unless another is named.
+
+    That is, in this order: of the night of `date`, if it has begun; the home's `config.yaml`, if there is one (see
+    `nightschool init`); of the last night that promoted its candidate; the starter night's.
+    """
+    begun = [home.night(date)] if date is not None else []
+    summaries = sorted(home.nights.glob(f"*/{SUMMARY}"), reverse=True)
+    promoted = (file.parent for file in summaries if json.loads(file.read_text())["decision"] == "promoted")
+    frozen = (night / "config.yaml" for night in (*begun, *promoted) if config_of(night))
+    if home.config_file.exists() and not (begun and config_of(begun[0])):
+        return home.config_file
+    return next(frozen, STARTER)
 
 
 def frozen_yaml(config: NightConfig) -> str:

@@ -4,28 +4,28 @@ import dataclasses
 import shlex
 import sys
 import traceback
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from conf.load import STARTER, load_night
 from conf.redact import redact
-from conf.sections.hours import clocks_in
-from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
+from conf.storage.home import Home, InputError, NightError
 from conf.storage.locks import NightRunningError
 from flows import environment
 from flows.commands.blame import blame
 from flows.commands.evaluate import evaluate
+from flows.commands.home.config import config_app, init
+from flows.commands.home.outputs import export, logs, report
 from flows.commands.journal import journal_app
 from flows.commands.night import INTERRUPTED, night
-from flows.commands.options import AsJson, Config, Date, Overrides, print_json
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 from flows.commands.play import play
 from flows.commands.pretrain import pretrain
 from flows.commands.serve import serve
 from flows.commands.services import services, ui
 from flows.commands.teach import teach
-from flows.run.dates import checked_date
 
 if TYPE_CHECKING:  # MLflow takes seconds to import
     from tasks.registry.mlflow_registry import Registry
@@ -38,14 +38,29 @@ app = typer.Typer(
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
 app.add_typer(journal_app, name="journal")
-for command in (blame, evaluate, night, play, pretrain, teach):
+app.add_typer(config_app, name="config")
+for command in (blame, evaluate, export, init, logs, night, play, pretrain, report, teach):
     app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"nightschool {metadata.version('nightschool')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None: ...
 
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show what is running, how much time is left, and what the last nights decided."""
-    from flows.commands.status import lines_of, status
+    from flows.commands.home.status import lines_of, status
 
     home = Home.here()
     state = status(home)
@@ -53,22 +68,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def report(
-    day: Annotated[str | None, typer.Argument(help="the night's date; default: the last night")] = None,
-    date: Date = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="print the short report itself")] = False,
-) -> None:
-    """Print the path of a night's morning report, or the short report itself with --markdown."""
-    from flows.run.history import last_report
-
-    if date := day or date:
-        date = checked_date(date, "--date", clocks_in(None))
-    file = last_report(Home.here(), date, SHORT_REPORT if markdown else "report.html")
-    print(file.read_text().rstrip() if markdown else file)
-
-
-@app.command()
-def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: AsJson = False) -> None:
+def checkpoints(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """List the registered checkpoints with their accuracies, and show which one serves by day."""
     from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS
     from tasks.report.text import percent
@@ -90,19 +90,23 @@ def checkpoints(config: Config = STARTER, overrides: Overrides = None, as_json: 
 
 
 @app.command()
-def promote(version: str, config: Config = STARTER, overrides: Overrides = None) -> None:
+def promote(
+    version: Annotated[str, typer.Argument(help="its number, alias, or digest")],
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
     """Choose the registered version that serves by day."""
-    from flows.commands.promote import promote_version
+    from flows.commands.home.promote import promote_version
 
     back = promote_version(Home.here(), _registry(config, overrides), version)
-    undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config != STARTER else [])])
+    undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config else [])])
     print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
 
 
 @app.command()
-def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
+def rollback(config: Config = None, overrides: Overrides = None) -> None:
     """Return to the version that served before. A second rollback undoes the first."""
-    from flows.commands.promote import roll_back
+    from flows.commands.home.promote import roll_back
 
     serving, finished = roll_back(Home.here(), _registry(config, overrides))
     serves = f"version {serving.version} ({serving.digest}) serves"
@@ -114,22 +118,22 @@ def rollback(config: Config = STARTER, overrides: Overrides = None) -> None:
 
 @app.command()
 def prune(
-    config: Config = STARTER,
+    config: Config = None,
     overrides: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would go, and why the rest stays")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove unpromoted checkpoints that no night needs, and old tables. Every night ends with this cleanup."""
-    from flows.commands.prune import lines_of, prune_home
+    from flows.commands.home.prune import lines_of, prune_home
 
-    home, settings = Home.here(), load_night(config, overrides or [])
+    home, settings = Home.here(), configuration(config, overrides)
     found = prune_home(home, _registry(config, overrides), settings.keep_nights, dry_run)
     print_json(found) if as_json else print(*lines_of(found), sep="\n")
 
 
 @app.command()
 def doctor(
-    config: Config = STARTER,
+    config: Config = None,
     overrides: Overrides = None,
     as_json: AsJson = False,
     plan: Annotated[bool, typer.Option("--plan", help="only estimate which students fit which GPUs")] = False,
@@ -140,7 +144,7 @@ def doctor(
     if plan:
         print_plan(as_json)
         return
-    findings = examine(Home.here(), load_night(config, overrides or []))
+    findings = examine(Home.here(), configuration(config, overrides))
     print_json([dataclasses.asdict(finding) for finding in findings]) if as_json else print_findings(findings)
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)
@@ -150,11 +154,11 @@ for command in (ui, services, serve):
     app.command()(command)
 
 
-def _registry(config: Path, overrides: list[str] | None) -> "Registry | None":
+def _registry(config: Path | None, overrides: list[str] | None) -> "Registry | None":
     """Return this home's registry, or None if no night has created one yet."""
     from flows.web.health import open_registry
 
-    return open_registry(Home.here(), load_night(config, overrides or []))
+    return open_registry(Home.here(), configuration(config, overrides))
 
 
 def main() -> None:

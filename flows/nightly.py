@@ -11,6 +11,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
+from conf.load import load_night, own_file
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
@@ -24,7 +25,6 @@ from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, divide
 from flows.run.context import Night, first_start, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.run.history import own_config
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, round_expected
@@ -56,26 +56,26 @@ def _scheduled(config: NightConfig) -> datetime.datetime:
 def _run_name() -> str:
     """Return the run's name on Prefect's pages: the configuration's name, then the date (`starter 2026-11-20`)."""
     parameters = flow_run.get_parameters()
-    config = parameters.get("config") or own_config(Home.here(), parameters.get("date"))
+    config = parameters.get("config") or load_night(own_file(Home.here(), parameters.get("date")))
     return f"{config.name} {parameters.get('date') or date_of_night(_scheduled(config))}"
 
 
 @flow(name="nightly", flow_run_name=_run_name, description="One night of study, from the journal to the report.")
 def nightly(
-    config: NightConfig | None = None, date: str | None = None, dry_run: bool = False
+    config: NightConfig | None = None, date: str | None = None, no_promote: bool = False
 ) -> dict[str, Any] | State[Any]:
     """Run or resume the night of a date (default: the night of the scheduled start). Returns the night's summary.
 
-    Without a `config`, the night has that of the home's last promotion, or the starter's (see `own_config`).
+    Without a `config`, the night has that of the home (see `own_file`).
 
-    With `dry_run`, the night makes its decision but promotes nothing, even if it is resumed later without `dry_run`.
+    With `no_promote`, the night decides but promotes nothing, even if it is resumed without `no_promote`.
 
     If the start is too late or another night is running, the flow completes in a state named `Refused`, and the state's
     message gives the reason. Prefect does not count this as a failure. Raises InputError, before any training, if the
     date, deadline or configuration is invalid, or if `nightschool serve` does not shut down its engine in time.
     """
     home = Home.here()
-    config = config or own_config(home, date)
+    config = config or load_night(own_file(home, date))
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
@@ -96,7 +96,7 @@ def nightly(
                 check_night(home, config, resumed)
                 if not resumed and (found := forecast(home, config)):
                     logging.getLogger("nightschool").info(found.sentence)
-            freeze_config(home.night(date), config, fresh=False, dry_run=dry_run)
+            freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
             night = Night(home, date, config, first_start(home.night(date)))
             night.prepare_workers()

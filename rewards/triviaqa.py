@@ -60,13 +60,16 @@ def normalised(answer: str) -> str:
 @lru_cache(maxsize=1024)  # a group's attempts share one truth
 def true_names(truth: str) -> frozenset[str]:
     """Return the normal forms of the names in `truth`, a JSON list. Return an empty set if it is not such a list."""
+    return frozenset(normalised(name) for name in names_in(truth)) - {""}
+
+
+def names_in(truth: str) -> list[str]:
+    """Return the names in `truth`, a JSON list of texts, as they are written. Empty if it is not such a list."""
     try:
         names = json.loads(truth)
     except (ValueError, RecursionError):
-        return frozenset()
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        return frozenset()
-    return frozenset(normalised(name) for name in names) - {""}
+        return []
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
 
 
 def _as_problem(row: Mapping[str, Any], split: Split) -> Problem | Excluded:
@@ -88,14 +91,14 @@ def _score(attempt: Attempt) -> Score:
     names = true_names(attempt.problem.truth)
     if not names:
         return Score.of("grader_failed", "the truth is not a JSON list of names")
-    answer = _answer(attempt)
+    answer = answer_of(attempt)
     normal = normalised(answer)
     if not normal:
         return Score.of("no_answer", "no answer")
     return Score.of("correct" if normal in names else "wrong", f"answered {answer.strip()[:80]!r}")
 
 
-def _answer(attempt: Attempt) -> str:
+def answer_of(attempt: Attempt) -> str:
     """Return the text after the last marker that was not copied from the prompt, or all text if there is none."""
     text, question = attempt.completion, attempt.problem.question
     if MARKER.search(question):

@@ -7,7 +7,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from conf.sections.section import HubRevision, Positive, Section
 
-BenchmarkName = Literal["arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "instructions", "ants"]
+BenchmarkName = Literal[
+    "arithmetic", "gsm8k", "math", "mbpp", "humaneval", "triviaqa", "questions", "instructions", "ants"
+]
 
 PROGRAMS = ("mbpp", "humaneval")  # benchmarks whose answers are programs, run in the sandbox
 GENERATED = ("arithmetic", "instructions", "ants")  # benchmarks whose problems come with this package
@@ -27,7 +29,10 @@ OwnBenchmark = Annotated[str, AfterValidator(_names_a_class)]
 
 
 # Fields that training and the exam have in common. They choose the problems of a benchmark.
-Source = Annotated[str | None, Field(description="folder of JSONL files; null: NIGHTSCHOOL_DATA if set, else the hub")]
+Source = Annotated[
+    str | None,
+    Field(description="folder of JSONL files (questions: the file); null: NIGHTSCHOOL_DATA if set, else the hub"),
+]
 Revision = Annotated[
     HubRevision | None, Field(description="branch, tag or commit of the dataset on the hub; null: the newest")
 ]

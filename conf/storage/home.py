@@ -58,6 +58,11 @@ class Home:
         return self.root / "layout.json"
 
     @property
+    def config_file(self) -> Path:
+        """The configuration that this home's commands use unless another is named. Written by `nightschool init`."""
+        return self.root / "config.yaml"
+
+    @property
     def journal(self) -> Path:
         """The journal's folder: one append-only JSONL file per day, which nights never edit."""
         return self.root / "journal"

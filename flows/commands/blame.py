@@ -4,23 +4,22 @@ from typing import Annotated
 
 import typer
 
-from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running
-from flows.commands.options import AsJson, Config, Overrides, print_json
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 
 
 def blame(
     question: Annotated[str, typer.Argument(help="the question")],
     answer: Annotated[str | None, typer.Argument(help="the answer; default: what today's copy answers")] = None,
-    config: Config = STARTER,
+    config: Config = None,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how likely an answer was under each champion that is kept, and after each of the day's lessons."""
     if not question.strip():
         raise InputError("QUESTION: is blank")
-    home, settings = Home.here(), load_night(config, overrides or [])
+    home, settings = Home.here(), configuration(config, overrides)
     refuse_if_night_running(home.root)
     from flows.serving.supervisor import daytime  # after the first checks: the libraries take seconds to import
     from flows.serving.vllm_server import whole_model

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from conf.load import STARTER, load_night
 from conf.sections.published_exams import with_exam
 from conf.storage.home import Home
-from flows.commands.options import AsJson, Config, Overrides, print_json
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 
 
 def evaluate(
@@ -26,7 +25,7 @@ def evaluate(
     rows: Annotated[
         Path | None, typer.Option(help="write each answer and its verdict here: .jsonl, .parquet or .csv")
     ] = None,
-    config: Config = STARTER,
+    config: Config = None,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,7 +33,7 @@ def evaluate(
 
     evaluate school/checkpoints/3f2a…  --against HuggingFaceTB/SmolLM2-135M-Instruct --benchmarks gsm8k --rows rows.csv
     """
-    home, settings = Home.here(), load_night(config, overrides or [])
+    home, settings = Home.here(), configuration(config, overrides)
     named = [name.strip() for name in benchmarks.split(",")] if benchmarks is not None else None
     if named is not None or problems is not None:
         settings = with_exam(settings, named or [part.name for part in settings.exam.parts], problems)

@@ -8,54 +8,68 @@ from typing import Annotated, Any
 import typer
 from httpx import HTTPError
 
-from conf.load import STARTER, load_night
 from conf.redact import redact
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
-from flows.commands.options import AsJson, Config, Date, Overrides, print_json
+from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
 from flows.run.dates import check_deadline, checked_date, date_of_night
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 
 def night(
-    config: Config = STARTER,
+    config: Config = None,
     date_named: Date = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="delete this night's work, and start it over")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="decide, but do not promote")] = False,
+    no_promote: Annotated[bool, typer.Option("--no-promote", help="decide, but do not promote")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="only show what the night would do, and how long")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a night, or resume one that was interrupted."""
-    home, settings = Home.here(), load_night(config, overrides or [])
+    home, settings = Home.here(), configuration(config, overrides)
     now = clocks_in(settings.deadline_time_zone)
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
-    from flows.run.context import is_dry  # after the first checks: the libraries take seconds to import
+    settings = configuration(config, overrides, None if fresh else date)  # if that night has begun, its own
+    if plan:
+        _show_plan(home, settings, date, as_json)
+        return
+    from flows.run.context import promotes_nothing  # after the first checks: the libraries take seconds to import
     from flows.run.history import resume_command, unfinished_before
     from flows.run.levels import with_next_level
 
     earlier = None if date_named or fresh else unfinished_before(home, date, with_next_level(settings, home, date))
-    if earlier and (not dry_run or is_dry(home.night(earlier))):  # a real night never turns into a dry run
+    # with --no-promote, a night that may promote is not resumed
+    if earlier and (not no_promote or promotes_nothing(home.night(earlier))):
         if settings.deadline is None:
             _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")
             date = earlier
         else:  # the deadline has passed, or soon will have
             _say(f"Resuming the interrupted night {earlier}, which has its exam left; then the night {date} starts.")
             try:
-                _summary(home, settings, earlier, now, fresh, dry_run)
+                _summary(home, settings, earlier, now, fresh, no_promote)
             except (NightRunningError, typer.Exit):  # another process runs a night, or Ctrl-C
                 raise
             except Exception as error:  # an earlier night's failure must not stop tonight's
                 reason = redact(" ".join(str(error).split()))
                 _say(f"The night {earlier} failed ({reason}); resume it with: {resume_command(home.night(earlier))}")
-    summary = _summary(home, settings, date, now, fresh, dry_run)
+    summary = _summary(home, settings, date, now, fresh, no_promote)
     report = home.night(date) / SHORT_REPORT  # which old nights lack
     print_json(summary) if as_json else print(report.read_text() if report.exists() else summary["decision"])
 
 
-def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, dry_run: bool) -> dict[str, Any]:
+def _show_plan(home: Home, config: NightConfig, date: str, as_json: bool) -> None:
+    from flows.run.plan import plan
+
+    parts = plan(home, config, date)
+    print_json(parts) if as_json else print(*(f"{what:10}{how}" for what, how in parts), sep="\n")
+
+
+def _summary(
+    home: Home, config: NightConfig, date: str, now: datetime, fresh: bool, no_promote: bool
+) -> dict[str, Any]:
     """Run or resume a night, unless it is already finished, and return its summary."""
     from flows.run.context import check_identity, is_begun
     from flows.run.history import resume_command
@@ -78,14 +92,14 @@ def _summary(home: Home, config: NightConfig, date: str, now: datetime, fresh: b
     if not resumed and (found := forecast(home, config)):
         _say(found.sentence)
     try:
-        return _run(home, config, date, fresh, dry_run)
+        return _run(home, config, date, fresh, no_promote)
     except KeyboardInterrupt:
         if is_begun(folder):
             _say(f"\nInterrupted. Committed work is kept; resume with: {resume_command(folder)}")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _run(home: Home, config: NightConfig, date: str, fresh: bool, dry_run: bool) -> dict[str, Any]:
+def _run(home: Home, config: NightConfig, date: str, fresh: bool, no_promote: bool) -> dict[str, Any]:
     from flows.commands.console import NightProgress
     from flows.orchestration.server import prefect_api
     from flows.run.context import freeze_config
@@ -94,11 +108,11 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, dry_run: bool)
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
         with hold(home.root, f"{NIGHT}{date}"), NightProgress(config):
-            freeze_config(home.night(date), config, fresh, dry_run)
+            freeze_config(home.night(date), config, fresh, no_promote)
             with prefect_api(home.root, config.prefect.port):
                 from flows.nightly import nightly
 
-                return nightly(config, date, dry_run)  # type: ignore[return-value]
+                return nightly(config, date, no_promote)  # type: ignore[return-value]
     except HTTPError as error:
         summary = finished_summary(home, date)
         if summary is None:

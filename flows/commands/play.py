@@ -26,14 +26,14 @@ def play(
     ] = None,
     tier: Annotated[str | None, typer.Option(help="tier of ants, 0 to 6; default: the exam's")] = None,
     episode: Annotated[int, typer.Option(min=0, help="number of the exam's episode, from 0")] = 0,
-    config: Config = ANTS,
+    config: Config = None,
     overrides: Overrides = None,
 ) -> None:
-    """Show an episode of the exam in the terminal, played by a checkpoint or by you.
+    """Show an episode of the exam in the terminal, played by a checkpoint or by you. Default --config: conf/ants.yaml.
 
     play  ·  play school/checkpoints/3f2a… --tier 1
     """
-    settings = load_night(config, overrides or [])
+    settings = load_night(config or ANTS, overrides or [])
     part = settings.exam.target
     if tier is not None:
         part = ExamPart(benchmark="ants", levels=(tier,), ants=part.ants)

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from conf.load import STARTER, load_night
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_second_server
-from flows.commands.options import Config, Overrides
+from flows.commands.options import Config, Overrides, configuration
 from flows.web.address import LOOPBACK, Address, named_address
 
 KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients on other machines need
@@ -29,7 +28,7 @@ def serve(
     record: Annotated[
         bool, typer.Option("--record", help="keep conversations in the journal, and take feedback on them")
     ] = False,
-    config: Config = STARTER,
+    config: Config = None,
     overrides: Overrides = None,
 ) -> None:
     """Serve the model with the alias `daytime` over OpenAI's protocol until Ctrl-C (docs/how-to/serve-by-day.md).
@@ -37,7 +36,7 @@ def serve(
     When the alias moves, the server loads the new checkpoint. While a night runs on this home, serving pauses. Nothing
     is recorded without --record.
     """
-    home, settings = Home.here(), load_night(config, overrides or [])
+    home, settings = Home.here(), configuration(config, overrides)
     address = named_address(host, KEY)
     refuse_second_server(home.root)
     with listener(address, port) as socket_, tempfile.TemporaryDirectory(prefix="nightschool-") as folder:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running, refuse_second_server, running_night
-from flows.commands.options import AsJson, Config, Overrides, print_json
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 from flows.commands.serve import IMPATIENT, listener
 from flows.web.address import HERE, Address, named_address
 
@@ -41,7 +40,7 @@ def teach(
         str,
         typer.Option(metavar="ADDRESS", help="this machine's address: teach from one other device in its network"),
     ] = "",
-    config: Config = STARTER,
+    config: Config = None,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,7 +57,7 @@ def teach(
         raise InputError("--share: is for the page; leave --terminal out")
     token = secrets.token_urlsafe(32)
     address = named_address(share, password=token, option="--share") if share else HERE
-    home, settings = Home.here(), for_teaching(load_night(config, overrides or []))
+    home, settings = Home.here(), for_teaching(configuration(config, overrides))
     refuse_if_night_running(home.root)
     refuse_second_server(home.root)
     with ExitStack() as stack:
@@ -102,13 +101,13 @@ def for_teaching(config: NightConfig) -> NightConfig:
     return config.model_copy(update={"engine": engine})
 
 
-def start_night(home: Home, config: Path, overrides: Sequence[str]) -> Path:
+def start_night(home: Home, config: Path | None, overrides: Sequence[str]) -> Path:
     """Start tonight's night in a process of its own, which outlives this one. Return the file that it prints to.
 
     Raises InputError if the night ends before it has begun.
     """
     log, settings = home.root / NIGHT_LOG, [f"--set={each}" for each in overrides]
-    command = [sys.executable, "-m", "flows", "night", "--config", str(config), *settings]
+    command = [sys.executable, "-m", "flows", "night", *(["--config", str(config)] if config else []), *settings]
     environment = {name: value for name, value in os.environ.items() if name not in IMPATIENT}
     with log.open("ab") as output:
         night = subprocess.Popen(

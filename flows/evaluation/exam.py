@@ -11,10 +11,10 @@ import pandas as pd
 from prefect import flow
 from prefect.runtime import deployment
 
+from conf.load import load_night, own_file
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
 from flows.evaluation.resolve_model import EvaluatedModel, engine_for, resolve_model
-from flows.run.history import own_config
 from flows.run.preflight import check_exam
 from models.engine.environment import engine_environment
 from tasks.evaluation.comparison import compare
@@ -36,14 +36,14 @@ def exam(
 ) -> Figures:
     """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and its other `ExamFigures`.
 
-    `config`: by default, that of the home's last promotion, or the starter's (see `own_config`).
+    `config`: by default, that of the home (see `own_file`).
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has that
     model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `rows`: the file to write every
     answer to. Raises InputError if a model, the exam or the file cannot be used.
     """
     home = Home.here()
-    config = config or own_config(home)
+    config = config or load_night(own_file(home))
     if deployment.id is not None:  # otherwise, the CLI has checked this before it started a server
         check_exam(config)
         if rows is not None:

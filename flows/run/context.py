@@ -23,7 +23,7 @@ from flows.run.history import last_finished, note_progress, usual_seconds
 from models.engine.environment import engine_environment, on_gpu, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.monitoring import incidents
-from tasks.registry.promote import DRY_RUN
+from tasks.registry.promote import NO_PROMOTE
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.training import trainer_process
 from tasks.training.update import merge
@@ -176,15 +176,15 @@ def check_identity(folder: Path, config: NightConfig) -> None:
         )
 
 
-def is_dry(folder: Path) -> bool:
-    """Return whether the night was begun with `--dry-run`."""
-    return (folder / DRY_RUN).exists()
+def promotes_nothing(folder: Path) -> bool:
+    """Return whether the night was begun with `--no-promote`."""
+    return (folder / NO_PROMOTE).exists()
 
 
-def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool = False) -> None:
+def freeze_config(folder: Path, config: NightConfig, fresh: bool, no_promote: bool = False) -> None:
     """Freeze a night's configuration when the night begins. With `fresh`, delete the night's folder first.
 
-    A dry run is recorded before the night counts as begun, so that a resumed run moves no alias either.
+    `no_promote` is recorded before the night counts as begun, so that a resumed run moves no alias either.
 
     Raises InputError if the night was begun with a different configuration.
     """
@@ -196,9 +196,9 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, dry_run: bool 
         sync(folder.parent)
         shutil.rmtree(gone)
     check_identity(folder, config)
-    if dry_run:
+    if no_promote:
         make_folder(folder)
-        write_atomically(folder / DRY_RUN, "")
+        write_atomically(folder / NO_PROMOTE, "")
     if not is_begun(folder):
         make_folder(folder)
         write_atomically(folder / STARTED, json.dumps({"started": time.time()}))

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from conf.load import STARTER, config_of, identity, load_night
+from conf.load import config_of, identity
 from conf.schema import NightConfig
 from conf.storage.durable import read_json
 from conf.storage.home import SUMMARY, Home, InputError
@@ -31,21 +31,6 @@ def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
     argument `running`. Otherwise it is `interrupted`, and its detail includes the command that resumes it.
     """
     return [_entry(folder, running) for folder in sorted(home.nights.glob(DATES))]
-
-
-def own_config(home: Home, date: str | None = None) -> NightConfig:
-    """Return the configuration of a home's scheduled nights: that of the last promotion, or the starter's without one.
-
-    If the night of a `date` has begun, its own configuration is returned, so that it can be resumed.
-    """
-    promoted = (file.parent for file in sorted(home.nights.glob(f"{DATES}/{SUMMARY}"), reverse=True) if _promoted(file))
-    begun = [night for night in home.nights.glob(DATES) if night.name == date]
-    known = (config for night in (*begun, *promoted) if (config := config_of(night)))
-    return next(known, None) or load_night(STARTER)
-
-
-def _promoted(summary: Path) -> bool:
-    return json.loads(summary.read_text())["decision"] == "promoted"
 
 
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:

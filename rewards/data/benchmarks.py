@@ -20,6 +20,7 @@ from rewards.gsm8k import Gsm8k
 from rewards.humaneval import HumanEval
 from rewards.mbpp import Mbpp
 from rewards.programs.unit_tests import DEFAULT_SANDBOX
+from rewards.questions import Questions
 from rewards.triviaqa import TriviaQa
 from rewards.verifier import Benchmark, Problem
 
@@ -57,7 +58,7 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
     Answers to mbpp and humaneval run under the limits of `sandbox`. Raises InputError if a class cannot be imported.
     """
     match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
-        case "gsm8k" | "math" | "mbpp" | "humaneval" | "triviaqa":
+        case "gsm8k" | "math" | "mbpp" | "humaneval" | "triviaqa" | "questions":
             cached: Any = _dataset
             return cached(entry, sandbox, os.environ.get(DATA_VARIABLE))
         case "arithmetic":
@@ -85,6 +86,8 @@ def _dataset(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig, data: st
             return Mbpp(entry.source, entry.subset, entry.revision, sandbox)
         case "humaneval":
             return HumanEval(entry.source, entry.revision, sandbox)
+        case "questions":
+            return Questions(entry.source)
         case _:
             return TriviaQa(entry.source, entry.revision)
 

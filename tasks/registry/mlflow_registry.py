@@ -99,6 +99,13 @@ class Registry:
         """Return the version that an alias points to, or None if the alias does not exist."""
         return next((version for version in self.versions() if alias in version.aliases), None)
 
+    def find(self, name: str) -> Version | None:
+        """Return the newest version with this number, alias, or digest (its first 4 digits suffice), or None."""
+        for version in reversed(self.versions()):
+            if name in (version.version, *version.aliases) or (len(name) >= 4 and version.digest.startswith(name)):
+                return version
+        return None
+
     def moves(self) -> list[Move]:
         """Return the moves of `daytime` in order, except moves to versions that are no longer registered."""
         moves = []

@@ -21,7 +21,7 @@ from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, committed
 
 OUTCOME = "promotion.json"  # in the night's folder: written once the promotion is carried out
-DRY_RUN = "dry_run"  # in the night's folder: its presence means that no alias may move
+NO_PROMOTE = "no_promote"  # in the night's folder: its presence means that no alias may move
 
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
@@ -42,8 +42,9 @@ def promote(
 ) -> dict[str, Any]:
     """Register champion and candidate with their accuracies, and move the aliases as the decision says.
 
-    If the night has fitted a reward model that serves, it is registered too. A dry run moves no alias. If the champion
-    was replaced during the night, the candidate is not promoted: the exam did not compare it with the new champion.
+    If the night has fitted a reward model that serves, it is registered too. A night with `--no-promote` moves no
+    alias. If the champion was replaced during the night, the candidate is not promoted: the exam did not compare it
+    with the new champion.
     The task is idempotent: it can be killed at any point and run again, even if the owner has moved an alias meanwhile.
 
     `checkpoints`: by role. Returns the decision as carried out, plus the digest of the checkpoint that now serves
@@ -86,7 +87,7 @@ def _register_and_move(
     _register_reward_model(night, home, tracking, registry.reward_models)
     with alias_lock(home):
         serving, candidate = registry.named(DAYTIME), versions["candidate"]
-        if (night / DRY_RUN).exists() and (serving is None or serving.version != candidate.version):
+        if (night / NO_PROMOTE).exists() and (serving is None or serving.version != candidate.version):
             return _withhold(decision, candidate, night / "config.yaml")
         return _move_aliases(decision, versions, registry, f"night {night.name}")
 
@@ -121,7 +122,7 @@ def _move_aliases(
 
 
 def _withhold(decision: dict[str, Any], candidate: Version, config: Path) -> dict[str, Any]:
-    reason = "A dry run: no alias was moved."
+    reason = "--no-promote: no alias was moved."
     if decision["promote"]:
         command = shlex.join(["nightschool", "promote", candidate.version, "--config", str(config)])
         reason = f"{reason} The candidate has earned its promotion: `{command}`."

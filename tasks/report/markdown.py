@@ -86,7 +86,7 @@ def to_do(summary: Mapping[str, Any]) -> str:
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
         read = f"{first} " if alarms else ""
-        return f"{read}This dry run moved no alias; to promote the candidate, run: {summary['withheld']}"
+        return f"{read}No alias was moved (--no-promote); to promote the candidate, run: {summary['withheld']}"
     if summary["decision"] == "promoted" and not moved_meanwhile(summary):
         return f"{first} If the new checkpoint disappoints you, run: {summary['way_back']}"
     if alarms:

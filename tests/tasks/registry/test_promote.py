@@ -12,11 +12,11 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
-from flows.commands.promote import promote_version
+from flows.commands.home.promote import promote_version
 from models.hf.checkpoint import DamagedCheckpointError
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, ROLLBACK, Registry
-from tasks.registry.promote import DRY_RUN, OUTCOME, intervals_of, promote
+from tasks.registry.promote import NO_PROMOTE, OUTCOME, intervals_of, promote
 from tasks.stage import Artifact, commit
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
@@ -42,7 +42,7 @@ class Morning:
         (self.night / "decide" / "decision.json").write_text(json.dumps(decision))
         self.tracking.open_run(self.night, load_night(STARTER), {})
         if dry:
-            (self.night / DRY_RUN).touch()
+            (self.night / NO_PROMOTE).touch()
 
     def promote(self) -> dict[str, Any]:
         decision = Artifact(folder=self.night / "decide", digest="")
@@ -112,9 +112,9 @@ def test_a_reward_model_is_registered_beside_them(make_morning: Callable[[bool],
 
 def test_a_loser_does_not_serve(make_morning: Callable[[bool], Morning]) -> None:
     morning = make_morning(False)
-    (morning.night / DRY_RUN).touch()
-    assert morning.promote()["reasons"][-1] == "A dry run: no alias was moved."  # and no command to promote it
-    (morning.night / DRY_RUN).unlink()
+    (morning.night / NO_PROMOTE).touch()
+    assert morning.promote()["reasons"][-1] == "--no-promote: no alias was moved."  # and no command to promote it
+    (morning.night / NO_PROMOTE).unlink()
     (morning.night / OUTCOME).unlink()
     for _ in range(2):
         morning.promote()
@@ -171,18 +171,18 @@ def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool],
     assert morning.registry.versions() == []
 
 
-def test_dry_runs_register_move_nothing_and_leave_a_way_back(
+def test_nights_that_promote_nothing_register_move_nothing_and_leave_a_way_back(
     make_morning: Callable[[bool], Morning], exam: dict[str, Any]
 ) -> None:
     """Two nights began with the same champion, whose version keeps the date of the first."""
     morning = make_morning(True)
-    (morning.night / DRY_RUN).touch()
+    (morning.night / NO_PROMOTE).touch()
     carried_out = morning.promote()
     assert (carried_out["promote"], carried_out["serving"]) == (False, None)
     assert carried_out["withheld"] == f"nightschool promote 3 --config {morning.night}/config.yaml"
     assert carried_out["reasons"] == [
         *morning.decision["reasons"],
-        f"A dry run: no alias was moved. The candidate has earned its promotion: `{carried_out['withheld']}`.",
+        f"--no-promote: no alias was moved. The candidate has earned its promotion: `{carried_out['withheld']}`.",
     ]
     assert [version.role for version in morning.registry.versions()] == list(ROLES)
     assert morning.promote() == carried_out

@@ -13,7 +13,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from conf.storage.locks import NIGHT, hold, take_server_lock
-from flows.commands.status import lines_of, status
+from flows.commands.home.status import lines_of, status
 from flows.run.context import Night, freeze_config
 from flows.run.history import note_progress
 from tests.conf.storage.lock_holder import holder
@@ -82,6 +82,8 @@ def test_a_server_by_day(tmp_path: Path) -> None:
 
 
 def test_it_imports_no_library_that_takes_seconds() -> None:
-    found = "import sys, flows.cli, flows.commands.status as _; print({'torch', 'prefect', 'mlflow'} & {*sys.modules})"
+    found = (
+        "import sys, flows.cli, flows.commands.home.status as _; print({'torch', 'prefect', 'mlflow'} & {*sys.modules})"
+    )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     assert subprocess.check_output([sys.executable, "-c", found], env=environment, text=True) == "set()\n"

@@ -10,7 +10,7 @@ from mlflow.exceptions import MlflowException
 
 from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
-from flows.commands.promote import promote_version, roll_back
+from flows.commands.home.promote import promote_version, roll_back
 from models.hf.checkpoint import keep, write_lineage
 from tests.tasks.doubles.registry import School, interrupted_at_each_call
 
@@ -82,7 +82,7 @@ def test_a_registry_that_fails_is_one_line(home: Home, school: School, monkeypat
         roll_back(home, school.registry)
 
 
-def test_after_dry_runs_the_way_back_is_that_nights_student(home: Home) -> None:
+def test_after_nights_that_promote_nothing_the_way_back_is_that_nights_student(home: Home) -> None:
     """Two students of one name: the other one, of the earlier night, is no predecessor."""
     school = School(home)
     for role, weights, architecture in (

@@ -12,18 +12,17 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry
 
 
 def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
-    """Make a registered version serve by day. Return whether a rollback would undo the promotion.
+    """Make a registered version (see `Registry.find`) serve by day. Return whether a rollback would undo the promotion.
 
-    If no version serves yet because all nights were dry runs, this first promotes the newest champion registered no
-    later than the version, so that a rollback returns to that champion.
+    If no version serves yet because all nights ran with `--no-promote`, this first promotes the newest champion
+    registered no later than the version, so that a rollback returns to that champion.
     Raises InputError if the version is unknown or damaged, or if its architecture or tokenizer differs from the
     champion's, because the next night could not compare the two.
     """
     if registry is None:
         raise _unknown(version, [])
     with _moving(home, "promote"):
-        known = registry.versions()
-        chosen = next((candidate for candidate in known if candidate.version == version), None)
+        known, chosen = registry.versions(), registry.find(version)
         if chosen is None:
             raise _unknown(version, known)
         registry.finish_alias_move()
@@ -34,8 +33,8 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
         _refuse_another_model(home, chosen, before)
         if serving is None and before is not None:
             registry.promote(before.version)
-        registry.promote(version)
-        return before is not None and before.version != version
+        registry.promote(chosen.version)
+        return before is not None and before.version != chosen.version
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:

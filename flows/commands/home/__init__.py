@@ -1,0 +1,1 @@
+"""Commands that show or change what a home holds."""

@@ -1,0 +1,77 @@
+"""`nightschool report`, `logs` and `export`: what the nights of a home have written."""
+
+import os
+import shutil
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conf.sections.hours import clocks_in
+from conf.storage.home import SHORT_REPORT, Home, InputError
+from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
+from flows.run.dates import checked_date
+
+Day = Annotated[str | None, typer.Argument(help="the night's date; default: the last night")]
+
+
+def report(
+    day: Day = None,
+    date: Date = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="print the short report itself")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="open the report in the browser")] = False,
+) -> None:
+    """Print the path of a night's morning report, or the short report itself with --markdown."""
+    from flows.run.history import last_report
+
+    file = last_report(Home.here(), _checked(day or date), SHORT_REPORT if markdown else "report.html")
+    print(file.read_text().rstrip() if markdown else file)
+    if open_ and not webbrowser.open(file.as_uri()):
+        raise InputError("--open: no browser was found here; open the file above in one")
+
+
+def logs(
+    day: Day = None,
+    date: Date = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on printing until Ctrl-C")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="lines of each log")] = 20,
+) -> None:
+    """Print the end of what a night's engine and trainer, and Prefect's server, have logged."""
+    home, date = Home.here(), _checked(day or date)
+    nights = sorted(home.nights.glob(f"{date or '*'}/logs"))
+    files = [*sorted(nights[-1].glob("*.log")), *sorted(home.root.glob("prefect/*.log"))] if nights else []
+    if not files:
+        raise InputError(f"{home.nights}: no logs{f' of {date}' if date else ''} yet; `nightschool night` writes some")
+    os.execvp("tail", ["tail", f"--lines={lines}", *(["--follow=name", "--retry"] if follow else []), *map(str, files)])
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(help="the folder to write; it must not exist yet")],
+    version: Annotated[
+        str, typer.Option(help="a version's number, alias or digest (`nightschool checkpoints`)")
+    ] = "daytime",
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a checkpoint to a Hugging Face model folder of your own, for transformers, vLLM or llama.cpp's converter."""
+    from flows.web.health import open_registry
+    from models.hf.checkpoint import is_intact
+
+    home = Home.here()
+    registry = open_registry(home, configuration(config, overrides))
+    chosen = registry and registry.find(version)
+    if not chosen:
+        raise InputError(f"--version: there is no version {version}; `nightschool checkpoints` lists them")
+    checkpoint = home.checkpoints / chosen.digest
+    if not is_intact(checkpoint):
+        raise InputError(f"{checkpoint}: changed, damaged or missing; choose another with --version")
+    if folder.exists():
+        raise InputError(f"{folder}: exists already; name a new folder")
+    shutil.copytree(checkpoint, folder, copy_function=shutil.copyfile)
+    print_json({"digest": chosen.digest, "folder": str(folder)}) if as_json else print(folder)
+
+
+def _checked(date: str | None) -> str | None:
+    return date and checked_date(date, "--date", clocks_in(None))

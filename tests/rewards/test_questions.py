@@ -1,0 +1,69 @@
+"""Your own questions: how the file is read and divided, and how answers are graded."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conf.storage.home import InputError
+from rewards.questions import Questions
+from rewards.verifier import Attempt, Problem
+
+ROWS = [{"question": f"{n} dozen?", "answer": 12 * n, "solution": f"{n} × 12"} for n in range(60)]
+
+
+def written(folder: Path, name: str, text: str) -> Questions:
+    (folder / name).write_text(text)
+    return Questions(str(folder / name))
+
+
+def test_a_quarter_is_for_the_exam_and_more_questions_move_none(tmp_path: Path) -> None:
+    lines = [json.dumps(row) + "\n" for row in ROWS]
+    some, all_ = (written(tmp_path, f"{n}.jsonl", "".join(lines[:n])) for n in (30, 60))
+    exam = {problem.problem_id for problem in all_.problems("test")}
+    assert {problem.problem_id for problem in some.problems("test")} <= exam
+    assert 8 <= len(exam) <= 22
+    assert len(exam) + len(all_.problems("train")) == 60
+    assert all_.solutions()[0][1] == "0 × 12\nAnswer: 0"
+
+
+def test_all_forms_of_the_file_are_read_alike(tmp_path: Path) -> None:
+    csv = "".join(f"{row['question']},{row['answer']},{row['solution']}\n" for row in ROWS)
+    one = written(tmp_path, "q.csv", f"question,answer,solution\n{csv}")
+    other = written(tmp_path, "q.json", json.dumps(ROWS))
+    assert one.problems("train") == other.problems("train")
+    assert one.solutions() == other.solutions()
+
+
+@pytest.mark.parametrize(
+    ("answer", "completion", "verdict"),
+    [
+        (1200, "Answer: 1,200", "correct"),
+        ("1,200", "So 1200 apples.\nAnswer: 1200 apples", "correct"),
+        (1200, "Answer: 1200 or 1300", "wrong"),
+        ("Room 12", "Answer: 12", "wrong"),
+        (["York", "City of York"], "Answer: the city of York", "correct"),
+        ("York", "", "no_answer"),
+    ],
+)
+def test_an_answer_is_a_name_or_a_value(tmp_path: Path, answer: object, completion: str, verdict: str) -> None:
+    rows = [{"question": f"{n}?", "answer": answer} for n in range(9)]
+    benchmark = written(tmp_path, "q.json", json.dumps(rows))
+    problem: Problem = benchmark.problems("train")[0]
+    assert benchmark.score([Attempt(problem, completion)])[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("q.json", '[{"question": "2 + 2?"}]', "every row needs a `question` and an `answer`"),
+        ("q.csv", "question;answer\n2 + 2?;4\n", "every row needs a `question` and an `answer`"),
+        ("q.jsonl", '{"question": "2 + 2?", "answer": "4"}', "too few questions"),
+        ("q.csv", "", "cannot be read"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path: Path, name: str, text: str, error: str) -> None:
+    benchmark = written(tmp_path, name, text)
+    with pytest.raises(InputError, match=error) as raised:
+        benchmark.problems("train"), benchmark.problems("test")
+    assert "\n" not in str(raised.value)
