@@ -105,7 +105,7 @@ def own_file(home: Home, date: str | None = None) -> Path:
     """
     begun = [home.night(date)] if date is not None else []
     summaries = sorted(home.nights.glob(f"*/{SUMMARY}"), reverse=True)
-    promoted = (file.parent for file in summaries if json.loads(file.read_text())["decision"] == "promoted")
+    promoted = (file.parent for file in summaries if json.loads(file.read_text()).get("decision") == "promoted")
     frozen = (night / "config.yaml" for night in (*begun, *promoted) if config_of(night))
     if home.config_file.exists() and not (begun and config_of(begun[0])):
         return home.config_file
@@ -129,9 +129,10 @@ def identity(config: NightConfig) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def differences(one: NightConfig, other: NightConfig) -> list[str]:
-    """Return a line such as `grpo.rounds: 4 → 6` for each identifying setting that differs between two nights."""
-    return list(_differences(one.identity(), other.identity(), ()))
+def differences(one: NightConfig, other: NightConfig, identifying: bool = True) -> list[str]:
+    """Return a line such as `grpo.rounds: 4 → 6` for each setting that differs; by default, only identifying ones."""
+    first, second = (each.identity() if identifying else each.model_dump(mode="json") for each in (one, other))
+    return list(_differences(first, second, ()))
 
 
 def _differences(one: Any, other: Any, key: Key) -> Iterator[str]:

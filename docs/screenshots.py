@@ -3,8 +3,7 @@
     NIGHTSCHOOL_HOME=… python -m docs.screenshots [DATE]
 
 Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Of a night of
-ants only the episode in its report. Prefect's parameter form is only there if the flow was deployed to the home's
-server (see prefect.yaml). The home is not changed.
+ants only the episode in its report. The home is not changed.
 """
 
 import io
@@ -45,7 +44,6 @@ class Picture:
     url: str
     width: int = 1400
     height: int = 1000
-    dark: bool = False
     clicks: tuple[str, ...] = ()
 
 
@@ -58,37 +56,20 @@ def main() -> None:
             shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), browser)
         return
     with _pages() as (prefect, mlflow), _browser() as browser:
-        pictures = [*of_report(report), *of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
+        pictures = [Picture("report", report.as_uri(), 1200, 1500)]
+        pictures += [*of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
         for picture in pictures:
             shoot(picture, browser)
             print(DOCS / f"{picture.name}.png")
 
 
-def of_report(report: Path) -> list[Picture]:
-    """The report on a desk and on a telephone, in light and dark."""
-    url = report.as_uri()
-    return [
-        Picture("report", url, 1200, 1500),
-        Picture("report-dark", url, 1200, 1500, dark=True),
-        Picture("report-narrow", url, 400, 1200),
-        Picture("report-narrow-dark", url, 400, 1200, dark=True),
-    ]
-
-
 def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
-    """The night as a run, its short report, and the form that starts a night."""
+    """The night as a run, and its short report."""
     run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
-    pictures = [
-        Picture("prefect-runs", f"{server}/runs", height=1200),
-        Picture("prefect", run, 1800, 1100),  # names in the graph can be read
-    ]
+    pictures = [Picture("prefect", run, 1800, 1100)]  # names in the graph can be read
     newest = {"artifacts": {"key": {"any_": ["morning-report"]}}, "sort": "CREATED_DESC", "limit": 1}
     for artifact in _asked(f"{server}/api/artifacts/filter", newest):
         pictures.append(Picture("prefect-report", f"{server}/artifacts/artifact/{artifact['id']}"))
-    wanted = {"deployments": {"name": {"any_": ["nightly"]}}, "limit": 1}
-    for deployment in _asked(f"{server}/api/deployments/filter", wanted):
-        form = f"{server}/deployments/deployment/{deployment['id']}/run"
-        pictures.append(Picture("prefect-parameters", form, height=1400, clicks=("NightConfig",)))
     return pictures
 
 
@@ -100,7 +81,6 @@ def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
     run = f"{page}/runs/{runs[0].info.run_id}"
     model = load_night(report.parent / "config.yaml").name
     pictures = [
-        Picture("mlflow-runs", f"{page}/runs?{TRAINING_VIEW}"),
         Picture("mlflow-compared", f"{page}/runs?{CHARTS}", height=1400),
         Picture("mlflow-metrics", f"{run}/model-metrics"),
         Picture("mlflow-versions", f"{server}/#/models/{model}", height=1100),
@@ -110,9 +90,7 @@ def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
 
 def shoot(picture: Picture, browser: Browser) -> None:
     """Take the picture, in a window of its own."""
-    page = browser.new_page(
-        viewport={"width": picture.width, "height": picture.height}, color_scheme="dark" if picture.dark else "light"
-    )
+    page = browser.new_page(viewport={"width": picture.width, "height": picture.height})
     page.goto(picture.url)
     wait_until_quiet(page)
     for wanted in picture.clicks:

@@ -107,7 +107,7 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, no_promote: bo
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
-        with hold(home.root, f"{NIGHT}{date}"), NightProgress(config):
+        with hold(home.root, f"{NIGHT}{date}"), NightProgress(config, home.night(date)):
             freeze_config(home.night(date), config, fresh, no_promote)
             with prefect_api(home.root, config.prefect.port):
                 from flows.nightly import nightly

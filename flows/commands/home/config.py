@@ -41,7 +41,7 @@ def diff(
 ) -> None:
     """Print each value in which a configuration differs from another one, as `key: other → this`."""
     settings = configuration(config, overrides)
-    lines = differences(_other(other, settings), settings)
+    lines = differences(_other(other, settings), settings, identifying=False)
     print_json(lines) if as_json else print("\n".join(lines) or "no difference")
 
 

@@ -1,6 +1,7 @@
 """What `nightschool night` shows in the terminal: a progress bar."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +10,9 @@ from flows.commands.console import NightProgress
 
 
 @pytest.mark.parametrize(("minutes", "total"), [("30", 1800), ("null", None)])
-def test_the_progress_bar_shows_the_stage_and_the_nights_hours(minutes: str, total: float | None) -> None:
+def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: str, total: float | None) -> None:
     log = logging.getLogger("nightschool")
-    with NightProgress(load_night(STARTER, [f"budget_minutes={minutes}"])) as progress:
+    with NightProgress(load_night(STARTER, [f"budget_minutes={minutes}"]), tmp_path) as progress:
         (bar,) = progress.progress.tasks
         assert bar.total == (total and pytest.approx(total, abs=5))
         reached = []
@@ -20,3 +21,9 @@ def test_the_progress_bar_shows_the_stage_and_the_nights_hours(minutes: str, tot
             assert bar.description == stage
             reached.append(bar.completed)
         assert reached == sorted(reached)
+        round_ = tmp_path / "round-01" / "checkpoint"
+        round_.mkdir(parents=True)
+        (round_ / "metrics.json").write_text('{"reward": 0.5}')
+        (round_ / "manifest.json").write_text("{}")
+        log.info("begins", extra={"stage": "round 2 · sample", "seconds": None})
+        assert bar.fields["last"] == "round 1: reward 0.50" + ((total and ", at most 30 minutes left") or "")

@@ -9,7 +9,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.history import last_finished, nights, own_config, unfinished_before, usual_seconds
+from flows.run.history import last_finished, nights, unfinished_before, usual_seconds
 
 
 @pytest.fixture
@@ -63,18 +63,6 @@ def test_the_same_command_resumes_the_night_before(home: Home) -> None:
     assert unfinished_before(home, "2026-11-21", load_night(STARTER, ["seed=9"])) is None
     (newest / "summary.json").write_text("{}")
     assert unfinished_before(home, "2026-11-21", config) is None
-
-
-def test_the_configuration_of_scheduled_nights(home: Home) -> None:
-    """It is the last promotion's, or the starter's, and that of a night which has begun."""
-    assert own_config(home) == load_night(STARTER)
-    nights = {"2026-11-18": ("gsm8k", "promoted"), "2026-11-19": ("math", "kept"), "2026-11-20": ("mbpp", None)}
-    for date, (name, decision) in nights.items():
-        (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER.with_name(f"{name}.yaml"))))
-        if decision:
-            (home.night(date) / "summary.json").write_text(json.dumps({"decision": decision}))
-    assert own_config(home).name == own_config(home, "2026-11-21").name == "gsm8k"
-    assert own_config(home, "2026-11-20").name == "mbpp"
 
 
 def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:

@@ -1,0 +1,45 @@
+"""The logs of a night, and a checkpoint's way out of the home."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conf.load import load_night, own_file
+from conf.storage.home import Home
+from models.hf.checkpoint import digest_folder
+from tests.flows.commands.command import Run, refused
+from tests.tasks.doubles.registry import School
+
+
+def test_logs_are_those_of_the_last_night(run: Run, home: Home) -> None:
+    assert "no logs yet" in refused(run("logs"))
+    for date in ("2026-11-19", "2026-11-20"):
+        (home.night(date) / "logs").mkdir(parents=True)
+        (home.night(date) / "logs" / "engine.log").write_text(f"begun\n{date}\n")
+    command = [sys.executable, "-m", "flows", "logs", "--lines=1"]
+    root = Path(__file__).parents[4]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(root)}
+    )
+    assert done.stdout.splitlines()[-1] == "2026-11-20"
+    assert "begun" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["daytime", "1", "digest"])
+def test_a_version_is_exported_by_any_of_its_names(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home_with_mlflow: Callable[[str], Home], name: str
+) -> None:
+    school = School(home := home_with_mlflow("school"))
+    school.registry.model = load_night(own_file(home)).name
+    digest = school.checkpoints[0].name
+    school.registry.promote(school.register(0, "champion", 0.5).version)
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
+    name = digest[:6] if name == "digest" else name
+    assert run("export", "out", "--version", name).out == "out\n"
+    assert digest_folder(tmp_path / "out") == digest
+    assert "exists already" in refused(run("export", "out"))
+    assert "there is no version 9" in refused(run("export", "other", "--version", "9"))
