@@ -122,6 +122,7 @@ def test_no_program_raises_or_takes_long(name: str, text: str) -> None:
     check(name, text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", READERS)
 def test_no_repetition_takes_long(name: str) -> None:
     """Every unit alone, and behind every opening, at the full length."""

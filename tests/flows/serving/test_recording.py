@@ -289,48 +289,46 @@ def test_feedback(served: Served, model: Model, journal: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "reason"),
-    [
-        (b"{", 400, "not valid JSON at column 2"),
-        (b"[]", 400, "not a JSON object"),
-        ({"value": 1}, 400, "id: send the id of a recorded answer, such as chatcmpl-…"),
-        ({"id": "chatcmpl-2"}, 400, "send exactly one of value, better and chosen"),
-        ({"id": "chatcmpl-2", "value": 1, "chosen": 0}, 400, "send exactly one of value, better and chosen"),
-        ({"id": "chatcmpl-9", "value": 1}, 404, "no recorded answer has the id 'chatcmpl-9'"),
-        *(
-            ({"id": "chatcmpl-2", "value": value}, 400, "value: send a number from -1 (bad) to 1 (good) other than 0")
-            for value in (0, 1.5, True, "1")
-        ),
-        (b'{"id": "chatcmpl-2", "value": NaN}', 400, "value: send a number from -1 (bad) to 1 (good) other than 0"),
-        (b'{"id": "\\ud800", "value": 1}', 404, "no recorded answer has the id '\\ud800'"),
-        *(
-            ({"id": "chatcmpl-2", "better": better}, 400, "better: send the text that the answer should have been")
-            for better in (" ", "By day.", 1)
-        ),
-        ({"id": "chatcmpl-1", "chosen": 0}, 400, "chosen: there is only one answer; send value or better"),
-        *(
-            ({"id": "chatcmpl-2", "chosen": chosen}, 400, "chosen: send a whole number from 0 (the first answer) to 1")
-            for chosen in (2, -1, 1.0, False)
-        ),
-        (
-            {"id": "chatcmpl-2", "better": "x" * LONGEST},
-            413,
-            "the request is longer than 64,000 bytes: shorten the text",
-        ),
-    ],
-)
-def test_feedback_that_is_refused(
-    served: Served, model: Model, journal: Path, body: Any, status: int, reason: str
-) -> None:
+REFUSED: list[tuple[Any, int, str]] = [
+    (b"{", 400, "not valid JSON at column 2"),
+    (b"[]", 400, "not a JSON object"),
+    ({"value": 1}, 400, "id: send the id of a recorded answer, such as chatcmpl-…"),
+    ({"id": "chatcmpl-2"}, 400, "send exactly one of value, better and chosen"),
+    ({"id": "chatcmpl-2", "value": 1, "chosen": 0}, 400, "send exactly one of value, better and chosen"),
+    ({"id": "chatcmpl-9", "value": 1}, 404, "no recorded answer has the id 'chatcmpl-9'"),
+    *(
+        ({"id": "chatcmpl-2", "value": value}, 400, "value: send a number from -1 (bad) to 1 (good) other than 0")
+        for value in (0, 1.5, True, "1")
+    ),
+    (b'{"id": "chatcmpl-2", "value": NaN}', 400, "value: send a number from -1 (bad) to 1 (good) other than 0"),
+    (b'{"id": "\\ud800", "value": 1}', 404, "no recorded answer has the id '\\ud800'"),
+    *(
+        ({"id": "chatcmpl-2", "better": better}, 400, "better: send the text that the answer should have been")
+        for better in (" ", "By day.", 1)
+    ),
+    ({"id": "chatcmpl-1", "chosen": 0}, 400, "chosen: there is only one answer; send value or better"),
+    *(
+        ({"id": "chatcmpl-2", "chosen": chosen}, 400, "chosen: send a whole number from 0 (the first answer) to 1")
+        for chosen in (2, -1, 1.0, False)
+    ),
+    (
+        {"id": "chatcmpl-2", "better": "x" * LONGEST},
+        413,
+        "the request is longer than 64,000 bytes: shorten the text",
+    ),
+]
+
+
+def test_feedback_that_is_refused(served: Served, model: Model, journal: Path) -> None:
     ask(served)
     model.texts, model.ends = ["By day.", "At noon."], ["stop", "stop"]
     ask(served, n=2)
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
-    refused = httpx.post(f"{served.url}/v1/feedback", content=content, headers=headers)
-    assert refused.status_code == status
-    assert refused.json() == {"error": {"message": reason, "type": "nightschool", "code": status}}
+    for body, status, reason in REFUSED:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        refused = httpx.post(f"{served.url}/v1/feedback", content=content, headers=headers)
+        error = {"error": {"message": reason, "type": "nightschool", "code": status}}
+        assert (refused.status_code, refused.json()) == (status, error), body
     assert len(lines(journal)) == 2
 
 

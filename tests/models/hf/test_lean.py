@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 import models.trainer
@@ -13,5 +15,6 @@ import sklearn
 """
 
 
+@pytest.mark.full
 def test_what_only_others_use_is_not_loaded() -> None:
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)

@@ -6,6 +6,7 @@ import sys
 from xml.etree import ElementTree
 
 import pandas as pd
+import pytest
 
 from tasks.report.charts import Picture, history_curve, learning_curve
 from tasks.report.history import PastNight
@@ -43,6 +44,7 @@ def test_the_same_night_is_drawn_with_the_same_bytes() -> None:
     assert drawn() == drawn()
 
 
+@pytest.mark.full
 def test_matplotlib_is_not_imported_before_it_draws() -> None:
     code = "import sys, tasks.report.page; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
