@@ -1,4 +1,4 @@
-"""Each message that the FAQ explains is one that the program says: its words are looked for in the source."""
+"""Each message that docs/messages.md explains is one that the program says: its words are looked for in the source."""
 
 import ast
 import re
@@ -29,8 +29,8 @@ def program() -> str:
 
 
 def messages() -> list[str]:
-    """Those of the FAQ: the `code` that a row of a table begins with."""
-    page = (ROOT / "docs" / "faq.md").read_text()
+    """Those of the page: the `code` that a row of a table begins with."""
+    page = (ROOT / "docs" / "messages.md").read_text()
     return [found[2] for found in re.finditer(r"^\| (`+) ?(.+?) ?\1 \|", page, re.MULTILINE)]
 
 
