@@ -17,11 +17,13 @@ HEAD = """\
 Every value of a night, with its unit and default. Generated from `conf/schema.py` by `python -m docs.configuration`.
 
 A configuration is a YAML 1.2 file that names what differs from the defaults; `conf/starter.yaml` is a short one.
-`--set` overrides one value. Unknown keys and invalid values are refused with one line. The resolved configuration of a
-night is in its folder, in `config.yaml`.
+`--set` overrides one value. Unknown keys and invalid values are refused with one line. Without `--config`, a command
+uses the home's: its `config.yaml` (`nightschool init`), that of the last promotion, or `conf/starter.yaml`.
 
 ```sh
 nightschool night --config conf/starter.yaml --set grpo.rounds=4 --set exam.target.problems=200
+nightschool config show            # all values of the home's configuration
+nightschool config diff            # those that differ from the defaults; or from a file, or a night's date
 ```
 
 N is an index in a list, from 0: `--set benchmarks.0.weight=2`. An option whose default is `null` may be set to it.
