@@ -1,12 +1,14 @@
 """`nightschool evaluate`: run the exam on one checkpoint, or compare two checkpoints."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from conf.schema import NightConfig
 from conf.sections.published_exams import with_exam
-from conf.storage.home import Home
+from conf.storage.home import Home, InputError
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 
 
@@ -14,7 +16,7 @@ def evaluate(
     checkpoint: Annotated[
         str,
         typer.Argument(
-            help="a Hugging Face model folder, a hub id, or a checkpoint's digest (the first digits suffice)"
+            help="a Hugging Face model folder, a hub id, or a version's number, alias or digest (the first 4 digits)"
         ),
     ],
     against: Annotated[str | None, typer.Option(help="another checkpoint to compare with")] = None,
@@ -45,6 +47,7 @@ def evaluate(
     from flows.orchestration.server import prefect_api
     from flows.run.preflight import check_exam
 
+    checkpoint, against = _digest(checkpoint, home, settings), against and _digest(against, home, settings)
     for option, source in (("CHECKPOINT", checkpoint), ("--against", against)):
         if source is not None:
             resolve_model(source, option, settings.student, home)
@@ -54,3 +57,16 @@ def evaluate(
 
         outcome = exam(checkpoint, settings, against, rows)
     print_json(outcome) if as_json else print(*lines_of(outcome), sep="\n")
+
+
+def _digest(name: str, home: Home, config: NightConfig) -> str:
+    """Return the digest of the version with this number or alias, or any other name as it is."""
+    if not re.fullmatch(r"\d{1,3}|daytime|previous", name) or Path(name).exists():
+        return name
+    from flows.web.health import open_registry
+
+    registry = open_registry(home, config)
+    version = registry and registry.find(name)
+    if not version:
+        raise InputError(f"there is no version {name}; `nightschool checkpoints` lists them")
+    return version.digest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.schema import EngineConfig, LoraConfig, StudentConfig
+from conf.schema import NEW, EngineConfig, LoraConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
 from models.hf.checkpoint import base_of, digest_folder, is_adapter, is_intact
 from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
@@ -31,7 +31,7 @@ class EvaluatedModel:
 
 
 def resolve_model(source: str, option: str, student: StudentConfig, home: Home) -> EvaluatedModel:
-    """Find a model by its folder, its hub id, or the digest (four or more digits) of a checkpoint in the home.
+    """Find a model by its folder, hub id, digest in the home (four or more digits), or `new:5M` (made from nothing).
 
     The model's own code is trusted only if `student` allows it, and only for that student and the home's checkpoints.
     Raises InputError if a checkpoint in the home is damaged: its results would be cached under the intact one's digest.
@@ -41,6 +41,10 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
         folder = home.checkpoints / home.full_digest(source)
         if not folder.is_dir():
             raise InputError(f"{option}: No checkpoint starts with {source}; see `nightschool checkpoints`.")
+    if source.startswith(NEW):
+        folder = home.students / (size := source.removeprefix(NEW))
+        if not folder.is_dir():
+            raise InputError(f"{option}: there is no {folder}; run: nightschool pretrain {size}")
     is_checkpoint = folder.resolve().parent == home.checkpoints.resolve()
     trusted = student.trust_remote_code and (
         is_checkpoint or source == student.source or folder.resolve() == Path(student.source).resolve()

@@ -14,6 +14,8 @@ from tests.tasks.doubles.student import write_student
     [
         (["{tmp}/nobody"], "CHECKPOINT: {tmp}/nobody: there is no such folder; name one, or a hub id (owner/name)"),
         (["{tmp}/mine", "--against", "{tmp}/empty"], "--against: {tmp}/empty: no config.json"),
+        (["daytime"], "there is no version daytime; `nightschool checkpoints` lists them"),
+        (["{tmp}/mine", "--against", "new:5M"], "--against: there is no "),
         (["{tmp}/torn"], "CHECKPOINT: {tmp}/torn: config.json cannot be loaded (OSError: It looks like the config"),
         (["{tmp}/mine", "--benchmarks", "gms8k"], "--benchmarks: unknown benchmark 'gms8k'; did you mean 'gsm8k'?"),
         (["{tmp}/mine", "--benchmarks", "gsm8k,"], "--benchmarks: unknown benchmark ''; known are ants, arithmetic"),

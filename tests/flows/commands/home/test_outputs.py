@@ -10,6 +10,7 @@ import pytest
 
 from conf.load import load_night, own_file
 from conf.storage.home import Home
+from flows.commands.evaluate import _digest
 from models.hf.checkpoint import digest_folder
 from tests.flows.commands.command import Run, refused
 from tests.tasks.doubles.registry import School
@@ -39,6 +40,7 @@ def test_a_version_is_exported_by_any_of_its_names(
     school.registry.promote(school.register(0, "champion", 0.5).version)
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
     name = digest[:6] if name == "digest" else name
+    assert _digest(name, home, load_night(own_file(home))) == (name if name == digest[:6] else digest)
     assert run("export", "out", "--version", name).out == "out\n"
     assert digest_folder(tmp_path / "out") == digest
     assert "exists already" in refused(run("export", "out"))
