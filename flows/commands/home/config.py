@@ -58,7 +58,7 @@ def _other(name: str | None, settings: NightConfig) -> NightConfig:
 def init(
     student: Annotated[str | None, typer.Option(help="`starter`, a Hugging Face folder or hub id, or new:5M")] = None,
     data: Annotated[str | None, typer.Option(help=f"{', '.join(SHIPPED)}, or a file of your own questions")] = None,
-    hours: Annotated[str | None, typer.Option(help="how long a night lasts: 90m, 6h, or until 06:30")] = None,
+    time: Annotated[str | None, typer.Option(help="how long a night lasts: 90m, 6h, or until 06:30")] = None,
 ) -> None:
     """Write this home's configuration, which all its commands then use. Asks for what no option names.
 
@@ -77,7 +77,7 @@ def init(
     yaml.width = 120
     values: Any = yaml.load(shipped)
     usual = f"{values['budget_minutes']}m" if values.get("budget_minutes") else "6h"
-    values.update(_limits(hours or _ask("Hours (90m, 6h, or until 06:30)", usual)))
+    values.update(_limits(time or _ask("Time (90m, 6h, or until 06:30)", usual)))
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student
     if data not in SHIPPED:
         values["benchmarks"][0]["source"] = values["exam"]["target"]["source"] = str(file)
@@ -98,12 +98,12 @@ def _ask(what: str, default: str) -> str:
     return typer.prompt(what, default) if sys.stdin.isatty() else default
 
 
-def _limits(hours: str) -> dict[str, Any]:
+def _limits(time: str) -> dict[str, Any]:
     """Return the settings for an answer like `90m`, `6h` or `06:30`."""
-    if CLOCK.fullmatch(hours):
-        return {"budget_minutes": None, "deadline": hours}
-    if not (amount := re.fullmatch(r"(\d+)\s*(m|h)", hours)):
-        raise InputError(f"--hours: {hours} must look like 90m, 6h or 06:30")
+    if CLOCK.fullmatch(time):
+        return {"budget_minutes": None, "deadline": time}
+    if not (amount := re.fullmatch(r"(\d+)\s*(m|h)", time)):
+        raise InputError(f"--time: {time} must look like 90m, 6h or 06:30")
     return {"budget_minutes": int(amount[1]) * {"m": 1, "h": 60}[amount[2]]}
 
 

@@ -33,7 +33,7 @@ def test_a_commands_configuration_is_the_nights_the_homes_the_last_promotions_or
 
 def test_init_writes_what_all_commands_use(run: Run, home: Home, tmp_path: Path) -> None:
     file = questions(tmp_path)
-    done = run("init", "--data", file.name, "--student", "new:5M", "--hours", "06:30", given=b"")
+    done = run("init", "--data", file.name, "--student", "new:5M", "--time", "06:30", given=b"")
     assert (done.code, done.out.splitlines()[0]) == (0, str(home.config_file))
     written = load_night(home.config_file)
     assert (written.student.source, written.deadline, written.budget_minutes) == ("new:5M", "06:30", None)
@@ -57,7 +57,7 @@ def test_init_without_a_terminal_takes_the_shipped_values(run: Run, home: Home, 
     ("arguments", "message"),
     [
         (("--data", "nothing"), "--data: nothing is neither one of arithmetic"),
-        (("--hours", "long"), "--hours: long must look like 90m, 6h or 06:30"),
+        (("--time", "long"), "--time: long must look like 90m, 6h or 06:30"),
         (("--student", "new:7M"), "student.source"),
         (("--data", "one.csv"), "too few questions"),
     ],
