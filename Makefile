@@ -22,8 +22,8 @@ help: ## this list
 teach: setup ## teach the model that serves by day: ask, pick the best of five answers, see it learn
 	@.venv/bin/nightschool teach $(ARGS)
 
-night: setup ## the starter night: a small model studies arithmetic, sits its exam, and you get a report
-	@.venv/bin/nightschool night --config conf/starter.yaml $(ARGS)
+night: setup ## tonight's night; in a new home the starter night: a small model studies arithmetic and sits its exam
+	@.venv/bin/nightschool night $(ARGS)
 
 services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/how-to/every-night.md)
 	@.venv/bin/nightschool services $(ARGS)

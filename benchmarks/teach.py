@@ -98,7 +98,17 @@ class Classroom:
     """A running `nightschool teach`, and the seconds that its requests took."""
 
     def __init__(self, home: Path, settings: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
+        command = [
+            sys.executable,
+            "-m",
+            "flows",
+            "teach",
+            "--config",
+            str(STARTER),
+            "--json",
+            "--port",
+            str(free_port()),
+        ]
         # hold out nothing that is taught: the benchmark itself keeps the questions of a look apart
         plain = ("learned_reward.owner_share=0", f"teach.max_answer_tokens={TOKENS}", *settings)
         parent = os.getpid()
@@ -248,8 +258,8 @@ def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
     """Run the night after a day, and promote its candidate in any case. Return decision, reasons and digests."""
     from flows.web.health import open_registry
 
-    options = [f"--set={setting}" for setting in (*NIGHT, *settings)]
-    summary = json_of("flows", "night", "--json", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    options = ["--config", str(STARTER), "--json", *(f"--set={setting}" for setting in (*NIGHT, *settings))]
+    summary = json_of("flows", "night", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
     registry = open_registry(Home(home.resolve()), load_night(STARTER))
     assert registry is not None
     (version,) = [known for known in registry.versions() if known.digest == summary["digests"]["candidate"]]

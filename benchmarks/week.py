@@ -18,6 +18,7 @@ from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import joined, markdown, picture
+from conf.load import STARTER
 from conf.sections.benchmark import LEVELS
 
 FIRST = datetime.date(2026, 1, 1)
@@ -50,7 +51,8 @@ def exam(home: Path, checkpoint: str) -> dict[str, Any]:
     kept = home / f"exam-{checkpoint}.json"
     if not kept.exists():
         environment = {"NIGHTSCHOOL_HOME": str(home.resolve())}
-        figures = json_of("flows", "evaluate", checkpoint, "--json", f"--set={ALL_LEVELS}", environment=environment)
+        options = ["--config", str(STARTER), "--json", f"--set={ALL_LEVELS}"]
+        figures = json_of("flows", "evaluate", checkpoint, *options, environment=environment)
         kept.write_text(json.dumps(figures["arithmetic-1-2-3-4-5"]))
     return json.loads(kept.read_text())
 

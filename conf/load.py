@@ -6,10 +6,11 @@ Any mistake raises a one-line `InputError` that names the key, the value and wha
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
@@ -17,8 +18,10 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from conf.config_errors import Key, all_faults, fault, shown
 from conf.schema import NightConfig
+from conf.storage.durable import read_json
 from conf.storage.home import SUMMARY, Home, InputError
 
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 FROZEN = "# This night's configuration, as resolved when it started."
 STARTER = Path(__file__).parent / "starter.yaml"  # the default configuration
 
@@ -76,12 +79,17 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     data = _parse(content, str(path))
     if not isinstance(data, dict):
         raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
+    if content.startswith(FROZEN):
+        if isinstance(judge := data.get("judge"), dict) and judge.get("endpoint") is None:
+            data["judge"] = None  # it was a checkpoint, which later versions do not serve
+        data = _validated(_Draft(path, data), "ignore").model_dump(mode="json")
     draft = _Draft(path, data)
     for text in overrides:
         draft.override(text)
-    extra = "ignore" if content.startswith(FROZEN) else "forbid"
-    if extra == "ignore" and isinstance(judge := data.get("judge"), dict) and judge.get("endpoint") is None:
-        data["judge"] = None  # it was a checkpoint, which later versions do not serve
+    return _validated(draft, "forbid")
+
+
+def _validated(draft: _Draft, extra: Literal["ignore", "forbid"]) -> NightConfig:
     # In JSON, pydantic's strict mode accepts a list for a tuple, but still refuses "4" for 4.
     try:
         return NightConfig.model_validate_json(json.dumps(draft.data), strict=True, extra=extra)
@@ -103,9 +111,9 @@ def own_file(home: Home, date: str | None = None) -> Path:
     That is, in this order: of the night of `date`, if it has begun; the home's `config.yaml`, if there is one (see
     `nightschool init`); of the last night that promoted its candidate; the starter night's.
     """
-    begun = [home.night(date)] if date is not None else []
-    summaries = sorted(home.nights.glob(f"*/{SUMMARY}"), reverse=True)
-    promoted = (file.parent for file in summaries if json.loads(file.read_text()).get("decision") == "promoted")
+    begun = [home.nights / date] if date is not None and DATE.fullmatch(date) else []
+    summaries = sorted(home.nights.glob(f"????-??-??/{SUMMARY}"), reverse=True)
+    promoted = (file.parent for file in summaries if read_json(file, {}).get("decision") == "promoted")
     frozen = (night / "config.yaml" for night in (*begun, *promoted) if config_of(night))
     if home.config_file.exists() and not (begun and config_of(begun[0])):
         return home.config_file

@@ -74,13 +74,13 @@ def nightly(
     message gives the reason. Prefect does not count this as a failure. Raises InputError, before any training, if the
     date, deadline or configuration is invalid, or if `nightschool serve` does not shut down its engine in time.
     """
-    home = Home.here()
-    config = config or load_night(own_file(home, date))
+    home, given = Home.here(), config
+    config = given or load_night(own_file(home, date))
     now, scheduled = clocks_in(config.deadline_time_zone), _scheduled(config)
     if reason := too_late(scheduled, now, flow_run.get_run_count()):
         return Completed(name=REFUSED, message=reason)
     date = checked_date(date or date_of_night(min(scheduled, now)), "date", now)
-    config = with_next_level(config, home, date)
+    config = with_next_level(given or load_night(own_file(home, date)), home, date)
     resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI holds the lock and has run the checks
     if not resumed:
         check_deadline(config, date, now)

@@ -1,21 +1,23 @@
 """Your own questions: one file with a question and its answer in each row."""
 
+import csv
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import Excluded, drop_excluded, read_once, read_rows
 from rewards.symbolic.numbers import numbers
-from rewards.triviaqa import TriviaQa, answer_of, names_in, normalised
+from rewards.triviaqa import TriviaQa, answer_of, names_in
 from rewards.verifier import Attempt, Problem, Score, Split
 
-LETTER = re.compile(r"[^\W\d_]")
+NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[$€£]?\.?[0-9][0-9.,]*%?")
+ARTICLE = re.compile(r"^(?:a|an|the) ")
+OUTER = " .,;:!?\"'()[]“”‘’"
 EXAM = 4  # of every four questions, one is for the exam
 
 
@@ -48,20 +50,29 @@ class Questions(TriviaQa):
         return [(problem, _solution(row)) for problem, row in rows if problem]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Grade as TriviaQA does, but compare numbers by their value: 1,000 is 1000."""
-        return [_by_value(attempt) or score for attempt, score in zip(attempts, super().score(attempts), strict=True)]
+        """Give a reward of 1 if the text after the last `Answer:` reads like a true answer (see `reading`), else 0.
+
+        A completion without `Answer:` is graded as a whole. The reward is None if the truth has no names.
+        """
+        return [_score(attempt) for attempt in attempts]
 
     def _rows(self) -> list[dict[str, Any]]:
         if self.source is None:
             raise InputError("questions: `source` is missing; name the file with your questions and answers")
         file = Path(self.source)
-        if file.suffix != ".csv":
+        if file.suffix.lower() != ".csv":
             return read_rows(file, {"question": str})
         try:
-            table = pd.read_csv(file, dtype=str, keep_default_na=False)
-        except (OSError, ValueError) as error:
+            with file.open(newline="", encoding="utf-8-sig") as lines:
+                rows: list[dict[str, Any]] = list(csv.DictReader(lines, strict=True))
+        except (OSError, ValueError, csv.Error) as error:
             raise InputError(f"{file}: cannot be read ({error}); correct the file, or `source`") from error
-        return table.to_dict("records")  # pyright: ignore[reportReturnType]
+        for number, row in enumerate(rows, 2):
+            if None in row:
+                raise InputError(f"{file}, row {number}: more fields than columns; put a text with a comma in quotes")
+        if not rows:
+            raise InputError(f"{file}: holds no rows; a header and a row for each question are needed")
+        return rows
 
 
 def _as_problem(row: Mapping[str, Any]) -> Problem:
@@ -76,18 +87,30 @@ def _as_problem(row: Mapping[str, Any]) -> Problem:
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:
-    answer = row.get("answer", "")
-    texts = [str(each).strip() for each in (answer if isinstance(answer, list) else [answer])]
-    return [text for text in texts if normalised(text)]
+    answer = row.get("answer")
+    texts = [str(each).strip() for each in (answer if isinstance(answer, list) else [answer]) if each is not None]
+    return [text for text in texts if text]
 
 
 def _solution(row: Mapping[str, Any]) -> str:
     return "\n".join([*filter(None, [str(row.get("solution") or "").strip()]), f"Answer: {_answers(row)[0]}"])
 
 
-def _by_value(attempt: Attempt) -> Score | None:
-    """Return the score of an answer with the value of a true number, or None if it has none."""
-    names = [name for name in names_in(attempt.problem.truth) if not LETTER.search(name)]
-    true = [value for name in names if len(values := list(numbers(name))) == 1 for value in values]
-    given = list(numbers(answer_of(attempt))) if true else []
-    return Score.of("correct", f"answered {given[0]}") if len(given) == 1 and given[0] in true else None
+def reading(answer: str) -> Fraction | str:
+    """Return a number's value (1,000 is 1000), or any other text without case, article and outer punctuation."""
+    short = " ".join(answer.split()).strip("*`").removesuffix(".")
+    if NUMBER.fullmatch(short):
+        (value,) = numbers(short)
+        return short if value is None else value  # None: a date, a version, a decimal comma
+    return ARTICLE.sub("", short.lower().strip(OUTER)) or short
+
+
+def _score(attempt: Attempt) -> Score:
+    names = names_in(attempt.problem.truth)
+    if not names:
+        return Score.of("grader_failed", "the truth is not a JSON list of names")
+    answer = answer_of(attempt).strip()
+    if not answer:
+        return Score.of("no_answer", "no answer")
+    correct = reading(answer) in [reading(name) for name in names]
+    return Score.of("correct" if correct else "wrong", f"answered {answer[:80]!r}")

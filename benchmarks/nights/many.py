@@ -13,6 +13,7 @@ from benchmarks.inputs.starter import tiny_student
 from benchmarks.machine.child import json_of
 from benchmarks.nights.fixed import LEAST
 from benchmarks.outputs.page import markdown
+from conf.load import STARTER
 from flows.orchestration.server import prefect_api
 
 FIRST = datetime.date(2026, 1, 1)
@@ -33,7 +34,14 @@ def many_nights(home: Path, nights: int) -> list[Line]:
         for number in range(len(lines), nights):
             date = (FIRST + datetime.timedelta(days=number)).isoformat()
             started = time.monotonic()
-            arguments = ["--json", "--date", date, *(f"--set={setting}" for setting in (*few, f"seed={number}"))]
+            arguments = [
+                "--config",
+                str(STARTER),
+                "--json",
+                "--date",
+                date,
+                *(f"--set={setting}" for setting in (*few, f"seed={number}")),
+            ]
             json_of("flows", "night", *arguments, environment=environment)
             seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
             lines.append({"night": number + 1, "seconds": seconds, "checkpoints": checkpoints(home), "mb": sizes})

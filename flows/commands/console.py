@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from conf.schema import NightConfig
 from conf.storage.layout import committed_rounds
+from flows.run.context import first_start
 from flows.run.speed import minutes_left
 
 err = Console(stderr=True)
@@ -20,7 +21,7 @@ err = Console(stderr=True)
 class NightProgress(logging.Handler):
     """A log handler that shows the current stage with a progress bar, or prints finished stages outside a terminal.
 
-    Both also show the mean reward of the last round in the night's `folder`, and how much time is left at most.
+    Both also show the mean reward of the last round in the night's `folder`, and the bar how much of the time is left.
     """
 
     def __init__(self, config: NightConfig, folder: Path) -> None:
@@ -31,12 +32,13 @@ class NightProgress(logging.Handler):
             TextColumn("{task.description:32}"),
             BarColumn(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             TextColumn("{task.fields[last]}"),
             console=err,
             transient=True,
             disable=not err.is_terminal,
         )
-        self.minutes = minutes = minutes_left(config)  # None: the bar shows activity but no progress
+        minutes = minutes_left(config, folder.name, first_start(folder))  # None: the bar shows activity but no progress
         self.bar = self.progress.add_task("starting Prefect's server", total=minutes and 60 * minutes, last="")
 
     def __enter__(self) -> Self:
@@ -54,25 +56,22 @@ class NightProgress(logging.Handler):
         what, seconds = getattr(record, "stage", None), getattr(record, "seconds", None)
         if what is None:
             return
-        last, self.last = self.last, self._last_round()
         if seconds is None:
             done = time.monotonic() - self.started
-            self.progress.update(self.bar, description=what, completed=done, last=self.last)
+            self.progress.update(self.bar, description=what, completed=done, last=self._last_round())
         elif not err.is_terminal:
             self._print(f"{what:34} {seconds:6.1f} s")
-        if self.last != last and not err.is_terminal:
-            self._print(self.last)
+        if (last := self._last_round()) != self.last and not err.is_terminal:
+            self._print(last)
+        self.last = last
 
     def _last_round(self) -> str:
-        """Return the number and mean reward of the last committed round, and the time left; empty before round 1."""
+        """Return the number and mean reward of the last committed round; empty before round 1."""
         rounds = committed_rounds(self.folder)
         if not rounds or self.last.startswith(f"round {len(rounds)}:"):
             return self.last
-        reward = json.loads((rounds[-1] / "checkpoint" / "metrics.json").read_text())["reward"]
-        text = f"round {len(rounds)}: reward {reward:.2f}"
-        if self.minutes is None:
-            return text
-        return f"{text}, at most {max(0, self.minutes - (time.monotonic() - self.started) / 60):.0f} minutes left"
+        reward = json.loads((rounds[-1] / "checkpoint" / "metrics.json").read_text()).get("reward")
+        return f"round {len(rounds)}: " + ("no reward" if reward is None else f"reward {reward:.2f}")
 
     def _print(self, text: str) -> None:
         minutes, rest = divmod(int(time.monotonic() - self.started), 60)

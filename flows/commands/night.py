@@ -3,11 +3,13 @@
 import os
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from httpx import HTTPError
 
+from conf.load import own_file
 from conf.redact import redact
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
@@ -29,12 +31,12 @@ def night(
     as_json: AsJson = False,
 ) -> None:
     """Run a night, or resume one that was interrupted."""
-    home, settings = Home.here(), configuration(config, overrides)
+    home, settings = Home.here(), configuration(config, overrides, None if fresh else date_named)
     now = clocks_in(settings.deadline_time_zone)
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
     settings = configuration(config, overrides, None if fresh else date)  # if that night has begun, its own
     if plan:
-        _show_plan(home, settings, date, as_json)
+        _show_plan(home, settings, date, config or own_file(home, None if fresh else date), as_json)
         return
     from flows.run.context import promotes_nothing  # after the first checks: the libraries take seconds to import
     from flows.run.history import resume_command, unfinished_before
@@ -60,10 +62,10 @@ def night(
     print_json(summary) if as_json else print(report.read_text() if report.exists() else summary["decision"])
 
 
-def _show_plan(home: Home, config: NightConfig, date: str, as_json: bool) -> None:
+def _show_plan(home: Home, config: NightConfig, date: str, file: Path, as_json: bool) -> None:
     from flows.run.plan import plan
 
-    parts = plan(home, config, date)
+    parts = [("from", str(file)), *plan(home, config, date)]
     print_json(parts) if as_json else print(*(f"{what:10}{how}" for what, how in parts), sep="\n")
 
 

@@ -1,24 +1,33 @@
 """`nightschool night --plan`: what a night would do, and about how long each part takes on this machine."""
 
 from conf.schema import NightConfig
+from conf.sections.hours import clocks_in
 from conf.storage.home import Home
+from flows.run.context import first_start
+from flows.run.dates import check_deadline
+from flows.run.levels import with_next_level
+from flows.run.preflight import finished_summary
 from flows.run.speed import expected, minutes_left
 
 
 def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds."""
-    minutes, known, grpo = minutes_left(config), expected(home, config), config.grpo
+    check_deadline(config, date, clocks_in(config.deadline_time_zone))
+    config, started = with_next_level(config, home, date), first_start(home.night(date))
+    minutes, known, grpo = minutes_left(config, date, started), expected(home, config), config.grpo
     weights = "adapters" if config.lora else "all weights"
     exam = ", ".join(f"{part.name} (up to {part.problems or 'all'})" for part in config.exam.parts)
+    state = "finished" if finished_summary(home, date) else "begun" if started else "new"
+    time = "no time limit" if minutes is None else f"{minutes:.0f} minutes"
     lines = [
-        ("night", f"{date}, {'no time limit' if minutes is None else f'{minutes:.0f} minutes'}, in {home.root}"),
-        ("student", f"{config.student.source}, {weights}"),
+        ("night", f"{date}, {state}, {time}, in {home.root}"),
+        ("student", f"{config.student.source} or its champion, {weights}"),
         ("practice", ", ".join(benchmark.label for benchmark in config.benchmarks)),
     ]
     for step in config.steps:
         if step.kind == "distill":
             lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} worked solutions"
-            lines.append(("lesson", lesson + (f", {known.step:.0f} s each" if known else "")))
+            lines.append(("lesson", lesson + (f", {known.step:.1f} s each" if known else "")))
         elif step.is_block:
             block = f"up to {len(step.rounds)} of {grpo.prompts_per_round} × {grpo.group_size} answers"
             lines.append(("rounds", block + (f", {known.round:.0f} s each" if known else "")))

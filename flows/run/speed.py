@@ -160,9 +160,12 @@ def _products(seconds: float) -> float | None:
     return 2 * ROWS * WIDTH * INNER / timer.blocked_autorange(min_run_time=seconds).mean
 
 
-def minutes_left(config: NightConfig) -> float | None:
-    """Return the length in minutes of a night that begins now, or None if it has no time limit or no time left."""
-    hours = Hours.of(config, date_of_night(clocks_in(config.deadline_time_zone)))
+def minutes_left(config: NightConfig, date: str | None = None, since: float | None = None) -> float | None:
+    """Return the minutes left to the night of a date (default: tonight) that began at `since` (default: now).
+
+    None if it has no time limit or no time left.
+    """
+    hours = Hours.of(config, date or date_of_night(clocks_in(config.deadline_time_zone)), since)
     left = (hours.end - time.time()) / 60
     return None if math.isinf(left) or left <= 0 else left
 

@@ -100,11 +100,13 @@ class Registry:
         return next((version for version in self.versions() if alias in version.aliases), None)
 
     def find(self, name: str) -> Version | None:
-        """Return the newest version with this number, alias, or digest (its first 4 digits suffice), or None."""
-        for version in reversed(self.versions()):
-            if name in (version.version, *version.aliases) or (len(name) >= 4 and version.digest.startswith(name)):
-                return version
-        return None
+        """Return the newest version with this number, alias or digest (4 digits suffice if unique), or None."""
+        versions = self.versions()[::-1]
+        found = [version for version in versions if name in (version.version, *version.aliases)]
+        digests = {version.digest for version in versions if len(name) >= 4 and version.digest.startswith(name)}
+        if len(digests) == 1:
+            found += [version for version in versions if version.digest in digests]
+        return found[0] if found else None
 
     def moves(self) -> list[Move]:
         """Return the moves of `daytime` in order, except moves to versions that are no longer registered."""

@@ -293,3 +293,9 @@ def test_every_other_value_makes_another_night() -> None:
     }
     assert identifying < every
     assert len({identity(changed(value)) for value in ("seed=1", "seed=2", "lora.rank=8", "lora.rank=9")}) == 4
+
+
+def test_a_misspelt_override_of_a_frozen_configuration_is_refused(in_folder: Path) -> None:
+    in_folder.write_text(frozen_yaml(load_night(in_folder)))
+    assert "unknown key" in refusal(in_folder, "grpo.ronds=4")
+    assert load_night(in_folder, ["grpo.rounds=4"]).grpo.rounds == 4

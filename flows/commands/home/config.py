@@ -16,7 +16,7 @@ from conf.storage.home import Home, InputError
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 
 SHIPPED = ("arithmetic", "gsm8k", "math", "mbpp", "ants")  # data with a configuration of its own
-CLOCK = re.compile(r"\d{1,2}:\d{2}")
+CLOCK = re.compile(r"(?:until )?(\d{1,2}:\d{2})")
 
 config_app = typer.Typer(help="Show a configuration, or how it differs from another one.", no_args_is_help=True)
 
@@ -46,11 +46,9 @@ def diff(
 
 
 def _other(name: str | None, settings: NightConfig) -> NightConfig:
-    if name is None:
-        required = {
-            field: getattr(settings, field) for field, info in NightConfig.model_fields.items() if info.is_required()
-        }
-        return NightConfig.model_validate(required)
+    if name is None:  # without validation: the defaults of one section may not go with the others
+        exam = type(settings.exam).model_construct(target=settings.exam.target)
+        return NightConfig.model_construct(benchmarks=settings.benchmarks, exam=exam)
     night = Home.here().nights / name / "config.yaml"
     return load_night(night if night.exists() else Path(name))
 
@@ -68,6 +66,8 @@ def init(
     if home.config_file.exists():
         raise InputError(f"{home.config_file}: exists already; edit it, or move it away to begin anew")
     student = student or _ask("Student", "starter")
+    folder = Path(student).expanduser()
+    student = str(folder.resolve()) if folder.is_dir() else student
     data = data or _ask(f"Data ({', '.join(SHIPPED)}, or a file of questions)", "arithmetic")
     file = Path(data).expanduser().resolve()
     if data not in SHIPPED and not file.is_file():
@@ -88,6 +88,8 @@ def init(
     try:
         draft.write_text(written.getvalue())
         _check(load_night(draft))
+    except InputError as error:
+        raise InputError(str(error).replace(str(draft), str(home.config_file))) from None
     finally:
         draft.unlink(missing_ok=True)
     write_atomically(home.config_file, written.getvalue())
@@ -100,18 +102,25 @@ def _ask(what: str, default: str) -> str:
 
 def _limits(time: str) -> dict[str, Any]:
     """Return the settings for an answer like `90m`, `6h` or `06:30`."""
-    if CLOCK.fullmatch(time):
-        return {"budget_minutes": None, "deadline": time}
+    if clock := CLOCK.fullmatch(time):
+        return {"budget_minutes": None, "deadline": clock[1]}
     if not (amount := re.fullmatch(r"(\d+)\s*(m|h)", time)):
         raise InputError(f"--time: {time} must look like 90m, 6h or 06:30")
     return {"budget_minutes": int(amount[1]) * {"m": 1, "h": 60}[amount[2]]}
 
 
 def _check(config: NightConfig) -> None:
-    """Raise InputError if the problems cannot be read."""
+    """Raise InputError if own questions cannot be read, or if too many of them are asked by the exam, too."""
     from rewards.data.benchmarks import configured
+    from rewards.data.contamination import exam_index
 
     for benchmark in config.benchmarks:
         if benchmark.name == "questions":
-            for split in ("train", "test"):
-                configured(benchmark).problems(split)
+            train, test = (configured(benchmark).problems(split) for split in ("train", "test"))
+            exam = exam_index(tuple(problem.question for problem in test))
+            asked = sum(exam.has(problem.question) for problem in train)
+            if 2 * asked > len(train):
+                raise InputError(
+                    f"{benchmark.source}: {asked} of {len(train)} questions are almost the same as one of the exam, so "
+                    "they would not be taught; questions must differ in more than a word, or in a number"
+                )

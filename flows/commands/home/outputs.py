@@ -56,11 +56,12 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Copy a checkpoint to a Hugging Face model folder of your own, for transformers, vLLM or llama.cpp's converter."""
+    from flows.serving.vllm_server import whole_model
     from flows.web.health import open_registry
     from models.hf.checkpoint import is_intact
 
-    home = Home.here()
-    registry = open_registry(home, configuration(config, overrides))
+    home, settings = Home.here(), configuration(config, overrides)
+    registry = open_registry(home, settings)
     chosen = registry and registry.find(version)
     if not chosen:
         raise InputError(f"--version: there is no version {version}; `nightschool checkpoints` lists them")
@@ -69,7 +70,11 @@ def export(
         raise InputError(f"{checkpoint}: changed, damaged or missing; choose another with --version")
     if folder.exists():
         raise InputError(f"{folder}: exists already; name a new folder")
-    shutil.copytree(checkpoint, folder, copy_function=shutil.copyfile)
+    draft = folder.with_name(f"{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    whole = whole_model(checkpoint, home, settings.student.trust_remote_code)
+    shutil.copytree(whole, draft, copy_function=shutil.copyfile)
+    draft.rename(folder)
     print_json({"digest": chosen.digest, "folder": str(folder)}) if as_json else print(folder)
 
 

@@ -22,10 +22,10 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
     if registry is None:
         raise _unknown(version, [])
     with _moving(home, "promote"):
+        registry.finish_alias_move()
         known, chosen = registry.versions(), registry.find(version)
         if chosen is None:
             raise _unknown(version, known)
-        registry.finish_alias_move()
         _refuse_damaged(home, chosen)
         serving = registry.named(DAYTIME)
         earlier = reversed(known[: known.index(chosen) + 1])

@@ -26,4 +26,4 @@ def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: 
         (round_ / "metrics.json").write_text('{"reward": 0.5}')
         (round_ / "manifest.json").write_text("{}")
         log.info("begins", extra={"stage": "round 2 · sample", "seconds": None})
-        assert bar.fields["last"] == "round 1: reward 0.50" + ((total and ", at most 30 minutes left") or "")
+        assert bar.fields["last"] == "round 1: reward 0.50"

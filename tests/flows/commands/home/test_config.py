@@ -44,6 +44,8 @@ def test_init_writes_what_all_commands_use(run: Run, home: Home, tmp_path: Path)
     (budget,) = run("config", "diff", "--set", "budget_minutes=30", str(home.config_file)).out.splitlines()
     assert budget == "budget_minutes: null → 30.0"
     assert 'name: "starter" → "questions"' in run("config", "diff", str(STARTER)).out
+    nightly = str(STARTER.with_name("nightly.yaml"))
+    assert "exam.max_completion_tokens" in run("config", "diff", "--config", nightly).out
     assert "already" in refused(run("init", given=b""))
 
 
@@ -60,11 +62,14 @@ def test_init_without_a_terminal_takes_the_shipped_values(run: Run, home: Home, 
         (("--time", "long"), "--time: long must look like 90m, 6h or 06:30"),
         (("--student", "new:7M"), "student.source"),
         (("--data", "one.csv"), "too few questions"),
+        (("--data", "alike.csv"), "are almost the same as one of the exam"),
     ],
 )
 def test_a_wrong_answer_writes_nothing(
     run: Run, home: Home, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "one.csv").write_text("question,answer\n1 + 1?,2\n")
+    alike = "".join(f"What is the Latin name of the bird called {chr(97 + n) * 3}?,x\n" for n in range(20))
+    (tmp_path / "alike.csv").write_text(f"question,answer\n{alike}")
     assert message in refused(run("init", *arguments, given=b""))
     assert not [*home.root.glob("*.yaml")]
