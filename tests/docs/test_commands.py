@@ -77,7 +77,7 @@ def check_nightschool(words: list[str], folder: Path) -> None:
     if words[-1] == "…" and not words[-2].startswith("--"):  # and so on
         words = words[:-1]
     given = parsed(words)
-    config = given.get("config")
+    config = given.get("config") or (STARTER if given.get("overrides") else None)
     if config is not None and not PLACEHOLDER.fullmatch(str(config)):
         files = [path / config for path in (folder, ROOT) if (path / config).is_file()]
         assert files, f"{config}: no such configuration"
