@@ -9,6 +9,11 @@ from flows.run.levels import with_next_level
 from flows.run.preflight import finished_summary
 from flows.run.speed import expected, minutes_left
 
+LESSONS = {
+    "lessons": "what you taught: corrections, words, praise and picks",
+    "self_distill": "the student's own right answers to hard problems",
+}
+
 
 def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds."""
@@ -16,7 +21,9 @@ def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     config, started = with_next_level(config, home, date), first_start(home.night(date))
     minutes, known, grpo = minutes_left(config, date, started), expected(home, config), config.grpo
     weights = "adapters" if config.lora else "all weights"
-    exam = ", ".join(f"{part.name} (up to {part.problems or 'all'})" for part in config.exam.parts)
+    exam = ", ".join(
+        f"{part.name} ({f'up to {part.problems}' if part.problems else 'all'})" for part in config.exam.parts
+    )
     state = "finished" if finished_summary(home, date) else "begun" if started else "new"
     time = "no time limit" if minutes is None else f"{minutes:.0f} minutes"
     lines = [
@@ -32,7 +39,7 @@ def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
             block = f"up to {len(step.rounds)} of {grpo.prompts_per_round} × {grpo.group_size} answers"
             lines.append(("rounds", block + (f", {known.round:.0f} s each" if known else "")))
         else:
-            lines.append(("lesson", step.kind))
+            lines.append(("lesson", LESSONS.get(step.kind, step.kind)))
     if known and minutes is not None and config.rounds:
         fit = min(config.rounds, known.rounds_that_fit(minutes))
         lines.append(("", f"about {fit} of the {config.rounds} rounds fit into the time"))
