@@ -175,8 +175,9 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
     assert all((copy / "model" / CARD).exists() for copy in copies)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("moment", ["finish.log_exams", pytest.param("Tracking.close_run", marks=pytest.mark.full)])
+@pytest.mark.parametrize("moment", ["finish.log_exams", "Tracking.close_run"])
 def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending, moment: str) -> None:
     database, whole = ending.home.database_file, b""
 

@@ -250,6 +250,7 @@ def test_no_call_is_waited_for_longer_than_the_nights_hours(worker: Worker, loss
     assert worker.call(child_calls.count)[1] == 1
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("prefect_server")
 def test_a_stage_whose_child_hung_is_tried_again(worker: Worker, losses: list[str], tmp_path: Path) -> None:
     @stage(retries=2, resources=("worker",))
