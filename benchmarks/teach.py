@@ -98,17 +98,7 @@ class Classroom:
     """A running `nightschool teach`, and the seconds that its requests took."""
 
     def __init__(self, home: Path, settings: Sequence[str]) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "flows",
-            "teach",
-            "--config",
-            str(STARTER),
-            "--json",
-            "--port",
-            str(free_port()),
-        ]
+        command = [sys.executable, "-m", "flows", "teach", f"--config={STARTER}", "--json", f"--port={free_port()}"]
         # hold out nothing that is taught: the benchmark itself keeps the questions of a look apart
         plain = ("learned_reward.owner_share=0", f"teach.max_answer_tokens={TOKENS}", *settings)
         parent = os.getpid()

@@ -111,13 +111,13 @@ def own_file(home: Home, date: str | None = None) -> Path:
     That is, in this order: of the night of `date`, if it has begun; the home's `config.yaml`, if there is one (see
     `nightschool init`); of the last night that promoted its candidate; the starter night's.
     """
-    begun = [home.nights / date] if date is not None and DATE.fullmatch(date) else []
+    if date is not None and DATE.fullmatch(date) and config_of(home.nights / date):
+        return home.nights / date / "config.yaml"
+    if home.config_file.exists():
+        return home.config_file
     summaries = sorted(home.nights.glob(f"????-??-??/{SUMMARY}"), reverse=True)
     promoted = (file.parent for file in summaries if read_json(file, {}).get("decision") == "promoted")
-    frozen = (night / "config.yaml" for night in (*begun, *promoted) if config_of(night))
-    if home.config_file.exists() and not (begun and config_of(begun[0])):
-        return home.config_file
-    return next(frozen, STARTER)
+    return next((night / "config.yaml" for night in promoted if config_of(night)), STARTER)
 
 
 def frozen_yaml(config: NightConfig) -> str:

@@ -34,14 +34,8 @@ def many_nights(home: Path, nights: int) -> list[Line]:
         for number in range(len(lines), nights):
             date = (FIRST + datetime.timedelta(days=number)).isoformat()
             started = time.monotonic()
-            arguments = [
-                "--config",
-                str(STARTER),
-                "--json",
-                "--date",
-                date,
-                *(f"--set={setting}" for setting in (*few, f"seed={number}")),
-            ]
+            settings = (f"--set={setting}" for setting in (*few, f"seed={number}"))
+            arguments = [f"--config={STARTER}", "--json", f"--date={date}", *settings]
             json_of("flows", "night", *arguments, environment=environment)
             seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
             lines.append({"night": number + 1, "seconds": seconds, "checkpoints": checkpoints(home), "mb": sizes})
