@@ -107,7 +107,7 @@ def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float, file: 
     with picture(file, 7.5, 4.5) as axes:
         for place, (variant, found) in enumerate(runs.items()):
             for one in found:
-                axes.plot(*zip(*one["curve"], strict=True), color=f"C{place}", alpha=0.25, lw=1)
+                axes.plot(*zip(*one["curve"], strict=True), color=f"C{place}", alpha=0.45, lw=1)
             mean = [statistics.mean(at(one["curve"], time) for one in found) for time in grid]
             axes.plot(grid, mean, color=f"C{place}", lw=2, label=variant)
         axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2", xlim=(0, seconds))

@@ -63,7 +63,8 @@ def main() -> None:
                 best = int(np.nanargmin(errors))
                 print(f"{name}, λ {lam}: {errors[best]:.3f} at α {ALPHAS[best]:.2f}", flush=True)
                 axes.plot(ALPHAS, errors, label=f"λ = {lam:g}")
-            axes.set(title=name, xlabel="α", ylim=(0.2, 0.6))
+            axes.set(title=name, xlabel="α", ylim=(0.18, 0.6))
+            axes.legend(fontsize="small", loc="lower center", ncols=4)  # below the curves
         panels[0].set_ylabel(f"RMS error over {STATES} states and {EPISODES} episodes")
 
 

@@ -176,6 +176,7 @@ def draw(found: Sequence[Effect]) -> None:
             axes.plot(effect.mean, place, "D", color="C0")
         axes.axvline(0, color="0.5", lw=1)
         axes.set_yticks(range(len(found)), [effect.part for effect in reversed(found)])
+        axes.set_ylim(-0.5, len(found) - 0.5)
         axes.set_xlabel("share of the quiz that it brought: with all parts, less without it")
 
 

@@ -4,6 +4,7 @@ python -m docs.configuration
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,15 @@ nightschool config show            # all values of the home's configuration
 nightschool config diff            # those that differ from the defaults; or from a file, or a night's date
 ```
 
-N is an index in a list, from 0: `--set benchmarks.0.weight=2`. An option whose default is `null` may be set to it.
+N is an index in a list, from 0: `--set benchmarks.0.weight=2`. Allowed values are in brackets after the default. An
+option whose default is `null` may be set to it.
 """
 FIRST = (  # the options that people set
     *("budget_minutes", "deadline", "student.source", "benchmarks", "stages", "grpo.rounds", "grpo.prompts_per_round"),
     *("grpo.group_size", "grpo.max_completion_tokens", "optimizer.learning_rate", "distill.steps", "lora"),
     *("exam.target", "seed", "keep_nights"),
 )
+TABLE = ("key | default | what", "---|---|---")
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 PLAIN = {"integer": "integer", "number": "number", "boolean": "true, false", "object": "mapping", "string": "text"}
 
@@ -42,15 +45,16 @@ def reference() -> str:
     whole = NightConfig.model_json_schema()
     sections = {name: (places, whole["$defs"][name]) for name, places in _places(whole).items()}
     tables = [_first(whole), _table("The night", whole)]
-    for places, section in sections.values():
-        tables.append(_table(", ".join(f"`{place}`" for place in places), section))
+    for name, (places, section) in sections.items():
+        same = ("benchmarks.N", whole["$defs"]["BenchmarkConfig"]["properties"]) if name == "ExamPart" else ("", {})
+        tables.append(_table(", ".join(f"`{place}`" for place in places), section, same))
     return "\n".join([HEAD, *tables])
 
 
 def _first(whole: dict[str, Any]) -> str:
     """Return the table of the options that people set."""
     rows = [f"`{option}` | {_default(value)} | {_what(whole, value)}" for option, value in _options(whole)]
-    return "\n".join(["## What people set\n", "key | default | what", "---|---|---", *rows, ""])
+    return "\n".join(["## What people set\n", *TABLE, *rows, ""])
 
 
 def _options(whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -91,19 +95,32 @@ def _sections(value: dict[str, Any], in_list: bool = False) -> Iterator[tuple[st
         yield from _sections(value["items"], True)
 
 
-def _table(title: str, section: dict[str, Any]) -> str:
-    """Return a section's table. Sections with defaults of their own have tables, not rows."""
+def _table(title: str, section: dict[str, Any], same: tuple[str, dict[str, Any]] = ("", {})) -> str:
+    """Return a section's table, without its sections, which have tables of their own.
+
+    `same` names a section and has its keys: those that are the same here are not described again.
+    """
+    place, known = same
+    again = [key for key, value in section["properties"].items() if known.get(key) == value]
     rows = [
-        f"`{key}` | {_allowed(value)} | {_default(value)} | {value.get('description', '')}".replace("\n", " ")
+        f"`{key}` | {_default(value)}{_in_brackets(value)} | {value.get('description', '')}".replace("\n", " ")
         for key, value in section["properties"].items()
-        if "$ref" not in value
+        if "$ref" not in value and key not in again
     ]
-    head = ["key | allowed | default | what", "---|---|---|---"]
-    return "\n".join([f"## {title}\n", section["description"] + "\n", *head, *rows, ""])
+    below = [f"\n{', '.join(f'`{key}`' for key in again)}: as in `{place}`."] if again else []
+    return "\n".join([f"## {title}\n", section["description"] + "\n", *TABLE, *rows, *below, ""])
 
 
 def _default(value: dict[str, Any]) -> str:
     return f"`{json.dumps(value['default'], ensure_ascii=False)}`" if "default" in value else "required"
+
+
+def _in_brackets(value: dict[str, Any]) -> str:
+    """Return the allowed values in brackets: the whole of it, or its limits if the default shows the type."""
+    allowed = _allowed(value)
+    if value.get("default") is not None and "anyOf" not in value:
+        allowed = re.sub(r"^(true, false|mapping|text|integer|number)\b ?", "", allowed)
+    return f" ({allowed})" if allowed else ""
 
 
 def _allowed(value: dict[str, Any]) -> str:

@@ -3,18 +3,17 @@
     NIGHTSCHOOL_HOME=… python -m docs.screenshots [DATE]
 
 Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Of a night of
-ants only the episode in its report. The home is not changed.
+ants only the episode in its report, turn by turn. The home is not changed.
 """
 
 import io
-import json
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from tasks.monitoring.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
 DOCS = Path(__file__).parent
 CHARTS = f"{TRAINING_VIEW}&compareRunsMode=CHART"
 QUIET, LIMIT = 3.0, 60.0  # seconds
+TURN = 700  # ms that an animated picture shows a turn
 ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow's, which takes a third of the page
 
 
@@ -37,7 +37,7 @@ ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow'
 class Picture:
     """A page to photograph: the file's name, the address, and the window's size in pixels.
 
-    `clicks`: what to click first, in order, where it is there.
+    `clicks`: what to click first, in order, where it is there. `search`: the metrics to show, as MLflow searches them.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Picture:
     width: int = 1400
     height: int = 1000
     clicks: tuple[str, ...] = ()
+    search: str = ""
 
 
 def main() -> None:
@@ -53,39 +54,28 @@ def main() -> None:
     report = last_report(home, sys.argv[1] if len(sys.argv) > 1 else None)
     if 'id="episode"' in report.read_text():
         with _browser() as browser:
-            shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), browser)
+            film(f"{report.as_uri()}#episode", DOCS / "ants-episode.gif", browser)
         return
     with _pages() as (prefect, mlflow), _browser() as browser:
-        pictures = [Picture("report", report.as_uri(), 1200, 1500)]
-        pictures += [*of_prefect(home, report, prefect), *of_mlflow(home, report, mlflow)]
+        runs = _runs(home, report)
+        flow_run = f"{prefect}/runs/flow-run/{runs[0].data.tags['prefect.flow_run']}"
+        pictures = [
+            Picture("report", report.as_uri(), 1200, 1500),
+            Picture("prefect", flow_run, 1100, 800),
+            *of_mlflow(runs[0].info.experiment_id, load_night(report.parent / "config.yaml").name, mlflow),
+        ]
         for picture in pictures:
             shoot(picture, browser)
             print(DOCS / f"{picture.name}.png")
 
 
-def of_prefect(home: Home, report: Path, server: str) -> list[Picture]:
-    """The night as a run, and its short report."""
-    run = f"{server}/runs/flow-run/{_runs(home, report)[0].data.tags['prefect.flow_run']}"
-    pictures = [Picture("prefect", run, 1800, 1100)]  # names in the graph can be read
-    newest = {"artifacts": {"key": {"any_": ["morning-report"]}}, "sort": "CREATED_DESC", "limit": 1}
-    for artifact in _asked(f"{server}/api/artifacts/filter", newest):
-        pictures.append(Picture("prefect-report", f"{server}/artifacts/artifact/{artifact['id']}"))
-    return pictures
-
-
-def of_mlflow(home: Home, report: Path, server: str) -> list[Picture]:
-    """The nights side by side, the last one's metrics, and the registered checkpoints."""
-    runs = _runs(home, report)
-    experiment = runs[0].info.experiment_id
+def of_mlflow(experiment: str, model: str, server: str) -> list[Picture]:
+    """The nights side by side, and the registered checkpoints."""
     page = f"{server}/#/experiments/{experiment}"
-    run = f"{page}/runs/{runs[0].info.run_id}"
-    model = load_night(report.parent / "config.yaml").name
-    pictures = [
-        Picture("mlflow-compared", f"{page}/runs?{CHARTS}", height=1400),
-        Picture("mlflow-metrics", f"{run}/model-metrics"),
-        Picture("mlflow-versions", f"{server}/#/models/{model}", height=1100),
+    return [
+        Picture("mlflow-compared", f"{page}/runs?{CHARTS}", clicks=(ASSISTANT,), search="^(reward|exam)/"),
+        Picture("mlflow-versions", f"{server}/#/models/{model}", clicks=(ASSISTANT,)),
     ]
-    return [replace(picture, clicks=(ASSISTANT,)) for picture in pictures]
 
 
 def shoot(picture: Picture, browser: Browser) -> None:
@@ -99,9 +89,25 @@ def shoot(picture: Picture, browser: Browser) -> None:
         if found.count():
             found.first.click()
             wait_until_quiet(page)
+    if picture.search:
+        page.get_by_placeholder("Search metric charts").fill(picture.search)
+        wait_until_quiet(page)
     with Image.open(io.BytesIO(page.screenshot())) as taken:
         drawn = taken.quantize(256)  # a quarter of the size, without a visible difference
     drawn.save(DOCS / f"{picture.name}.png", optimize=True)
+    page.close()
+
+
+def film(url: str, file: Path, browser: Browser) -> None:
+    """Save the turns of an episode, one after the other, as an animated picture."""
+    page = browser.new_page(viewport={"width": 900, "height": 500})
+    page.goto(url)
+    frames: list[Image.Image] = []
+    for turn in page.locator(".episode > label").all():
+        turn.click()
+        with Image.open(io.BytesIO(page.screenshot())) as taken:
+            frames.append(taken.quantize(64))
+    frames[0].save(file, save_all=True, append_images=frames[1:], duration=TURN, loop=0, optimize=True)
     page.close()
 
 
@@ -147,12 +153,6 @@ def _runs(home: Home, report: Path) -> list[Any]:
         [tracking.experiment_id], f"attributes.status = 'FINISHED' and {NIGHT_RUNS}", order_by=["start_time DESC"]
     )
     return [run for run in runs if run.data.tags["night"] <= report.parent.name]
-
-
-def _asked(url: str, what: dict[str, Any]) -> list[dict[str, Any]]:
-    request = urllib.request.Request(url, json.dumps(what).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
 
 
 def _wait(url: str, seconds: float = 180) -> None:

@@ -94,23 +94,29 @@ def promote(
     version: Annotated[str, typer.Argument(help="its number, alias, or digest")],
     config: Config = None,
     overrides: Overrides = None,
+    as_json: AsJson = False,
 ) -> None:
     """Choose the registered version that serves by day."""
     from flows.commands.home.promote import promote_version
 
-    back = promote_version(Home.here(), _registry(config, overrides), version)
+    serving, back = promote_version(Home.here(), _registry(config, overrides), version)
+    if as_json:
+        print_json({"version": serving.version, "digest": serving.digest, "can_roll_back": back})
+        return
     undo = shlex.join(["nightschool", "rollback", *(["--config", str(config)] if config else [])])
-    print(f"version {version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
+    print(f"version {serving.version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
 
 
 @app.command()
-def rollback(config: Config = None, overrides: Overrides = None) -> None:
+def rollback(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """Return to the version that served before. A second rollback undoes the first."""
     from flows.commands.home.promote import roll_back
 
     serving, finished = roll_back(Home.here(), _registry(config, overrides))
     serves = f"version {serving.version} ({serving.digest}) serves"
-    if finished:
+    if as_json:
+        print_json({"version": serving.version, "digest": serving.digest, "finished_move": finished})
+    elif finished:
         print(f"{serves}: an interrupted move is finished; another rollback goes back from here")
     else:
         print(f"{serves} again; a second rollback undoes this one")

@@ -36,6 +36,6 @@ def picture(file: Path, width: float, height: float, columns: int = 1, **options
     yield figure.subplots(1, columns, **options)
     for axes in figure.axes:
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
+        if axes.get_legend_handles_labels()[0] and axes.get_legend() is None:
             axes.legend(fontsize="small")
     figure.savefig(file, dpi=110)

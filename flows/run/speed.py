@@ -19,7 +19,7 @@ from rewards.data.benchmarks import configured
 from tasks.workers.worker import Worker
 
 PROMPT = 20  # tokens of an arithmetic problem itself; the prefix that all prompts share is read once
-WRITTEN = 0.4  # share of the allowed tokens that an answer uses (docs/performance.md: 20 to 26 of 64)
+WRITTEN = 0.4  # share of the allowed tokens that an answer uses (20 to 26 of 64 in starter nights)
 READ, TRAIN = 2, 6  # FLOP per token and parameter: forward; forward and backward
 # Shares of the matmul speed (fp32, 140 GFLOP/s) that nights on two cores of an EPYC Zen 3 reached. Sampling a round
 # took 28 s for 256 answers and 42 s for 384; a step of 24 worked solutions took 11.8 s.

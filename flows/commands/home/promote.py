@@ -11,8 +11,10 @@ from models.hf.checkpoint import incompatibility, is_intact
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, ROLLBACK, Registry, Version
 
 
-def promote_version(home: Home, registry: Registry | None, version: str) -> bool:
-    """Make a registered version (see `Registry.find`) serve by day. Return whether a rollback would undo the promotion.
+def promote_version(home: Home, registry: Registry | None, version: str) -> tuple[Version, bool]:
+    """Make a registered version (see `Registry.find`) serve by day.
+
+    Return the version that serves now, and whether a rollback would undo the promotion.
 
     If no version serves yet because all nights ran with `--no-promote`, this first promotes the newest champion
     registered no later than the version, so that a rollback returns to that champion.
@@ -34,7 +36,7 @@ def promote_version(home: Home, registry: Registry | None, version: str) -> bool
         if serving is None and before is not None:
             registry.promote(before.version)
         registry.promote(chosen.version)
-        return before is not None and before.version != chosen.version
+        return chosen, before is not None and before.version != chosen.version
 
 
 def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:

@@ -63,7 +63,8 @@ def test_promotion_and_rollback(
     assert refused(run("promote", "7")) == "promote: there is no version 7; there are 1, 2, 3"
     assert "version 1 serves from now on" in run("promote", "1").out
     assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
-    assert run("promote", "3").code == 0
+    promoted = json.loads(run("promote", "3", "--json").out)
+    assert promoted == {"version": "3", "digest": school.checkpoints[2].name, "can_roll_back": True}
     listed = json.loads(run("checkpoints", "--json").out)
     assert (listed["daytime"], listed["previous"]) == ("3", "1")
     assert [version["accuracy"] for version in listed["versions"]] == [0.0, 0.1, 0.2]

@@ -50,9 +50,9 @@ def school(home: Home) -> School:
 
 
 def test_a_relative_serves_and_the_way_back_is_known(home: Home, school: School) -> None:
-    assert promote_version(home, school.registry, "2")
+    assert promote_version(home, school.registry, "2")[1]
     assert school.aliases() == ("2", "1")
-    assert not promote_version(home, school.registry, "2")  # it serves already: a rollback would undo more
+    assert not promote_version(home, school.registry, "2")[1]  # it serves already: a rollback would undo more
     serving, finished = roll_back(home, school.registry)
     assert (serving.version, finished) == ("1", False)
     assert school.aliases() == ("1", "2")
@@ -93,7 +93,7 @@ def test_after_nights_that_promote_nothing_the_way_back_is_that_nights_student(h
     ):
         school.checkpoints[0] = model(home, weights, model_type=architecture)
         school.register(0, role)
-    assert promote_version(home, school.registry, "4")
+    assert promote_version(home, school.registry, "4")[1]
     assert school.aliases() == ("4", "3")
 
 
