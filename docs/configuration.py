@@ -44,9 +44,10 @@ def reference() -> str:
     """Return the page: the options that people set, then a table for each section, in the order of the schema."""
     whole = NightConfig.model_json_schema()
     sections = {name: (places, whole["$defs"][name]) for name, places in _places(whole).items()}
-    tables = [_first(whole), _table("The night", whole)]
+    above = {option: value for option, value in _options(whole) if "." not in option}
+    tables = [_first(whole), _table("The night", whole, ("[above](#what-people-set)", above))]
     for name, (places, section) in sections.items():
-        same = ("benchmarks.N", whole["$defs"]["BenchmarkConfig"]["properties"]) if name == "ExamPart" else ("", {})
+        same = ("in `benchmarks.N`", whole["$defs"]["BenchmarkConfig"]["properties"]) if name == "ExamPart" else ("", {})
         tables.append(_table(", ".join(f"`{place}`" for place in places), section, same))
     return "\n".join([HEAD, *tables])
 
@@ -98,7 +99,7 @@ def _sections(value: dict[str, Any], in_list: bool = False) -> Iterator[tuple[st
 def _table(title: str, section: dict[str, Any], same: tuple[str, dict[str, Any]] = ("", {})) -> str:
     """Return a section's table, without its sections, which have tables of their own.
 
-    `same` names a section and has its keys: those that are the same here are not described again.
+    `same`: the keys of another table, and where that is. Those that are the same here are not described again.
     """
     place, known = same
     again = [key for key, value in section["properties"].items() if known.get(key) == value]
@@ -107,7 +108,7 @@ def _table(title: str, section: dict[str, Any], same: tuple[str, dict[str, Any]]
         for key, value in section["properties"].items()
         if "$ref" not in value and key not in again
     ]
-    below = [f"\n{', '.join(f'`{key}`' for key in again)}: as in `{place}`."] if again else []
+    below = [f"\n{', '.join(f'`{key}`' for key in again)}: as {place}."] if again else []
     return "\n".join([f"## {title}\n", section["description"] + "\n", *TABLE, *rows, *below, ""])
 
 

@@ -38,6 +38,6 @@ class EngineOptions(Section):
     )
     shard_prompts: Positive | None = Field(
         default=None,
-        description="prompts per shard of a round; in an exam, with one answer per prompt, 8 times as many. Each shard "
-        "has its own seed, so its completions do not depend on the other shards; null: one shard",
+        description="prompts per shard of a round (of an exam: 8 times as many). A shard has its own seed, so its "
+        "completions do not depend on other shards; null: one shard",
     )

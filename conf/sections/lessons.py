@@ -88,8 +88,8 @@ class DistillConfig(Section):
     )
     kept_share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
-        description="share of the lesson's change to keep: to reduce forgetting, the weights from before and after the "
-        "lesson are averaged (WiSE-FT, arXiv 2109.01903)",
+        description="share of the lesson's change to keep, by averaging the weights before and after it; less forgets "
+        "less (WiSE-FT, arXiv 2109.01903)",
     )
     traces_per_problem: Positive = Field(default=4, description="maximum solutions learned per problem")
     teacher: TeacherConfig | None = Field(default=None, description="asked for solutions at night; null: no teacher")
