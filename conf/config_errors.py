@@ -64,6 +64,7 @@ INSTEAD = {
         "half_life_nights max_tokens": "a pick's weight halves in 14 nights; it has at most 1,024 tokens",
     },
     "learned_reward.": {
+        "tie_breaker": "problems with a verifier are graded by it alone",
         "format language": "an answer to your prompts earns 0.5 where it is complete",
         "kl_coefficient": "it is at least 0.02 while a learned reward is used; raise grpo.kl_coefficient",
     },

@@ -128,7 +128,7 @@ class NightConfig(Section):
             if is_set and not self.unseen_share:
                 raise ValueError(
                     f"{option} needs held-out picks; use preference_learning: reward_model or both, and a "
-                    "learned_reward.owner_share or tie_breaker above 0"
+                    "learned_reward.owner_share above 0"
                 )
         if self.start_from == "day" and self.lora is not None and self.lora.keep:
             raise ValueError("start_from: day makes a whole model of the day copy; set lora.keep: false")
@@ -179,8 +179,7 @@ class NightConfig(Section):
     @property
     def wants_reward_model(self) -> bool:
         """Whether to fit a reward model: only if `preference_learning` asks for one and the rounds would use it."""
-        is_used = self.learned_reward.owner_share > 0 or self.learned_reward.tie_breaker > 0
-        return self.preference_learning != "direct" and is_used
+        return self.preference_learning != "direct" and self.learned_reward.owner_share > 0
 
     @property
     def unseen_share(self) -> float:

@@ -47,8 +47,8 @@ def reference() -> str:
     above = {option: value for option, value in _options(whole) if "." not in option}
     tables = [_first(whole), _table("The night", whole, ("[above](#what-people-set)", above))]
     for name, (places, section) in sections.items():
-        same = ("in `benchmarks.N`", whole["$defs"]["BenchmarkConfig"]["properties"]) if name == "ExamPart" else ("", {})
-        tables.append(_table(", ".join(f"`{place}`" for place in places), section, same))
+        known = whole["$defs"]["BenchmarkConfig"]["properties"] if name == "ExamPart" else {}
+        tables.append(_table(", ".join(f"`{place}`" for place in places), section, ("in `benchmarks.N`", known)))
     return "\n".join([HEAD, *tables])
 
 

@@ -113,23 +113,20 @@ class Trainer:
         self,
         rollouts: Sequence[Rollout],
         advantages: Sequence[float] | Sequence[Sequence[float]],
-        with_signal: int | None = None,
         rate_factor: float = 1.0,
     ) -> dict[str, float]:
         """Train one round of GRPO: up to `steps_per_round` optimizer steps, each on an equal share of the groups.
 
         `advantages`: one per rollout, or one per token. A rollout with a NaN was not graded and is left out. A group is
         useful if any of its advantages is not 0. Other groups are trained on only for the KL term, if there is one, and
-        the policy term's denominator does not count them. `with_signal` limits how many groups count as useful: those
-        in which only a tie-breaker tells answers apart are trained on, but should not count. With fewer than
-        `min_useful_groups` useful groups, no step is taken (`skipped` is then 1). `rate_factor` scales the round's
-        learning rate. A step with a non-finite loss or gradient is not taken; three in a row raise NonFiniteError.
+        the policy term's denominator does not count them. With fewer than `min_useful_groups` useful groups, no step is
+        taken (`skipped` is then 1). `rate_factor` scales the round's learning rate. A step with a non-finite loss or
+        gradient is not taken; three in a row raise NonFiniteError.
         """
         started = time.perf_counter()
         graded = GrpoRound(rollouts, advantages, self.config.grpo, self.device)
         groups, prompts = graded.groups, graded.by_prompt()
         useful = sum(any(map(graded.has_signal, own)) for own in prompts)
-        useful = useful if with_signal is None else min(useful, with_signal)
         self.weights.rate_factor = rate_factor
         metrics = {"groups": float(len({(r.problem_id, r.group) for r in rollouts})), "useful_groups": float(useful)}
         if useful < self.config.grpo.min_useful_groups:

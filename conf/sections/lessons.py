@@ -107,14 +107,11 @@ class RewardModelConfig(Section):
 
 
 class LearnedRewardConfig(Section):
-    """How much the learned reward counts in GRPO, in nights that have one."""
+    """How much the learned reward counts in GRPO, in nights that have one. Answers to the owner's prompts get it."""
 
     owner_share: Share = Field(default=0.25, description="share of a round's prompts that come from the owner")
     weight: Annotated[float, Field(gt=0, le=1)] = Field(
         default=0.4, description="weight of the standardised learned reward on the owner's prompts"
-    )
-    tie_breaker: Annotated[float, Field(ge=0, le=0.1)] = Field(
-        default=0.05, description="most that the learned reward can add to or subtract from a verified reward"
     )
 
 

@@ -21,7 +21,7 @@ def learned_reward(
     `day`: the frozen journal. `base`: the checkpoint before the first round. `exam`: the exam's problems.
     """
     config = night.config
-    if not (config.learned_reward.owner_share or config.learned_reward.tie_breaker):
+    if not config.learned_reward.owner_share:
         return None
     if config.judge is not None:
         proof: dict[str, Any] = {"reward_model": reward_model, "picks": config.judge.picks}

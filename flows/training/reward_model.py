@@ -86,21 +86,21 @@ class LearnedReward:
             return {}
         config = self.night.config.learned_reward
         if self.judge is None:
-            learned = self._scored(f"{path}/score_by_reward_model", rollouts)
+            learned = self._scored(f"{path}/score_by_reward_model", prompts, rollouts)
         else:
             learned = self.night.run(
                 rank_by_judge,
                 f"{path}/rank_by_judge",
                 prompts=prompts,
                 rollouts=rollouts,
-                ties=config.tie_breaker > 0,
                 **self.judge(),
             )
         return {"learned": learned, "learned_reward": config}
 
-    def _scored(self, path: str, rollouts: Artifact) -> Artifact:
+    def _scored(self, path: str, prompts: Artifact, rollouts: Artifact) -> Artifact:
         night = self.night
         inputs: dict[str, Any] = {
+            "prompts": prompts,
             "rollouts": rollouts,
             "reward_model": night.checkpoint(self.reward_model),
             "config": night.config.trainer,

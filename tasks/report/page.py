@@ -35,8 +35,7 @@ FIGURES = {
     "mismatch": "mismatch",
     "grad_norm": "gradient norm",
     "teacher_kl": "distance to the teacher",
-    "reward/learned": "learned reward",
-    "reward/learned_owner": "on your own prompts",
+    "reward/learned": "learned reward on your own prompts",
     "reward/learned_length": "its correlation with length",
     "ranked_first": "held-out picks ranked first",
 }

@@ -16,9 +16,7 @@ from tasks.stage import Artifact, stage
 from tasks.tables import write_table
 from tasks.workers.worker import HoursOverError, Worker
 
-UNUSED = (
-    "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0, tie_breaker: 0})"
-)
+UNUSED = "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0})"
 
 
 @stage(retries=2, resources=("trainer", "checkpoints"))

@@ -70,18 +70,17 @@ def rank_by_judge(
     prompts: Artifact,
     rollouts: Artifact,
     endpoint: EndpointConfig,
-    ties: bool,
     date: str,
     cache: Path,
     until: float,
 ) -> None:
-    """Let the judge rank the completions of the owner's prompts, or of all prompts if `ties`, and write its scores.
+    """Let the judge rank the completions of the owner's prompts, and write its scores.
 
     Writes one score per completion, in rollout order. A score is null if the judge was not asked about the completion,
     or if its rankings are missing or disagree (see `tasks/reward_model/judge.py`). `judged.json` has counts and costs.
     """
     table = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
-    asked = {row["group"]: row for row in table if ties or row["kind"] == OWNER}
+    asked = {row["group"]: row for row in table if row["kind"] == OWNER}
     sampled = sampled_rollouts(rollouts)
     members: dict[int, list[int]] = defaultdict(list)
     for row, rollout in enumerate(sampled):

@@ -1,9 +1,8 @@
-"""The learned reward in GRPO: the main reward on the owner's prompts, a tie-breaker on prompts with a verifier."""
+"""The learned reward in GRPO: the main reward for answers to the owner's prompts."""
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import fmean, pstdev
 
 from conf.sections.lessons import LearnedRewardConfig
@@ -23,26 +22,21 @@ def with_learned(
     *,
     length_penalty: float,
     max_tokens: int,
-    limit: float,
 ) -> list[Score]:
-    """Apply the learned reward to the scores, group by group, and return the new scores in the same order.
+    """Score the answers to the owner's prompts by the learned reward, and return all scores in the same order.
 
     `scores`: the verifier's scores, None for answers to the owner's prompts. `learned`: each attempt's learned reward,
-    NaN if it has none. `limit`: the largest change that the tie-breaker may make to a reward.
+    NaN if it has none.
     """
     groups: dict[int, list[int]] = defaultdict(list)
+    result = dict(enumerate(scores))
     for index, attempt in enumerate(attempts):
-        groups[attempt.group].append(index)
-    result: dict[int, Score] = {}
+        if scores[index] is None:
+            groups[attempt.group].append(index)
     for rows in groups.values():
         group, rewards = [attempts[row] for row in rows], [learned[row] for row in rows]
-        verified = [score for row in rows if (score := scores[row]) is not None]
-        if verified:
-            new = break_ties(group, verified, rewards, limit)
-        else:
-            new = owner_scores(group, rewards, config, length_penalty, max_tokens)
-        result |= dict(zip(rows, new, strict=True))
-    return [result[index] for index in range(len(attempts))]
+        result |= zip(rows, owner_scores(group, rewards, config, length_penalty, max_tokens), strict=True)
+    return [score for score in result.values() if score is not None]
 
 
 def owner_scores(
@@ -68,33 +62,6 @@ def owner_scores(
         reward = config.weight * z + COMPLETE * complete - length_penalty * length
         parts = {"learned": raw, "learned_z": z, "format": complete, "length": length}
         scores.append(Score(reward, "judged", parts=parts))
-    return scores
-
-
-def break_ties(
-    group: Sequence[Attempt], verified: Sequence[Score], learned: Sequence[float], limit: float
-) -> list[Score]:
-    """Return a group's verified scores after adding `limit`·tanh(z) to the reward of each correct answer.
-
-    z is the learned reward, standardised among the correct answers. `limit` is capped at the gap between the lowest
-    reward of a correct answer and the highest reward of any other answer, so that no wrong answer overtakes a correct
-    one. A group without a correct answer keeps its rewards. The scores' parts record the learned reward and the change.
-    """
-    rewards = {index: score.reward for index, score in enumerate(verified) if score.reward is not None}
-    correct = [index for index in rewards if verified[index].verdict == "correct"]
-    others = [reward for index, reward in rewards.items() if index not in correct]
-    if correct and others:
-        limit = min(limit, max(0.0, min(rewards[index] for index in correct) - max(others)))
-    z_scores = standings([group[index] for index in correct], [learned[index] for index in correct])
-    z_parts = {
-        index: {"learned_z": z, "tie_breaker": limit * math.tanh(z)} for index, z in zip(correct, z_scores, strict=True)
-    }
-    scores = []
-    for index, (score, raw) in enumerate(zip(verified, learned, strict=True)):
-        if score.reward is not None and not math.isnan(raw):
-            parts = {**score.parts, "learned": raw, "tie_breaker": 0.0, **z_parts.get(index, {})}
-            score = replace(score, reward=score.reward + parts["tie_breaker"], parts=parts)
-        scores.append(score)
     return scores
 
 

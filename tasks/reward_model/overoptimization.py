@@ -11,7 +11,7 @@ Figures = Mapping[str, float]  # a round's metrics: the content of metrics.json
 # the last round before the ranking (at the block's start, the round before the block).
 Rankings = Mapping[tuple[int, int], Sequence[bool]]
 
-WATCHED = ("reward/learned_owner", "reward/learned")  # the first of these metrics that any round reports is used
+WATCHED = "reward/learned"  # the metric of a round
 WINDOW = 3  # rounds over which the learned reward is averaged, since one round has few prompts
 RISE = 0.1  # minimum rise, as a share of the learned reward's within-group spread at the block's start
 CHANCE = 0.05  # significance level of a drop in ranking accuracy
@@ -59,16 +59,12 @@ def unwatched(before: Sequence[bool]) -> str | None:
 
 
 def risen(rounds: Sequence[Figures]) -> tuple[tuple[float, float], float]:
-    """Return the mean learned reward of the first and the last few rounds, and its spread within groups at the start.
-
-    Mean and spread are those on the owner's prompts if there are any: elsewhere, the learned reward only breaks ties.
-    """
-    name = next((name for name in WATCHED if any(name in figures for figures in rounds)), WATCHED[-1])
-    measured = [figures for figures in rounds if name in figures]
+    """Return the mean learned reward of the first and the last few rounds, and its first spread within groups."""
+    measured = [figures for figures in rounds if WATCHED in figures]
     width = min(WINDOW, len(measured) // 2)
     if width == 0:
         return (0.0, 0.0), 0.0
-    first, last = (fmean(figures[name] for figures in part) for part in (measured[:width], measured[-width:]))
+    first, last = (fmean(figures[WATCHED] for figures in part) for part in (measured[:width], measured[-width:]))
     return (first, last), fmean(figures["reward/learned_spread"] for figures in measured[:width])
 
 

@@ -27,9 +27,9 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     sum to 0. The other completions get null.
 
     `signal.json` counts all groups, and those with signal: groups in which a completion has tokens to train on and a
-    nonzero advantage. A group has no signal if its rewards are equal or fewer than two completions were graded. Groups
-    whose rewards differ only by a tie-breaker are trained on, but do not count as groups with signal. For episodes of
-    several turns, the stage also writes `turns.parquet` and, with `credit: gigpo` or `td`, an advantage per token.
+    nonzero advantage. A group has no signal if its rewards are equal or fewer than two completions were graded. For
+    episodes of several turns, the stage also writes `turns.parquet` and, with `credit: gigpo` or `td`, an advantage per
+    token.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])
@@ -38,16 +38,12 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
     rewards = torch.tensor(table.reward.to_numpy(dtype=float)).view(-1, grpo.group_size)
     lengths = torch.tensor([rollout.written for rollout in completions]).view_as(rewards)
     cut = torch.tensor([rollout.finish_reason == "length" for rollout in completions]).view_as(rewards)
-    moved = [json.loads(parts).get("tie_breaker", 0.0) for parts in table.parts]
-    tie_breakers = rewards.new_tensor(moved).view_as(rewards)
-    verified = (rewards - tie_breakers).round(decimals=9)  # ignore floating-point error
-    shaped, verified = (overlong_rewards(given, lengths, cut, grpo) for given in (rewards, verified))
+    shaped = overlong_rewards(rewards, lengths, cut, grpo)
     if grpo.train_on is not None:
-        dropped = ~most_varied(shaped, grpo.train_on)
-        shaped, verified = (given.masked_fill(dropped, float("nan")) for given in (shaped, verified))
-    advantages, verified_advantages = (group_advantages(given, grpo.scale) for given in (shaped, verified))
+        shaped = shaped.masked_fill(~most_varied(shaped, grpo.train_on), float("nan"))
+    advantages = group_advantages(shaped, grpo.scale)
     trainable = torch.tensor([any(rollout.loss_mask) for rollout in completions]).view_as(rewards)
-    signal = ((verified_advantages.nan_to_num(0.0) != 0) & trainable).any(dim=1)
+    signal = ((advantages.nan_to_num(0.0) != 0) & trainable).any(dim=1)
     by_turn = _credit_turns(folder, scores, completions, advantages.flatten(), grpo)
     if by_turn and grpo.credit != "episode":
         has_signal = [any(by_turn[_key(rollout)]) for rollout in completions]

@@ -73,8 +73,6 @@ def score(
             learned_reward,
             length_penalty=reward.length_penalty,
             max_tokens=grpo.max_completion_tokens,
-            # divided by the standard deviation, a mere tie-breaker would weigh as much as any other difference
-            limit=learned_reward.tie_breaker if grpo.scale == "none" else 0.0,
         )
     rows = [
         completion_key(rollout)

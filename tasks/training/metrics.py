@@ -12,7 +12,6 @@ from tasks.rollouts import verdicts
 from tasks.rollouts.curriculum import estimates_of, read_arms
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.teacher_advantages import TEACHER
-from tasks.rollouts.verdicts import JUDGED
 from tasks.stage import Artifact
 from tasks.tables import PROMPTS, PROPOSALS, SCORES, read_table, table_rows
 
@@ -98,7 +97,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         "null_rewards": int(table.reward.isna().sum()),
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
         **{f"reward/{part}": float(parts[part].mean()) for part in _reward_parts(parts)},
-        **(learned_metrics(answers, parts) if "learned" in parts else {}),
+        **(learned_metrics(answers, parts) if (answers.verdict == verdicts.JUDGED).any() else {}),
         **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
         **by_benchmark,
     }
@@ -134,39 +133,26 @@ def _seconds(artifacts: Sequence[Artifact]) -> float:
 
 
 COLUMNS = ["group", "verdict", "tokens", "ended"]
-PARTS = ("learned_z", "tie_breaker")
 
 
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
     """Return the metrics of the reward model or the judge, as a dict from name to value; NaN for those without data.
 
     `graded`: a row per graded answer, with its group, verdict, tokens and whether it `ended` (was not cut off).
-    `parts`: the parts of the same answers' scores. The metrics are the means of `PARTS` over all answers and, over the
-    answers that ended (the reward model was trained on no others), the learned reward's mean, on all prompts
-    (`learned`) and on the owner's (`learned_owner`); its standard deviation within groups, on the owner's prompts if
-    there are any (`learned_spread`); its correlation with length within groups (`learned_length`); and the share of
-    right-wrong pairs of answers to a problem in which the right one has the higher reward (`learned_pairs`).
+    `parts`: the parts of the same answers' scores. The metrics are of the learned reward of the answers that ended (the
+    reward model was trained on no others): its mean (`learned`), its standard deviation within groups
+    (`learned_spread`) and its correlation with length within groups (`learned_length`); and the mean standardised
+    reward of all answers (`learned_z`).
     """
-    answers = graded[COLUMNS].join(parts.filter(["learned", *PARTS]))
-    judged = answers[answers["learned"].notna()]
+    answers = graded[COLUMNS].join(parts.filter(["learned", "learned_z"]))
+    judged = answers[answers["verdict"] == verdicts.JUDGED]
     ended = judged[judged["ended"]]
-    own = ended["verdict"] == JUDGED
     reward, tokens = (
         ended[name].astype(float) - ended.groupby("group")[name].transform("mean") for name in ("learned", "tokens")
     )
     return {
         "reward/learned": float(ended["learned"].mean()),
-        "reward/learned_owner": float(ended["learned"][own].mean()),
-        "reward/learned_spread": float((reward[own if own.any() else reward.index] ** 2).mean() ** 0.5),
-        "reward/learned_pairs": _pairs_in_order(ended[~own]),
+        "reward/learned_spread": float((reward**2).mean() ** 0.5),
         "reward/learned_length": float(reward.corr(tokens)) if tokens.any() and reward.any() else float("nan"),
-        **{f"reward/{part}": float(judged[part].mean()) for part in PARTS if part in judged},
+        "reward/learned_z": float(judged["learned_z"].mean()),
     }
-
-
-def _pairs_in_order(verified: pd.DataFrame) -> float:
-    """Return the share of right-wrong pairs in which the right answer has the higher learned reward; a tie counts ½."""
-    right = verified["verdict"] == "correct"
-    pairs = verified[right].merge(verified[~right], on="group", suffixes=("_right", "_wrong"))
-    gaps = pairs["learned_right"].astype(float) - pairs["learned_wrong"].astype(float)
-    return float(((gaps > 0) + 0.5 * (gaps == 0)).mean())

@@ -128,7 +128,6 @@ def update(
     advantages: Sequence[float] | Sequence[Sequence[float]],
     checkpoints: Path,
     retired: Sequence[Path] = (),
-    with_signal: int | None = None,
     rate_factor: float = 1.0,
 ) -> Updated:
     """Take a round's optimizer steps, after reloading the trainer if it does not hold the predecessor's weights.
@@ -140,7 +139,7 @@ def update(
     global _held
     trainer = _trainer_at(predecessor, config)
     _held = None  # until the checkpoint is written
-    metrics = trainer.update(rollouts, advantages, with_signal, rate_factor)
+    metrics = trainer.update(rollouts, advantages, rate_factor)
     _remove(retired)
     base = base_of(predecessor.base).name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)

@@ -71,7 +71,6 @@ def update(
             [by_sample[rollout.group, rollout.sample] for rollout in sampled],
             resources.checkpoints,
             resources.retired_checkpoints,
-            sum(artifact.read_json("signal.json")["with_signal"] for artifact in advantages),
             rate_factor,
         )
     if skipped := updated.metrics.get("non_finite_steps"):

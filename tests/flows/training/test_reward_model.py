@@ -304,7 +304,7 @@ def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school:
         return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
 
     with chat_server(judge) as server:
-        settings = ["grpo.rounds=2", *FEW, "learned_reward.tie_breaker=0"]
+        settings = ["grpo.rounds=2", *FEW]
         settings.append(f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
         name = f"judged-{honest}"
         studied = study(school, name, breaks, *settings, serves=False)

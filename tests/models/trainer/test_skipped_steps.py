@@ -30,20 +30,6 @@ def test_too_few_useful_groups(folder: Path, rollouts: list[Rollout], coefficien
     assert trainer.update(rollouts, [1.0, -0.5, -0.5, 0.5, -0.5, *[0.0] * 4])["skipped"] == 0.0
 
 
-def test_groups_that_only_a_tie_breaker_sets_apart_are_not_useful(folder: Path, rollouts: list[Rollout]) -> None:
-    """They are trained on if another group is useful; `with_signal` never counts more than the advantages show."""
-    trainer = Trainer.load(folder, trainer_config(min_useful_groups=1))
-    metrics = trainer.update(rollouts, ADVANTAGES, 0)
-    assert (metrics["skipped"], metrics["useful_groups"]) == (1.0, 0.0)
-    assert trainer.update(rollouts, [0.0] * 9, 3)["useful_groups"] == 0.0
-    assert trainer.step == 0
-    metrics = trainer.update(rollouts, ADVANTAGES, 1)
-    assert (metrics["skipped"], metrics["useful_groups"]) == (0.0, 1.0)
-    plain = Trainer.load(folder, trainer_config())
-    plain.update(rollouts, ADVANTAGES)
-    assert same(weights_of(trainer), weights_of(plain))
-
-
 def test_steps_that_are_not_finite(folder: Path, rollouts: list[Rollout], caplog: pytest.LogCaptureFixture) -> None:
     """They are not taken, but counted and logged; a good one resets the count; the third in a row fails."""
     trainer = Trainer.load(folder, trainer_config())

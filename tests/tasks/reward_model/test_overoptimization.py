@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tasks.reward_model.overoptimization import fell, learned_reward_hacked, risen, unwatched
+from tasks.reward_model.overoptimization import fell, learned_reward_hacked, unwatched
 
 
 def ranking(right: int, of: int = 20) -> list[bool]:
@@ -72,18 +72,6 @@ def test_with_fewer_than_five_to_lose_the_reward_cannot_be_watched() -> None:
     assert unwatched([])
     assert learned_reward_hacked(RISING, {(1, 0): ranking(5, 40), (1, 6): ranking(0, 40)})
     assert unwatched(ranking(5, 40)) is None
-
-
-def test_the_owners_prompts_are_measured_alone() -> None:
-    """At `owner_share` 0.25, where nothing rises on the three quarters of prompts with a verifier."""
-    quarter = [one | {"reward/learned": 0.25 * one["reward/learned"]} for one in rounds(0.0, 0.05, 0.1, 0.2, 0.25, 0.3)]
-    owner = [one | {"reward/learned_owner": 4 * one["reward/learned"]} for one in quarter]
-    assert learned_reward_hacked(quarter, {(1, 0): GOOD, (1, 6): WORSE}) is None
-    alarm = learned_reward_hacked(owner, {(1, 0): GOOD, (1, 6): WORSE})
-    assert alarm is not None
-    assert "from 0.05 to 0.25 by round 6" in alarm.sentence
-    without_fourth = [*owner[:3], quarter[3], *owner[4:]]
-    assert risen(without_fourth)[0] == pytest.approx((0.025, 0.275))
 
 
 def test_the_first_alarm_stays_whatever_follows() -> None:

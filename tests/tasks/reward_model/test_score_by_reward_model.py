@@ -1,4 +1,4 @@
-"""The reward model scores groups; the table keeps the order of the rollouts."""
+"""The reward model scores the owner's groups; the table keeps the order of the rollouts."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,9 +8,10 @@ import pandas as pd
 
 from conf.schema import TrainerConfig
 from tasks.reward_model import process
+from tasks.reward_model.learned_reward import OWNER
 from tasks.reward_model.score_by_reward_model import score_by_reward_model
-from tasks.tables import LEARNED, ROLLOUTS, read_table
-from tests.tasks.doubles.tables import rollout, write_stage
+from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
+from tests.tasks.doubles.tables import prompt, rollout, write_stage
 
 
 class Judge:
@@ -26,11 +27,15 @@ class Judge:
 
 
 def judged(home: Path, rows: list[dict[str, Any]], trainer: Any, *, failed: bool) -> pd.DataFrame:
+    owner = {"kind": OWNER, "benchmark": None, "truth": None, "level": None, "entry": None}
+    asked = [prompt("a", 0) | owner, prompt("b", 1) | owner, prompt("sum", 2)]
+    prompts = write_stage(home / "select_prompts", {"prompts": (PROMPTS, asked)})
     sampled = write_stage(home / "sample", {"rollouts": (ROLLOUTS, rows)})
     (home / "score_by_reward_model").mkdir()
     config, model = TrainerConfig(), Path("cafe")
     score_by_reward_model.write(
         home / "score_by_reward_model",
+        prompts=prompts,
         rollouts=sampled,
         reward_model=model,
         config=config,
@@ -47,11 +52,13 @@ def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) ->
         rollout("a", 0, 1, "!"),  # token 33
         rollout("b", 1, 1, ""),  # without a token
         rollout("a", 0, 2, "x"),
+        rollout("sum", 2, 0, "xx"),  # not the owner's
     ]
     trainer: Any = Judge()
     table = judged(tmp_path, rows, trainer, failed=False)
-    assert table[["problem_id", "sample"]].to_numpy().tolist() == [["a", 0], ["b", 0], ["a", 1], ["b", 1], ["a", 2]]
-    assert [None if pd.isna(one) else one for one in table.learned] == [2.0, 3.0, None, None, 1.0]
+    assert table.problem_id.tolist() == ["a", "b", "a", "b", "a", "sum"]
+    assert table["sample"].tolist() == [0, 0, 1, 1, 2, 0]
+    assert [None if pd.isna(one) else one for one in table.learned] == [2.0, 3.0, None, None, 1.0, None]
     assert trainer.asked == (
         Path("cafe"),
         [([1, 2, 3], [[120, 120], [33], [120]]), ([1, 2, 3], [[120] * 3])],

@@ -84,22 +84,3 @@ def test_a_group_whose_signal_is_masked_has_none(tmp_path: Path) -> None:
     rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, 0.0, 0.0, 0.0])]
     run(tmp_path, rows, 4, lengths=[20, 5, 5, 5], cut=20, overlong="mask", max_completion_tokens=20)
     assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 1, "with_signal": 0}
-
-
-def test_a_tie_breaker_is_no_signal(tmp_path: Path) -> None:
-    """All right, with a tie-breaker; all right, one of them longer; one wrong; an owner's prompt; all wrong."""
-    groups = [
-        [(1.0 + 0.03, 0.03), (1.0 - 0.04, -0.04), (1.0 + 0.01, 0.01)],
-        [(0.9 + 0.03, 0.03), (1.0 - 0.04, -0.04), (1.0 + 0.01, 0.01)],
-        [(1.0 + 0.03, 0.03), (1.0 - 0.03, -0.03), (0.0, 0.0)],
-        [(1.0, None), (0.0, None), (-1.0, None)],
-        [(0.0, 0.0), (0.0, 0.0), (0.0, 0.0)],
-    ]
-    rows = [
-        score(f"p{g}", g, s, reward) | {"parts": "{}" if moved is None else json.dumps({"tie_breaker": moved})}
-        for g, group in enumerate(groups)
-        for s, (reward, moved) in enumerate(group)
-    ]
-    found = by_sample(run(tmp_path, rows, 3))
-    assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 5, "with_signal": 3}
-    assert [found[0, sample] for sample in range(3)] == pytest.approx([0.03, -0.04, 0.01])  # it is trained on

@@ -1,7 +1,6 @@
 """Scores and the running solve rates: earlier tries fade, ungraded ones do not count."""
 
 import json
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -201,18 +200,6 @@ def test_an_owners_prompt_has_a_learned_reward_and_no_solve_rate(tmp_path: Path)
     counts = scored.read_json("verdicts.json")
     assert (counts["owner"]["judged"], counts["owner"]["grader_failed"]) == (2, 1)
     assert "judged" not in counts["arithmetic"]
-
-
-def test_a_tie_breaker_is_bounded(tmp_path: Path) -> None:
-    answered = [rollout("a", 0, sample, text) for sample, text in enumerate(["#### 12", "#### 12", "#### 13"])]
-    step = 0.05 * math.tanh(1.0)
-    scored = run(tmp_path / "plain", ASKED, answered, learned=[1, 3, 9])
-    found = read_table(scored.folder / "scores.parquet", SCORES).reward.tolist()
-    assert found == pytest.approx([1 - step, 1 + step, 0.0])
-    scaled = run(
-        tmp_path / "std", ASKED, answered, learned=[1, 3, 9], scale="std"
-    )  # a group of ties would count as much as any other
-    assert read_table(scaled.folder / "scores.parquet", SCORES).reward.tolist() == [1.0, 1.0, 0.0]
 
 
 # --- a user's benchmark

@@ -125,7 +125,7 @@ def test_a_learned_reward_is_no_part_of_the_mean(tmp_path: Path) -> None:
     samples = [(0, 0, 1.05), (0, 1, 0.0), (1, 0, -1.0), (1, 1, 1.0), (1, 2, -1.0)]
     scores = [
         score(f"p{group}", group, sample, reward)
-        | {"parts": json.dumps({"learned": float(learned), "seconds": 9.0, "tokens": 9.0})}
+        | {"parts": json.dumps({"learned": float(learned), "learned_z": 0.5, "seconds": 9.0, "tokens": 9.0})}
         | ({"verdict": "judged"} if group else {})
         for learned, (group, sample, reward) in enumerate(samples)
     ]
@@ -134,10 +134,10 @@ def test_a_learned_reward_is_no_part_of_the_mean(tmp_path: Path) -> None:
     found = round_metrics([sampled_pass(tmp_path, {"drawn": 2}, rollouts, scores)], TRAINED)
     assert found["reward"] == pytest.approx(1.05 / 2)
     assert {name: value for name, value in found.items() if name.startswith("reward/")} == {
-        "reward/learned": 1.5,
-        "reward/learned_owner": 2.5,
+        "reward/learned": 2.5,
         "reward/learned_spread": 0.5,
         "reward/learned_length": pytest.approx(1.0),
+        "reward/learned_z": 0.5,
     }
 
 
@@ -158,56 +158,41 @@ def test_the_kl_to_the_teacher_is_a_mean_over_tokens(tmp_path: Path) -> None:
 
 # --- the learned reward
 
-ROWS = [  # group, verdict, tokens, learned, its z, the tie-breaker
-    (0, "correct", 4, 1.0, -1.0, -0.04),
-    (0, "correct", 8, 3.0, 1.0, 0.04),
-    (1, "judged", 10, -2.0, 1.0, None),
-    (1, "judged", 20, -4.0, -1.0, None),
-    (1, "grader_failed", 99, None, None, None),
+ROWS = [  # group, verdict, tokens, learned, its z
+    (0, "correct", 50, None, None),
+    (1, "judged", 4, 1.0, -1.0),
+    (1, "judged", 8, 3.0, 1.0),
+    (2, "judged", 10, -2.0, 1.0),
+    (2, "judged", 20, -4.0, -1.0),
+    (2, "grader_failed", 99, None, None),
 ]
 
 
 def learned(rows: list[tuple[object, ...]], cut: int = 0) -> dict[str, float]:
     """The figures of graded answers, the last `cut` of which were cut."""
-    table = pd.DataFrame(rows, columns=["group", "verdict", "tokens", "learned", "learned_z", "tie_breaker"])
+    table = pd.DataFrame(rows, columns=["group", "verdict", "tokens", "learned", "learned_z"])
     ended = [number < len(rows) - cut for number in range(len(rows))]
     answers = table[["group", "verdict", "tokens"]].assign(ended=ended)
-    return learned_metrics(answers, table[["learned", "learned_z", "tie_breaker"]])
+    return learned_metrics(answers, table[["learned", "learned_z"]])
 
 
 def test_the_learned_rewards_figures() -> None:
     assert learned(ROWS) == pytest.approx(
         {
             "reward/learned": -0.5,
-            "reward/learned_owner": -3.0,
             "reward/learned_spread": 1.0,
             # within groups: rewards −1, 1, 1, −1, tokens −2, 2, −5, 5
             "reward/learned_length": (2 + 2 - 5 - 5) / math.sqrt(4 * (4 + 4 + 25 + 25)),
             "reward/learned_z": 0.0,
-            "reward/tie_breaker": 0.0,
-            "reward/learned_pairs": math.nan,
         },
         nan_ok=True,
     )
 
 
-def test_the_share_of_pairs_in_order() -> None:
-    """Of three pairs of a right and a wrong answer one is in order, one is not, and one is equal."""
-    wrong = [(0, "wrong", 5, 2.0, None, 0.0), (2, "wrong", 5, 1.0, None, 0.0), (2, "correct", 5, 1.0, None, 0.0)]
-    assert learned([*ROWS, *wrong])["reward/learned_pairs"] == 0.5
-
-
-def test_answers_that_were_cut_count_only_in_the_parts() -> None:
+def test_answers_that_were_cut_count_only_in_the_mean_z() -> None:
     """The reward model has learned from the ends of answers."""
-    cut = [(0, "correct", 50, 99.0, -1.0, -0.04), (1, "judged", 60, -99.0, -1.0, None)]
-    parts = {"reward/learned_z": -2 / 6, "reward/tie_breaker": -0.04 / 3}
+    cut = [(1, "judged", 50, 99.0, -1.0), (2, "judged", 60, -99.0, -1.0)]
+    parts = {"reward/learned_z": -2 / 6}
     assert learned([*ROWS, *cut], cut=2) == pytest.approx(learned(ROWS) | parts, nan_ok=True)
     known = {name for name, value in learned(ROWS, cut=len(ROWS)).items() if not math.isnan(value)}
     assert known == parts.keys()
-
-
-def test_the_spread_is_that_of_the_owners_prompts_where_there_are_any() -> None:
-    verified = [(0, "correct", 4, 0.0, -1.0, 0.0), (0, "wrong", 4, 8.0, None, 0.0)]
-    owned = [(1, "judged", 10, -2.0, 1.0, None), (1, "judged", 20, -4.0, -1.0, None)]
-    assert learned(verified)["reward/learned_spread"] == 4.0
-    assert learned([*verified, *owned])["reward/learned_spread"] == 1.0

@@ -108,7 +108,6 @@ def _tables(folder: Path, rollouts: list[Rollout]) -> tuple[Artifact, Artifact]:
     ]
     rows = [dataclasses.asdict(row) for row in rollouts]
     credit = write_stage(folder / "credit", {"advantages": (ADVANTAGES, advantages)})
-    (credit.folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 2}))
     return write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rows)}), credit
 
 
@@ -137,12 +136,6 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
         found.append((checkpoint.name, json.loads((state / NOTE).read_text())["tensors"]))
         predecessor = Predecessor(predecessor.base, checkpoint.name, state)
     return found
-
-
-def test_too_few_groups_with_a_signal_skip_the_step(the_round: Round) -> None:
-    (the_round.advantages.folder / "signal.json").write_text(json.dumps({"groups": 2, "with_signal": 0}))
-    metrics = update.fn([the_round.rollouts], [the_round.advantages], CONFIG, 1.0, the_round.resources).metrics
-    assert (metrics["groups"], metrics["useful_groups"], metrics["skipped"]) == (2.0, 0.0, 1.0)
 
 
 @pytest.mark.usefixtures("prefect_server")
