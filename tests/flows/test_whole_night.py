@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -127,10 +126,6 @@ def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dic
         runs = dict(database.execute(of_the_night))
     assert {"round 1 · sample", "round 2 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}
     assert {*runs.values()} == {"Completed"}
-
-
-def test_the_home_is_its_owners_alone(finished: tuple[Path, dict[str, Any]]) -> None:
-    assert stat.S_IMODE(finished[0].stat().st_mode) == 0o700
 
 
 @pytest.mark.full

@@ -80,16 +80,6 @@ def test_the_doctor_for_machines(run: Run, home: Home) -> None:
     assert not home.root.exists()
 
 
-def test_a_night_that_cannot_run_is_an_error(find: Find, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class that cannot be imported; a benchmark whose data cannot be had."""
-    own = find("training", "benchmarks=[{name: nowhere:Nothing}]")
-    assert (own.level, own.found.split(" (")[0]) == ("error", "nowhere:Nothing cannot be imported")
-    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(tmp_path))
-    gsm8k = find("training", "benchmarks=[{name: gsm8k}]")
-    assert (gsm8k.level, gsm8k.found) == ("error", f"{tmp_path}/gsm8k/train.jsonl: no such file")
-    assert gsm8k.advice.startswith("put it there")
-
-
 @pytest.mark.usefixtures("only_sandbox")
 def test_packages(find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
     """With SQLAlchemy 2.1 no schedule of Prefect ever fires."""

@@ -70,15 +70,6 @@ def test_each_blocks_adapter_is_merged(school: School) -> None:
     assert base_of(candidate) == candidate
 
 
-def test_a_severe_alarm_ends_all_later_steps(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("flows.training.monitor.bytes_of_a_round", lambda *_: 10**18)
-        folder, candidate = school.study("severe", ScriptedEngine(school.student, SCRIPT), *TWICE)
-    assert candidate.name == digest(folder, "round-01/checkpoint")
-    assert not (folder / "distill-2").exists()
-    assert school.study("severe", ScriptedEngine(school.student, []), *TWICE) == (folder, candidate)
-
-
 def test_a_night_with_hours_goes_through_a_day_without_feedback(school: School) -> None:
     steps = ("stages=[distill, lessons, {grpo: 1}]", "grpo.refills=0", "budget_minutes=60")
     folder, candidate = school.study("quiet", ScriptedEngine(school.student, SCRIPT[:1]), *steps)

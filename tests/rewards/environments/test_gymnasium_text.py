@@ -3,8 +3,6 @@
 import json
 import random
 
-from conf.schema import BenchmarkConfig
-from rewards.data.benchmarks import configured
 from rewards.environments.episodes import replay
 from tests.rewards.frozen_lake import FrozenLake
 
@@ -53,9 +51,3 @@ def test_training_and_exam_share_no_seed() -> None:
     train, exam = ({problem.problem_id for problem in LAKE.problems(split)} for split in ("train", "test"))
     assert len(train) == len(exam) == 200
     assert not train & exam
-
-
-def test_it_is_configured_by_its_class() -> None:
-    benchmark = configured(BenchmarkConfig(name="tests.rewards.frozen_lake:FrozenLake"))
-    assert benchmark.environment is not None
-    assert benchmark.name == "frozen_lake"

@@ -76,13 +76,6 @@ def test_only_tonights_rounds_before_the_lesson_count(tmp_path: Path) -> None:
     assert traces == ["new: best", "never: best"]
 
 
-def test_problems_of_the_exam_are_never_asked(tmp_path: Path) -> None:
-    write_round(tmp_path / "nights/2026-11-19/round-01", {"one": [WRONG]}, question="Is this one of the exam?")
-    with chat_server(answer) as server:
-        traces, outcome = query(tmp_path, server.url)
-    assert (traces, outcome["problems"], server.requests) == ([], 0, [])
-
-
 def test_a_failing_teacher_costs_only_its_answers(tmp_path: Path) -> None:
     write_round(tmp_path / "nights/2026-11-19/round-01", {"one": [WRONG]})
     with chat_server(lambda request: Reply(b"<html>", 503, "text/html")) as server:

@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import NoReturn
 
 calls = 0
@@ -44,11 +43,3 @@ def spin(seconds: float) -> float:
     while time.monotonic() < limit:
         pass
     return seconds
-
-
-def hang_once(note: Path) -> str:
-    """Hang on the first call, and answer afterwards."""
-    if not note.exists():
-        note.touch()
-        time.sleep(600)
-    return "an answer"

@@ -100,18 +100,6 @@ def test_a_line_that_is_still_being_written_belongs_to_the_next_night(tmp_path: 
         assert texts(freeze(tmp_path, f"2026-11-2{2 * day + 1}"))[-1] == f"zwölf 🌙 {day}"
 
 
-def test_a_last_line_without_a_line_break_is_taken_where_it_is_whole(tmp_path: Path) -> None:
-    file = journal(tmp_path, words("one"))
-    with file.open("a") as stream:
-        stream.write(words("two"))
-    assert texts(freeze(tmp_path, "2026-11-20")) == ["one", "two"]
-    with file.open("a") as stream:
-        stream.write("\n")
-    journal(tmp_path, words("three"))
-    night = freeze(tmp_path, "2026-11-21")
-    assert table(night, "words")[["text", "source"]].to_numpy().tolist()[2:] == [["three", "2026-11-20.jsonl:3"]]
-
-
 def test_a_bad_line_is_put_aside_with_its_number_and_reason(tmp_path: Path) -> None:
     journal(tmp_path, words("one"), "", "not JSON", words("two"), words("late").replace("2026-11-20T", "2026-11-23T"))
     night = freeze(tmp_path, "2026-11-20")

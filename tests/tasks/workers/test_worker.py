@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tasks.stage import stage
 from tasks.workers.heartbeat import FIRST_LIMIT, Heartbeat, next_limit, processor_seconds
 from tasks.workers.worker import (
     HoursOverError,
@@ -248,19 +247,6 @@ def test_no_call_is_waited_for_longer_than_the_nights_hours(worker: Worker, loss
     assert losses == []  # the child did nothing wrong
     worker.until = time.time() + 60
     assert worker.call(child_calls.count)[1] == 1
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("prefect_server")
-def test_a_stage_whose_child_hung_is_tried_again(worker: Worker, losses: list[str], tmp_path: Path) -> None:
-    @stage(retries=2, resources=("worker",))
-    def ask(folder: Path, *, worker: Worker) -> None:
-        """Call a child that hangs the first time."""
-        (folder / "answer.txt").write_text(worker.call(child_calls.hang_once, tmp_path / "note"))
-
-    asked = ask(tmp_path, "ask", worker=worker)
-    assert (asked.folder / "answer.txt").read_text() == "an answer"
-    assert losses == ["the test process was stuck: no processor time used for 2 s; it was ended at ask · hang_once"]
 
 
 # --- when a child counts as stuck
