@@ -62,7 +62,7 @@ class Rounds:
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
-            *(night.hours, night.config, night.home.nights, division),
+            *(night.hours, night.config, division),
             quiz=seconds_answering(quiz),
             latest=seconds_answering(latest or quiz),
             ranking=slowest_ranking(night.folder),

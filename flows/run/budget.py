@@ -21,7 +21,6 @@ from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
-from flows.run.history import finished, round_seconds
 from models.lessons.pace import Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
@@ -157,14 +156,13 @@ class Allowance:
         self,
         hours: Hours,
         config: NightConfig,
-        nights: Path,
         division: Division,
         *,
         quiz: float = 0.0,
         latest: float | None = None,
         ranking: float = 0.0,
     ) -> None:
-        self.hours, self.config, self.nights = hours, config, nights
+        self.hours, self.config = hours, config
         self.first_round = division.round or 0.0  # expected time, used while no round has been timed
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
@@ -179,7 +177,7 @@ class Allowance:
         It is the longer of the last round and the median round, but at most twice the median: in a much longer round,
         the night stood still (Ctrl-Z, a suspended machine).
         """
-        if not (rounds := self.rounds or past_rounds(self.nights, self.config.name)):
+        if not (rounds := self.rounds):
             return self.first_round
         return min(max(statistics.median(rounds), rounds[-1]), 2 * statistics.median_low(rounds))
 
@@ -214,11 +212,6 @@ class Allowance:
 def end_of_asking(hours: Hours) -> float:
     """Return when to stop asking a teacher or judge, in seconds since the epoch: halfway through the time left."""
     return hours.end - REST - (hours.end - time.time() - REST) / 2 if math.isfinite(hours.end) else math.inf
-
-
-def past_rounds(nights: Path, name: str) -> list[float]:
-    """Return the seconds of the uninterrupted rounds in the newest finished night of this name that has such rounds."""
-    return next(filter(None, map(round_seconds, finished(nights, name))), [])
 
 
 def _minutes(seconds: float) -> str:

@@ -3,11 +3,10 @@
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
+from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.run.budget import (
     Allowance,
@@ -15,7 +14,6 @@ from flows.run.budget import (
     Hours,
     divide,
     end_of_asking,
-    past_rounds,
     seconds_answering,
 )
 from flows.run.context import Night
@@ -123,7 +121,7 @@ def allowance(tmp_path: Path, minutes: float, *settings: str, **seconds: float) 
     """With 100 s for the exam and 60 s for the report."""
     config = load_night(STARTER, [f"budget_minutes={minutes}", *settings])
     division = Division(100, exam=100.0, after=60.0, round=seconds.pop("round", None))
-    return Allowance(Hours.of(config, "2026-11-20"), config, tmp_path, division, **seconds)
+    return Allowance(Hours.of(config, "2026-11-20"), config, division, **seconds)
 
 
 def test_the_next_round_is_as_slow_as_the_slower_of_median_and_last_within_limits(tmp_path: Path) -> None:
@@ -182,7 +180,7 @@ def test_the_rate_falls_to_zero_over_the_rounds_that_fit(tmp_path: Path, clock: 
     assert allowed.rate_factor(3) == pytest.approx(1 / 3)
     planned = allowance(tmp_path, 10, "grpo.rounds=6", round=1.0)
     assert [planned.rate_factor(number) for number in (1, 4, 6)] == pytest.approx([1, 1 / 2, 1 / 6])
-    endless = Allowance(Hours(), load_night(STARTER, ["grpo.rounds=4"]), tmp_path, Division(100))
+    endless = Allowance(Hours(), load_night(STARTER, ["grpo.rounds=4"]), Division(100))
     assert endless.rate_factor(4) == 0.25
 
 
@@ -205,28 +203,13 @@ def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
 
 
 def test_without_hours_everything_fits(tmp_path: Path, clock: list[float]) -> None:
-    allowed = Allowance(Hours(), load_night(STARTER), tmp_path, Division(100))
+    allowed = Allowance(Hours(), load_night(STARTER), Division(100))
     allowed.rounds = [1e9]
     clock[0] += 1e9
     assert fits(allowed)
 
 
-def write_past_night(nights: Path, date: str, name: str, seconds: list[float | None], finished: bool = True) -> None:
-    folder = nights / date
-    folder.mkdir()
-    for number, value in enumerate(seconds, 1):
-        checkpoint = folder / f"round-{number:02d}" / "checkpoint"
-        checkpoint.mkdir(parents=True)
-        figures: dict[str, Any] = {"reward": 0.5} if value is None else {"seconds_round": value}
-        (checkpoint / "metrics.json").write_text(json.dumps(figures))
-        (checkpoint / "manifest.json").write_text("{}")
-    (folder / "config.yaml").write_text(frozen_yaml(load_night(STARTER, [f"name={name}"])))
-    if finished:
-        (folder / "summary.json").write_text("{}")
-
-
-def test_the_first_round_goes_by_the_newest_finished_night_of_its_name(tmp_path: Path, clock: list[float]) -> None:
-    assert past_rounds(tmp_path, "starter") == []
+def test_the_first_round_is_expected_to_take_what_the_division_says(tmp_path: Path, clock: list[float]) -> None:
     allowed = allowance(tmp_path, 10)
     clock[0] += 600 - 160
     assert fits(allowed)  # nothing is known of it
@@ -236,16 +219,6 @@ def test_the_first_round_goes_by_the_newest_finished_night_of_its_name(tmp_path:
         allowed = allowance(tmp_path, 10, round=expected)
         allowed.hours = hours
         assert fits(allowed) is fit
-    write_past_night(tmp_path, "2026-11-17", "starter", [20.0, None, 40.0])
-    write_past_night(tmp_path, "2026-11-18", "starter", [])
-    write_past_night(tmp_path, "2026-11-19", "other", [90.0])
-    write_past_night(tmp_path, "2026-11-20", "starter", [70.0], finished=False)
-    (tmp_path / "2026-11-19" / "config.yaml").write_text("of: another version")
-    assert past_rounds(tmp_path, "starter") == [20.0, 40.0]
-    clock[0] = NOW + 600 - 160 - 39
-    assert not fits(allowed)
-    clock[0] -= 2
-    assert fits(allowed)
 
 
 def test_all_but_rounds_may_end_half_an_hour_late(tmp_path: Path, clock: list[float]) -> None:
