@@ -23,11 +23,12 @@ from scipy.stats import spearmanr
 
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import markdown
-from benchmarks.turns import begun
 from conf.load import load_night
 from conf.schema import GrpoConfig
 from models.advantages import group_advantages
 from models.credit import GAMMA, Visit, state_values, turn_advantages
+from models.hf.loading import load_tokenizer, prompt_tokens
+from models.transcript import Transcript
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
@@ -78,7 +79,11 @@ def rank_correlation(first: Any, second: Any) -> float:
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:
     """Play groups of episodes, and return up to `states` of their turns at random, each with its advantages."""
-    episodes = begun(Ants(), player.checkpoint, player.student, groups, GROUP)
+    tokenizer, ants = load_tokenizer(player.checkpoint), Ants()
+    episodes: list[Episode] = []
+    for group, problem in enumerate(ants.problems("train")[:groups]):
+        prompt = prompt_tokens(tokenizer, [{"role": "user", "content": ants.reset(problem)[1]}], player.student)
+        episodes += [Episode(problem, group, sample, [Transcript(prompt)]) for sample in range(GROUP)]
     opened.begin(episodes)
     play(episodes, opened, player, "audit", None)
     found: list[Sampled] = []
