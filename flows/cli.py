@@ -37,10 +37,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A small language model studies overnight. Everything lies under NIGHTSCHOOL_HOME (default ./school).",
 )
-app.add_typer(journal_app, name="journal")
-app.add_typer(config_app, name="config")
-for command in (blame, evaluate, export, init, logs, night, play, pretrain, report, teach):
-    app.command()(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +53,6 @@ def _options(
 ) -> None: ...
 
 
-@app.command()
 def status(as_json: AsJson = False) -> None:
     """Show what is running, how much time is left, and what the last nights decided."""
     from flows.commands.home.status import lines_of, status
@@ -67,7 +62,6 @@ def status(as_json: AsJson = False) -> None:
     print_json(state) if as_json else print(*lines_of(home, state), sep="\n")
 
 
-@app.command()
 def checkpoints(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """List the registered checkpoints with their accuracies, and show which one serves by day."""
     from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS
@@ -89,7 +83,6 @@ def checkpoints(config: Config = None, overrides: Overrides = None, as_json: AsJ
         print(row.format(*names, percent(version["accuracy"]), " ".join(version["aliases"])).rstrip())
 
 
-@app.command()
 def promote(
     version: Annotated[str, typer.Argument(help="its number, alias, or digest")],
     config: Config = None,
@@ -107,7 +100,6 @@ def promote(
     print(f"version {serving.version} serves from now on" + (f"; `{undo}` undoes it" if back else ""))
 
 
-@app.command()
 def rollback(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """Return to the version that served before. A second rollback undoes the first."""
     from flows.commands.home.promote import roll_back
@@ -122,7 +114,6 @@ def rollback(config: Config = None, overrides: Overrides = None, as_json: AsJson
         print(f"{serves} again; a second rollback undoes this one")
 
 
-@app.command()
 def prune(
     config: Config = None,
     overrides: Overrides = None,
@@ -137,7 +128,6 @@ def prune(
     print_json(found) if as_json else print(*lines_of(found), sep="\n")
 
 
-@app.command()
 def doctor(
     config: Config = None,
     overrides: Overrides = None,
@@ -156,8 +146,16 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (ui, services, serve):
-    app.command()(command)
+PANELS = {
+    "Nights": (init, night, report, status, logs, doctor, services, ui),
+    "Days": (teach, serve, blame, play),
+    "Models": (checkpoints, promote, rollback, evaluate, export, pretrain, prune),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(journal_app, name="journal", rich_help_panel="Days")
+app.add_typer(config_app, name="config", rich_help_panel="Nights")
 
 
 def _registry(config: Path | None, overrides: list[str] | None) -> "Registry | None":
