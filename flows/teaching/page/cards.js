@@ -93,7 +93,7 @@ export function fill(card, { text, html, finished = true }) {
   card.count.textContent = finished ? card.count.textContent.replace("cut off", "") : "cut off";
 }
 
-function number() {
+export function number() {
   picks().forEach(([, card], at) => {
     card.label.textContent = `Answer ${at + 1}`;
     card.item.setAttribute("aria-label", `Answer ${at + 1}`);

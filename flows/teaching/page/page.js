@@ -1,6 +1,6 @@
 // The classroom's page: questions with five answers, or a chat. The day's state comes from /api/events.
 
-import { actions, add, cards, chooseWord, edit, figures, fill, picks, teach, told, why } from "./cards.js";
+import { actions, add, cards, chooseWord, edit, figures, fill, number, picks, teach, told, why } from "./cards.js";
 import { accept, chat, late, list, open } from "./chat.js";
 import { compare } from "./compare.js";
 import "./model.js";
@@ -62,6 +62,7 @@ function settle({ question, answers, held_out: heldOut, behind, earlier }) {
     card.count.textContent = answer.count > 1 ? `written ${answer.count} times` : "";
     fill(card, answer);
   }
+  number(); // equal answers were merged
   find("held-out").hidden = !heldOut;
   follows = earlier.length > 0;
   find("earlier").hidden = !follows || mode === "chat";

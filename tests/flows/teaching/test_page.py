@@ -98,6 +98,17 @@ def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: lis
     assert (kinds(school), errors) == ([], [])
 
 
+@pytest.mark.parametrize("texts", [("12", "12", "75", "7", "5 + 7", "9")])
+def test_where_equal_answers_were_merged_each_key_picks_the_answer_of_its_number(page: Any, school: School) -> None:
+    ask(page)
+    assert page.locator("#answers .number").all_text_contents() == [f"Answer {number}" for number in range(1, 6)]
+    assert page.locator("#answers .main kbd").all_text_contents() == ["1", "2", "3", "4", "5"]
+    last = page.locator("#answers .text").all_text_contents()[4]
+    page.keyboard.press("5")
+    lessons(page, 1)
+    assert page.locator(".answer.picked .text").text_content() == last
+
+
 def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
     ask(page)
     for count, key in enumerate("+-0", 1):
