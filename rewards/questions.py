@@ -25,10 +25,12 @@ class Questions(TriviaQa):
     """The rows of a `.csv`, `.jsonl` or `.json` file, with the columns `question`, `answer` and, if known, `solution`.
 
     An answer is a text, a number, or (in JSON) a list of texts of which each is accepted. About a quarter of the
-    questions, chosen by a hash of the question, are exam problems. The others are taught by their solutions.
+    questions, chosen by a hash of the question, are exam problems. The others are taught by their solutions. Each is
+    asked as it is, without an instruction, as it will be asked when the model serves.
     """
 
     name = "questions"
+    instruction = ""
 
     @read_once
     def problems(self, split: Split) -> list[Problem]:
