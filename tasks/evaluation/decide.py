@@ -15,12 +15,17 @@ from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import FILE, apply_english_guard
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.sequential import smallest_gain
+from tasks.evaluation.statistics import mcnemar
 from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
 from tasks.training.take_back import LEVEL, p_worse
 
 FIRST = "the first student"
+MASTERED = (
+    "This exam can no longer promote: even a candidate that solved all of it would gain too little to rule out chance. "
+    "Add problems to it, or harder ones."
+)
 MOST_UNPROMOTED = 3  # consecutive nights that may begin with an unpromoted candidate
 
 
@@ -117,6 +122,8 @@ def _decide_target(
     decision = Decision(better or by_picks, (judge_target(target, last["level"], planned[-1], better),))
     if by_picks and not better:
         decision = judge_guard(decision, target, exam.target.margin)
+    elif not better and target.before.counted and is_mastered(target.before.accuracy, planned[-1], alpha):
+        decision = Decision(False, (*decision.reasons, MASTERED))
     elif not better and (gain := smallest_gain(planned, alpha)) is not None:
         detects = f"An exam of up to {planned[-1]} problems detects a true gain of {gain:.2f} four times in five."
         decision = Decision(False, (*decision.reasons, detects))
@@ -125,6 +132,11 @@ def _decide_target(
     decides = ": your picks decide" if decision.promote and not better else ""
     sentence = f"Your held-out picks: the candidate {favours(taste)}{decides}."
     return Decision(decision.promote, (*decision.reasons, sentence))
+
+
+def is_mastered(accuracy: float, problems: int, alpha: float) -> bool:
+    """Return whether solving all problems that the champion fails would not be a significant gain."""
+    return mcnemar(round((1 - accuracy) * problems), 0) > alpha
 
 
 def _apply_english_guard(

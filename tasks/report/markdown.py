@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
+from tasks.evaluation.decide import MASTERED
 from tasks.evaluation.statistics import probability, signed
 from tasks.report.queries import MODELS
 from tasks.report.text import day, duration, number, percent, percent_range, plain_line, plural
@@ -95,6 +96,8 @@ def to_do(summary: Mapping[str, Any]) -> str:
         hours = summary["hours"]  # more than the night had, and at least what a round was estimated to need
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."
+    if MASTERED in summary["reasons"]:
+        return "Add problems to the exam, or harder ones: it can no longer promote a candidate."
     return "Nothing. The next night tries again with the day's new lessons."
 
 

@@ -65,7 +65,7 @@ def init(
     home = Home.here()
     if home.config_file.exists():
         raise InputError(f"{home.config_file}: exists already; edit it, or move it away to begin anew")
-    student = student or _ask("Student", "starter")
+    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", "starter")
     folder = Path(student).expanduser()
     student = str(folder.resolve()) if folder.is_dir() else student
     data = data or _ask(f"Data ({', '.join(SHIPPED)}, or a file of questions)", "arithmetic")
@@ -81,6 +81,7 @@ def init(
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student
     if data not in SHIPPED:
         values["benchmarks"][0]["source"] = values["exam"]["target"]["source"] = str(file)
+        values["name"] = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") or values["name"]
     written = io.StringIO()
     yaml.dump(values, written)
     home.make_private()

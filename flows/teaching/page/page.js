@@ -187,7 +187,7 @@ const keys = {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("textarea, input:not([type=checkbox]), dialog");
   if (typing || event.repeat || event.ctrlKey || event.metaKey || event.altKey || !find("keys").checked) return;
-  const chosen = picks()[Number(event.key) - 1]?.[0];
+  const chosen = !writing && picks()[Number(event.key) - 1]?.[0];
   const action = chosen ? () => teach("pick", chosen) : keys[event.key];
   if (!action || ("0exrbw+-".includes(event.key) && !cards.size)) return;
   event.preventDefault();

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conf.sections.exam import ExamConfig
+from tasks.evaluation.decide import is_mastered
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, EXAM, TARGET, write_decision, write_evaluations, write_exam
 from tests.tasks.doubles.picks import ranking
@@ -61,6 +62,16 @@ def test_one_that_its_look_finds_better_is_promoted(night: Path) -> None:
     assert (found["next_night_begins_with_it"], found["unpromoted"]) == (False, 0)
     assert found["digests"].keys() == {"champion", "start", "distilled", "candidate"}
     assert (found["growth"], found["taste"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "problems", "mastered"), [(0.8, 10, True), (0.4, 10, False), (0.99, 868, False), (1.0, 868, True)]
+)
+def test_an_exam_whose_last_problems_are_too_few_to_show_a_gain_is_mastered(
+    accuracy: float, problems: int, mastered: bool
+) -> None:
+    """Six more right answers, and none lost, have p = 0.016; five have 0.031."""
+    assert is_mastered(accuracy, problems, 0.025) is mastered
 
 
 def test_one_that_is_ahead_but_unproven_is_what_the_next_night_begins_with(night: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tasks.evaluation.decide import MASTERED
 from tasks.report.markdown import headline, render_markdown
 
 Night = tuple[Path, dict[str, Any]]
@@ -15,6 +16,7 @@ SERVES = "The new checkpoint, cafe42cafe42, now serves."
 STAYS = "Nothing: the champion, c0ffeec0ffee, still serves."
 DRY = f"No alias was moved (--no-promote); to promote the candidate, run: {PROMOTE}"
 TRIES_AGAIN = "Nothing. The next night tries again with the day's new lessons."
+ADD = "Add problems to the exam, or harder ones: it can no longer promote a candidate."
 BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
 MOVED = "f00df00df00d now serves: the alias was moved during the night."
 
@@ -28,6 +30,7 @@ def decision(night: Night) -> dict[str, Any]:
     ("changes", "changed", "to_do"),
     [
         ({"decision": "kept"}, STAYS, TRIES_AGAIN),
+        ({"decision": "kept", "reasons": [MASTERED]}, STAYS, ADD),
         ({"decision": "kept", "alarms": ["Disk", "No signal"]}, STAYS, "Read the 2 alarms first."),
         ({"alarms": ["Disk"]}, SERVES, f"Read the alarm first. {BACK}"),
         ({"serving": "f00df00df00df00d"}, MOVED, TRIES_AGAIN),
