@@ -14,6 +14,7 @@ let mode = localStorage.getItem("mode") ?? "five"; // or "chat"
 let asked = { text: "", name: "" }; // the question that the cards answer
 let writing = false;
 let undoing = false;
+let undone; // the newest lesson left by the last undoing; "" if none was left
 let follows = false; // whether the question is a follow-up
 let ending = ""; // the id of the answer that was judged last
 
@@ -103,6 +104,7 @@ async function undo(lesson) {
     result = await (await send(`api/lesson/${lesson}`, {}, "DELETE")).json();
   } finally {
     undoing = false;
+    undone = result && (state.lessons.find((one) => one.id !== lesson)?.id ?? "");
     show(state);
   }
   announce(`Undone in ${result.seconds.toFixed(1)} s.`);
@@ -115,9 +117,9 @@ function show(now) {
   const { right, of, chance } = now.guessed;
   const last = now.lessons[0];
   const parts = now.ready ? [last ? told(last, last.what.kind) : "Ready: ask something."] : [now.why];
+  if (now.ready && undone === (last?.id ?? "")) parts[0] = "Undone";
   if (undoing) parts[0] = "Undoing; the lessons after it are learned again …";
   if (of) parts.push(`it would have guessed ${right} of your last ${of} picks, chance ${chance}`);
-  if (now.blind.picks) parts.push(`blind test: its answers won ${now.blind.day} of ${now.blind.picks} against the champion's, chance ${now.blind.chance}`);
   if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of what a day may change`);
   say(parts.join(" · "));
   find("live").checked = now.live;

@@ -95,6 +95,7 @@ def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: lis
     page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()
     page.keyboard.press("z")
     page.locator("#no-lessons").wait_for()
+    expect(page.locator("#status")).to_have_text("Undone")
     assert (kinds(school), errors) == ([], [])
 
 
