@@ -135,7 +135,9 @@ def test_the_report_has_every_part(full_day: FullDay) -> None:
         assert part in parts
     outcome = full_day.read("fit_reward_model/outcome.json")
     sentence = (
-        "A reward model was used" if outcome["serves"] else f"No reward model was used ({outcome['picks']} picks)"
+        "A reward model was used"
+        if outcome["serves"]
+        else f"No reward model was used ({outcome['picks']} picks and corrections)"
     )
     assert sentence in full_day.report
     assert "The teacher studied-starter answered" in full_day.report

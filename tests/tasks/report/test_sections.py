@@ -94,10 +94,12 @@ def test_a_reward_model_that_was_used_or_refused(tmp_path: Path) -> None:
     assert said(tmp_path) == [" ".join(USED)]
     refused = fitted() | {"serves": False, "reason": "that may be chance (33%)"}
     write_files(tmp_path / "fit_reward_model", outcome=refused)
-    assert said(tmp_path) == [f"No reward model was used (38 picks and corrections): that may be chance (33%). {USED[1]}"]
+    assert said(tmp_path) == [
+        f"No reward model was used (38 picks and corrections): that may be chance (33%). {USED[1]}"
+    ]
     few = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
     write_files(tmp_path / "fit_reward_model", outcome=few)
-    assert said(tmp_path) == ["No reward model was used (4 picks): fewer than 30 usable picks."]
+    assert said(tmp_path) == ["No reward model was used (4 picks and corrections): fewer than 30 usable picks."]
 
 
 def test_a_judge_that_stopped(tmp_path: Path) -> None:
