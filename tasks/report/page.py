@@ -58,7 +58,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         .dropna(axis=1, how="all"),
         rates=solve_rates(night),
         answers=sampled_answers(night),
-        flips=flipped_answers(night),
+        flips=flipped_answers(night, summary["target"]),
         episode=shown_episode(night),
         verdicts=verdicts,
         verdicts_given=[name for name in VERDICTS if any(counts[name] for counts in verdicts.values())],

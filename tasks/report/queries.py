@@ -90,18 +90,21 @@ def sampled_answers(night: Path) -> list[dict[Any, Any]]:
     return []
 
 
-def flipped_answers(night: Path) -> list[dict[Any, Any]]:
+def flipped_answers(night: Path, target: str) -> list[dict[Any, Any]]:
     """Return exam problems that only the candidate (`gained`) or only the champion solved, up to five of each kind.
 
-    Each row has the champion's answer (`text`) and the candidate's (`text_after`).
+    Problems of the `target` come first. Each row has the champion's answer (`text`) and the candidate's (`text_after`).
     """
     before, after = (read_table(night / "evaluate" / role, "evaluations") for role in ("champion", "candidate"))
     if before is None or after is None:
         return []
     before, after = (table[table["value"].isna()] for table in (before, after))  # episodes have a picture instead
     both = before.merge(after, on=EXAM_ANSWER, suffixes=("", "_after")).dropna(subset=["correct", "correct_after"])
-    was, is_now = both["correct"].astype(bool), both["correct_after"].astype(bool)
-    chosen = (rows.sample(min(EACH, len(rows)), random_state=0) for rows in (both[~was & is_now], both[was & ~is_now]))
+    shuffled = both.sample(frac=1, random_state=0).sort_values(
+        "benchmark", key=lambda part: part != target, kind="stable"
+    )
+    was, is_now = shuffled["correct"].astype(bool), shuffled["correct_after"].astype(bool)
+    chosen = (shuffled[flipped].head(EACH) for flipped in (~was & is_now, was & ~is_now))
     return [row | {"gained": bool(row["correct_after"])} for rows in chosen for row in rows.to_dict("records")]
 
 

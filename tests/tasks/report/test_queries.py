@@ -18,7 +18,7 @@ from tasks.report.queries import (
     solve_rates,
 )
 from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, table_rows, write_table
-from tests.tasks.doubles.night import write_round
+from tests.tasks.doubles.night import TARGET, write_round
 from tests.tasks.doubles.tables import prompt, score, solve_rate, write_stage
 
 Night = tuple[Path, dict[str, Any]]
@@ -66,8 +66,10 @@ def test_answers_are_ten_of_different_problems_if_possible_five_right(
     assert all((answer["reward"] == 1.0) == answer["text"].endswith("#### 12") for answer in answers)
 
 
-def test_flips_are_five_each_way(night: Night) -> None:
-    flips = flipped_answers(night[0])
+def test_flips_are_five_each_way_those_of_the_target_first(night: Night) -> None:
+    assert {flip["benchmark"] for flip in flipped_answers(night[0], "arithmetic-3")} >= {"arithmetic-3"}
+    flips = flipped_answers(night[0], TARGET)
+    assert [flip["benchmark"] for flip in flips if flip["gained"]] == [TARGET] * 5
     assert [flip["gained"] for flip in flips] == [True] * 5 + [False] * (len(flips) - 5)
     for flip in flips:
         number = int(flip["question"].split()[2])
