@@ -73,7 +73,9 @@ def of_mlflow(experiment: str, model: str, server: str) -> list[Picture]:
     """The nights side by side, and the registered checkpoints."""
     page = f"{server}/#/experiments/{experiment}"
     return [
-        Picture("mlflow-compared", f"{page}/runs?{CHARTS}", clicks=(ASSISTANT,), search="^(reward|exam)/"),
+        Picture(
+            "mlflow-compared", f"{page}/runs?{CHARTS}", clicks=(ASSISTANT,), search="^reward/(reward|signal_share)"
+        ),
         Picture("mlflow-versions", f"{server}/#/models/{model}", clicks=(ASSISTANT,)),
     ]
 
