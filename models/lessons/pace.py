@@ -48,6 +48,8 @@ class FixedSteps:
     @property
     def sentence(self) -> str:
         """The numbers as a sentence for the report."""
+        if self.steps == self.planned:
+            return f"{self.steps} steps, {self.seconds_a_step:.1f} s each"
         return f"{self.steps} of {self.planned} steps: this machine needs {self.seconds_a_step:.1f} s a step"
 
 
