@@ -29,9 +29,9 @@ def tokenizer() -> Any:
 
 
 def test_the_beginning_fills_a_block_of_the_cache(tokenizer: Any) -> None:
-    """Barely: where nothing is cached, each of its tokens costs. An instruction of its own is the question itself."""
+    """Barely: where nothing is cached, each of its tokens costs. Own questions are asked as they are."""
     begun = {}
-    for name in set(get_args(BenchmarkName)) - {"instructions", "ants"}:
+    for name in set(get_args(BenchmarkName)) - {"instructions", "questions", "ants"}:
         asked = [load(name).prompt(Problem("", name, question, PROGRAM)) for question in QUESTIONS]
         student = StudentConfig(source="starter", system="")
         pair = [prompt_tokens(tokenizer, [{"role": "user", "content": text}], student) for text in asked]
