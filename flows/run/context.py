@@ -29,7 +29,7 @@ from tasks.training import trainer_process
 from tasks.training.update import merge
 from tasks.workers import engine_process
 from tasks.workers.cluster import Cluster
-from tasks.workers.worker import Worker, WorkerDiedError
+from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError
 
 R = TypeVar("R")
 STARTED = "started.json"  # in the night's folder
@@ -132,12 +132,13 @@ class Night:
     def sleep_engine(self) -> None:
         """Put the engine to sleep so that the trainer can use the GPU, unless the two have separate GPUs.
 
-        If the engine dies during this call, its memory is free anyway, and the next use of the engine restarts it.
+        If the engine dies during this call, its memory is free anyway, and the next use of the engine restarts it. If
+        the night's hours are over, it stays awake: nothing that needs its memory begins before the exam.
         """
         hardware = self.config.hardware
         apart = None not in (hardware.engine_gpu, hardware.trainer_gpu) and hardware.engine_gpu != hardware.trainer_gpu
         if self.engine.running and not apart:
-            with suppress(WorkerDiedError):
+            with suppress(WorkerDiedError, HoursOverError):
                 self.engine.call(engine_process.sleep)
 
     def limit_workers(self, before_end: float) -> None:

@@ -1,5 +1,6 @@
 """A night's identity, its folders, and the checkpoints that it goes on from."""
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -112,6 +113,16 @@ def test_the_hours_count_from_the_first_start(tmp_path: Path, monkeypatch: pytes
         assert first_start(folder) == 1e9 + began
         assert Night(home, "2026-11-20", config, first_start(folder)).hours.end == 1e9 + began + 5400
     assert first_start(home.night("2026-11-19")) is None
+
+
+def test_an_engine_that_cannot_be_put_to_sleep_in_time_does_not_end_the_night(tmp_path: Path) -> None:
+    """If the hours end in a lesson, the fit of the reward model puts the engine to sleep. The exam must still come."""
+    night = Night(Home(tmp_path), "2026-11-20", starter("budget_minutes=90"))
+    night.engine.call(os.getpid)
+    night.engine.until = 0.0
+    assert night.engine.running
+    night.sleep_engine()
+    night.close(grace=0)
 
 
 def killed(*_: Any) -> None:
