@@ -3,7 +3,7 @@
     NIGHTSCHOOL_HOME=… python -m docs.screenshots [DATE]
 
 Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Of a night of
-ants only the episode in its report, turn by turn. The home is not changed.
+ants only the episode in its report. The home is not changed.
 """
 
 import io
@@ -29,7 +29,6 @@ from tasks.monitoring.tracking import NIGHT_RUNS, TRAINING_VIEW, Tracking
 DOCS = Path(__file__).parent
 CHARTS = f"{TRAINING_VIEW}&compareRunsMode=CHART"
 QUIET, LIMIT = 3.0, 60.0  # seconds
-TURN = 700  # ms that an animated picture shows a turn
 ASSISTANT = "[data-component-id='mlflow.assistant.chat_panel.close']"  # MLflow's, which takes a third of the page
 
 
@@ -54,7 +53,7 @@ def main() -> None:
     report = last_report(home, sys.argv[1] if len(sys.argv) > 1 else None)
     if 'id="episode"' in report.read_text():
         with _browser() as browser:
-            film(f"{report.as_uri()}#episode", DOCS / "ants-episode.gif", browser)
+            shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), browser)
         return
     with _pages() as (prefect, mlflow), _browser() as browser:
         runs = _runs(home, report)
@@ -97,19 +96,6 @@ def shoot(picture: Picture, browser: Browser) -> None:
     with Image.open(io.BytesIO(page.screenshot())) as taken:
         drawn = taken.quantize(256)  # a quarter of the size, without a visible difference
     drawn.save(DOCS / f"{picture.name}.png", optimize=True)
-    page.close()
-
-
-def film(url: str, file: Path, browser: Browser) -> None:
-    """Save the turns of an episode, one after the other, as an animated picture."""
-    page = browser.new_page(viewport={"width": 900, "height": 500})
-    page.goto(url)
-    frames: list[Image.Image] = []
-    for turn in page.locator(".episode > label").all():
-        turn.click()
-        with Image.open(io.BytesIO(page.screenshot())) as taken:
-            frames.append(taken.quantize(64))
-    frames[0].save(file, save_all=True, append_images=frames[1:], duration=TURN, loop=0, optimize=True)
     page.close()
 
 

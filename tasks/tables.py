@@ -107,7 +107,8 @@ ROLLOUTS, ROLLOUTS_EXAMPLE = table(
 SCORES, SCORES_EXAMPLE = table(
     {**NUMBERED, "verdict": "correct", "parts": '{"correct": 1.0, "format": 1.0}', "seconds": 4e-06}, {"reward": 1.0}
 )
-# `learned`: the rating by the reward model or the judge; null if the completion could not be rated.
+# `learned`: the rating by the reward model or the judge; null if the completion could not be rated, or if its prompt is
+# not the owner's.
 LEARNED, LEARNED_EXAMPLE = table(NUMBERED, {"learned": 0.83})
 # `advantage`: here the reward minus the group's mean (8 of 16 completions are correct); null if the completion has no
 # reward, is masked, or is not trained on. `token_advantages`: from a teacher or from credit by turn; null otherwise.

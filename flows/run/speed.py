@@ -4,7 +4,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import cache
-from statistics import median, quantiles
+from statistics import median
 
 from conf.load import config_of
 from conf.schema import NightConfig
@@ -147,6 +147,7 @@ def measure_speed(seconds: float = 2.0) -> float | None:
 
 def _products(seconds: float) -> float | None:
     """Multiply matrices for about `seconds` seconds, in the child process. Returns the FLOP/s, or None on a GPU."""
+    import numpy as np
     import torch
     from torch.utils.benchmark import Timer
 
@@ -158,7 +159,8 @@ def _products(seconds: float) -> float | None:
     tokens, weights = (torch.randn(shape, dtype=compute_dtype(device)) for shape in ((ROWS, WIDTH), (WIDTH, INNER)))
     timer = Timer("tokens @ weights", globals={"tokens": tokens, "weights": weights}, num_threads=len(cores()))
     times = timer.blocked_autorange(min_run_time=seconds).times
-    return 2 * ROWS * WIDTH * INNER / quantiles(times, n=4)[0]  # other programs run now, but not all night
+    quick = float(np.quantile(times, 0.25))  # what else runs at this moment need not run all night
+    return 2 * ROWS * WIDTH * INNER / quick
 
 
 def minutes_left(config: NightConfig, date: str | None = None, since: float | None = None) -> float | None:

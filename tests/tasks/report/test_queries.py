@@ -67,7 +67,7 @@ def test_answers_are_ten_of_different_problems_if_possible_five_right(
 
 
 def test_flips_are_five_each_way_those_of_the_target_first(night: Night) -> None:
-    assert {flip["benchmark"] for flip in flipped_answers(night[0], "arithmetic-3")} >= {"arithmetic-3"}
+    assert flipped_answers(night[0], "arithmetic-3")[0]["benchmark"] == "arithmetic-3"
     flips = flipped_answers(night[0], TARGET)
     assert [flip["benchmark"] for flip in flips if flip["gained"]] == [TARGET] * 5
     assert [flip["gained"] for flip in flips] == [True] * 5 + [False] * (len(flips) - 5)
