@@ -85,7 +85,7 @@ def test_the_champion_scores_the_answers_as_transformers_does_and_a_new_copy_equ
 ) -> None:
     day, model = make_day(WIDE), plain_model(folder)
     for found, answer in zip(day.logprobs(PROMPT, ANSWERS), ANSWERS, strict=True):
-        assert torch.allclose(found, plain_logprobs(model, PROMPT, answer), atol=1e-4)
+        assert torch.allclose(found.cpu(), plain_logprobs(model, PROMPT, answer), atol=1e-4)
     assert day.day_kl() == pytest.approx(0.0, abs=1e-6)
 
 
@@ -132,11 +132,11 @@ def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(make_day: Callabl
     day = make_day(TeachConfig(method="literal"))
     before = day.snapshot()
     (logprobs,) = day._viewed(PROMPT, [ANSWERS[3]]).logprobs
-    weights = trace_weights(9, 0.99, 0.95).float()
+    weights = trace_weights(9, 0.99, 0.95).float().to(logprobs.device)
     gradients = torch.autograd.grad((weights * logprobs).sum(), list(day.adapter.values()), retain_graph=True)
     taught = CHANNELS["traces"](day)
     for (name, after), gradient in zip(day.snapshot().items(), gradients, strict=True):
-        assert torch.allclose(after, before[name] + 1e-5 * gradient, rtol=0, atol=1e-9)
+        assert torch.allclose(after, before[name] + 1e-5 * gradient.to(after.device), rtol=0, atol=1e-9)
     assert taught.change_nats > 0
     pick = make_day(TeachConfig(method="literal"))
     lead = sums(pick)
