@@ -4,11 +4,13 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from conf.schema import NightConfig
 from conf.storage.layout import committed_rounds
@@ -16,6 +18,25 @@ from flows.run.context import first_start
 from flows.run.speed import minutes_left
 
 err = Console(stderr=True)
+
+
+class Clock(Progress):
+    """A bar that moves with the time, also within a stage."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Set the bar to the time that has passed, and return what to show."""
+        for task in self.tasks:
+            task.completed = task.elapsed or 0.0
+        return super().get_renderables()
+
+
+class TimeLeft(ProgressColumn):
+    """How many minutes the night may still take; empty if it has no time limit."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text for the bar."""
+        left = (task.remaining or 0.0) / 60
+        return Text("" if task.total is None else f"about {left:.0f} min left" if left > 1 else "almost done")
 
 
 class NightProgress(logging.Handler):
@@ -27,12 +48,12 @@ class NightProgress(logging.Handler):
     def __init__(self, config: NightConfig, folder: Path) -> None:
         super().__init__(logging.INFO)
         self.started, self.folder, self.last = time.monotonic(), folder, ""
-        self.progress = Progress(
+        self.progress = Clock(
             SpinnerColumn(),
             TextColumn("{task.description:32}"),
             BarColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TimeLeft(),
             TextColumn("{task.fields[last]}"),
             console=err,
             transient=True,
@@ -57,8 +78,7 @@ class NightProgress(logging.Handler):
         if what is None:
             return
         if seconds is None:
-            done = time.monotonic() - self.started
-            self.progress.update(self.bar, description=what, completed=done, last=self._last_round())
+            self.progress.update(self.bar, description=what, last=self._last_round())
         elif not err.is_terminal:
             self._print(f"{what:34} {seconds:6.1f} s")
         if (last := self._last_round()) != self.last and not err.is_terminal:

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from conf.load import STARTER, load_night
 from flows.commands.console import NightProgress
@@ -15,12 +16,16 @@ def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: 
     with NightProgress(load_night(STARTER, [f"budget_minutes={minutes}"]), tmp_path) as progress:
         (bar,) = progress.progress.tasks
         assert bar.total == (total and pytest.approx(total, abs=5))
-        reached = []
         for stage in ("distill", "round 1 · sample", "decide"):
             log.info("begins", extra={"stage": stage, "seconds": None})
             assert bar.description == stage
-            reached.append(bar.completed)
-        assert reached == sorted(reached)
+        before = bar.completed
+        shown = progress.progress.get_renderable()  # within a stage, too
+        assert bar.completed > before
+        screen = Console(width=200)
+        with screen.capture() as text:
+            screen.print(shown)
+        assert ("about 30 min left" in text.get()) == (total is not None)
         round_ = tmp_path / "round-01" / "checkpoint"
         round_.mkdir(parents=True)
         (round_ / "metrics.json").write_text('{"reward": 0.5}')
