@@ -30,7 +30,6 @@ SMALL = (
     "day.generated_feedback=12",
     "day.generated_words=16",
     "distill.steps=8",
-    "lessons.picks.method=best_of_n",
     "reward_model.epochs=1",
     "grpo.prompts_per_round=8",
     "grpo.group_size=6",

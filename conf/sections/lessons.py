@@ -145,11 +145,8 @@ class FeedbackConfig(Section):
 
 
 class PicksConfig(Section):
-    """Direct learning from picks, without a reward model; `preference_learning` switches it on."""
+    """DPO (arXiv 2305.18290) on picks, without a reward model; `preference_learning` switches it on."""
 
-    method: Literal["dpo", "best_of_n"] = Field(
-        default="dpo", description="DPO (arXiv 2305.18290) against the other answers, or supervised training on picks"
-    )
     learning_rate: Rate = Field(default=1e-6, description="learning rate")
     epochs: Positive = Field(default=1, description="passes over the picks")
     batch_size: Positive = Field(default=8, description="picks per step")

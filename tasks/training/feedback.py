@@ -65,15 +65,8 @@ def feedback(folder: Path, *, config: FeedbackConfig, **inputs: Unpack[LessonInp
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def picks(folder: Path, *, config: PicksConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Train on picks without a reward model: with DPO, or by supervised fine-tuning on the picked answers alone."""
-
-    def read(reader: ExampleReader, table: pd.DataFrame) -> Sequence[Any]:
-        found = reader.picks(table)
-        if config.method == "dpo":
-            return found
-        return [(list(pick.prompt), list(pick.answers[pick.chosen])) for pick in found]
-
-    _learn(folder, config, inputs, "preferences", PREFERENCES, read)
+    """Train on picks with DPO, without a reward model."""
+    _learn(folder, config, inputs, "preferences", PREFERENCES, ExampleReader.picks)
 
 
 def _learn(

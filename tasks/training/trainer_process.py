@@ -105,7 +105,7 @@ def _steps(
         learn = sft_preference.distill
     elif isinstance(lesson, FeedbackConfig):
         learn = sft_preference.kto
-    elif isinstance(lesson, PicksConfig) and lesson.method == "dpo":
+    elif isinstance(lesson, PicksConfig):
         learn = sft_preference.dpo
     return learn(trainer, examples, lesson, seed, pace)
 

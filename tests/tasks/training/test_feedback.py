@@ -28,7 +28,6 @@ STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
     "words": (train.words, WordsConfig(), "imitation"),
     "feedback": (train.feedback, FeedbackConfig(), "kto"),
     "dpo": (train.picks, PicksConfig(), "dpo"),
-    "best_of_n": (train.picks, PicksConfig(method="best_of_n"), "imitation"),
 }
 PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
 
@@ -133,7 +132,7 @@ def test_without_lines_the_checkpoint_stays_the_same(tmp_path: Path, name: str) 
     assert (counts, curve, calls) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0, "later": 0}, [], 0)
 
 
-TABLES = {"dpo": "preferences", "best_of_n": "preferences"}
+TABLES = {"dpo": "preferences"}
 
 
 @pytest.mark.parametrize("name", STAGES)
