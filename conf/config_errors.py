@@ -71,8 +71,10 @@ INSTEAD = {
     },
     "judge.": {
         "orders": "a judge sees the same answers in three orders",
+        "picks": "a judge is tested on up to 100 held-out picks",
         "checkpoint context_tokens gpu_memory_share": "serve it with `vllm serve`, and name its URL in judge.endpoint",
     },
+    "self_play.": {"examples": "a request shows six example problems"},
     "optimizer.": {
         "betas epsilon weight_decay": "AdamW has betas 0.9 and 0.95, and no weight decay",
         "warmup_steps max_grad_norm": "the rate warms up for two steps; gradients are clipped to the norm 1",

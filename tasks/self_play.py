@@ -32,7 +32,7 @@ from tasks.tables import (
 )
 
 QUESTIONER = "questioner"  # the `kind` of prompts that ask for a problem
-POOL = 400  # problems to choose the examples from
+EXAMPLES, POOL = 6, 400  # examples in a request, and problems to choose them from
 FIXED = {"unreadable": -1.0, "repeated": 0.0}  # rewards of proposals that are not new problems
 
 
@@ -56,7 +56,7 @@ def ask_for_problems(
     pool = [problem for problem in drawn if benchmark.proposed(problem.question)] or drawn
     shown, rows = set[str](), list[Row]()
     for group in range(config.proposals):
-        examples = chance.sample(pool, min(config.examples, len(pool)))
+        examples = chance.sample(pool, min(EXAMPLES, len(pool)))
         shown |= {problem.problem_id for problem in examples}
         messages = [{"role": "user", "content": benchmark.question_prompt(examples)}]
         rows.append(

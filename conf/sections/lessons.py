@@ -62,7 +62,6 @@ class JudgeConfig(Section):
     """A model that replaces the reward model and ranks the answers of a group; see docs/judge.md."""
 
     endpoint: EndpointConfig
-    picks: Positive = Field(default=100, description="maximum held-out picks to test the judge on")
 
 
 class DistillConfig(Section):

@@ -35,7 +35,6 @@ class SelfPlayConfig(Section):
     """Rounds on problems that the student writes itself; see docs/self-play.md."""
 
     proposals: Positive = Field(default=64, description="maximum problems that the student writes per round")
-    examples: Positive = Field(default=6, description="example problems in each request to the student")
     train: Literal["answerer", "both"] = Field(
         default="answerer", description="both: the student also learns to write problems that it sometimes solves"
     )

@@ -12,6 +12,8 @@ from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.judge_stages import examine_judge, figures
 from tasks.stage import Artifact, committed
 
+MOST_PICKS = 100  # held-out picks that a judge is tested on
+
 
 def learned_reward(
     night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
@@ -24,7 +26,7 @@ def learned_reward(
     if not config.learned_reward.owner_share:
         return None
     if config.judge is not None:
-        proof: dict[str, Any] = {"reward_model": reward_model, "picks": config.judge.picks}
+        proof: dict[str, Any] = {"reward_model": reward_model, "picks": MOST_PICKS}
         examined = night.run(examine_judge, "examine_judge", **proof, **judge_arguments(night))
         if examined.read_json("outcome.json")["serves"]:
             return LearnedReward(night, day, reward_model, base, exam, lambda: judge_arguments(night))
