@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from models.hf.hardware import GIB
 
 CONTEXT = int(0.6 * GIB)  # a process's CUDA context and kernels
+ASLEEP = int(1.2 * GIB)  # what a sleeping engine keeps: context, kernels and graphs (1,219 MiB on an H100)
 WORKSPACE = 1 * GIB  # blocks of logits, temporary gradients, fragmentation
 ENGINE = 1 * GIB  # vLLM's activations and graphs
 CACHED = 8192  # tokens in the key/value cache, below which an engine is not worth starting
@@ -97,7 +98,7 @@ class Shape:
 
         The engine sleeps during an update, and only the trainer's weights stay while the engine samples.
         """
-        free = card - 2 * CONTEXT
+        free = card - CONTEXT - ASLEEP
         engine = 2 * self.parameters + ENGINE + CACHED * 4 * self.layers * self.key_value
         if free < engine + self.weight_bytes(rank):
             return None
