@@ -179,13 +179,14 @@ def _solved(accuracy: Mapping[str, float]) -> list[int]:
 
 
 def draw(runs: Sequence[Run]) -> None:
-    """Plot the mean reward of each night's rounds."""
+    """Plot the mean reward of each night's rounds: a line for each seed, a colour for each kind of night."""
     with picture(PICTURE, 8, 3.6) as axes:
-        for run in runs:
-            if run["reward"]:
-                name = f"{', '.join(_kind(run))}, seed {run['seed']}"
-                axes.plot(range(1, len(run["reward"]) + 1), run["reward"], label=name)
-        axes.set(xlabel="round", ylabel="share of sampled answers that is right", ylim=(0, None))
+        for colour, kind in enumerate(dict.fromkeys(_kind(run) for run in runs if run["reward"])):
+            for seed, reward in enumerate(run["reward"] for run in runs if _kind(run) == kind):
+                label = "" if seed else ", ".join(kind)  # matplotlib: one entry in the legend for all seeds
+                axes.plot(range(1, len(reward) + 1), reward, f"C{colour}", label=label)
+        axes.set(xlabel="round", ylabel="share of sampled answers that is right", ylim=(0, 0.7))
+        axes.legend(fontsize="small", ncols=3)
 
 
 if __name__ == "__main__":
