@@ -4,7 +4,7 @@
 
 Each finished night is a line in docs/what-helps.jsonl and is not run again on this machine at this commit; interrupted
 nights resume. The queried and the on-policy teacher are a starter trained further (benchmarks/local_teacher.py). Writes
-docs/what-helps.png, and the table between the markers in docs/performance.md; `--variants none` runs no night.
+the table between the markers in docs/performance.md; `--variants none` runs no night.
 """
 
 import argparse
@@ -32,11 +32,10 @@ from benchmarks.nights.ablations import (
     settings_of,
 )
 from benchmarks.nights.paired import students_interval
-from benchmarks.outputs.page import between, joined, markdown, picture
+from benchmarks.outputs.page import between, joined, markdown
 from flows import environment
 
-RESULTS, PICTURE = (Path("docs/what-helps").with_suffix(kind) for kind in (".jsonl", ".png"))
-PAGE = Path("docs/performance.md")
+RESULTS, PAGE = Path("docs/what-helps.jsonl"), Path("docs/performance.md")
 HOMES = SCHOOL / "what-helps"
 NAME = "benchmarks.what_helps"
 NONE = "none"
@@ -69,7 +68,7 @@ class Effect:
 
 
 def main() -> None:
-    """Run the missing nights, then write the picture and the table."""
+    """Run the missing nights, then write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=[*VARIANTS, NONE], metavar="VARIANT")
@@ -80,9 +79,6 @@ def main() -> None:
     runs = current(recorded(RESULTS))
     found = effects(runs)
     told = table(runs, found)
-    if found:
-        draw(found)
-        told += f"\n\n![What each part brought: the mean, its interval, and every pair of nights]({PICTURE.name})"
     PAGE.write_text(between(PAGE.read_text(), NAME, told))
     print(told)
 
@@ -164,20 +160,6 @@ def _where(runs: Sequence[Run]) -> Iterator[str]:
         took = f"; {statistics.median(minutes):.1f} minutes a night, {max(minutes):.1f} the longest" if minutes else ""
         commits = ", ".join(sorted({one.commit for one in own}))
         yield f"- {len(own)} nights on {place}{took}. At {commits}. The quiz: {own[0].problems} problems."
-
-
-def draw(found: Sequence[Effect]) -> None:
-    """Plot each part's mean with its interval, and every pair of nights as a dot, the most helpful part on top."""
-    with picture(PICTURE, 7.5, 0.45 * len(found) + 1.2) as axes:
-        for place, effect in enumerate(reversed(found)):
-            axes.plot(effect.differences, [place] * len(effect.differences), "o", color="C0", alpha=0.35)
-            if effect.interval is not None:
-                axes.plot(effect.interval, [place, place], color="C0", lw=1.5)
-            axes.plot(effect.mean, place, "D", color="C0")
-        axes.axvline(0, color="0.5", lw=1)
-        axes.set_yticks(range(len(found)), [effect.part for effect in reversed(found)])
-        axes.set_ylim(-0.5, len(found) - 0.5)
-        axes.set_xlabel("share of the quiz that it brought: with all parts, less without it")
 
 
 if __name__ == "__main__":
