@@ -185,7 +185,8 @@ def draw(runs: Sequence[Run]) -> None:
             for seed, reward in enumerate(run["reward"] for run in runs if _kind(run) == kind):
                 label = "" if seed else ", ".join(kind)  # matplotlib: one entry in the legend for all seeds
                 axes.plot(range(1, len(reward) + 1), reward, f"C{colour}", label=label)
-        axes.set(xlabel="round", ylabel="share of sampled answers that is right", ylim=(0, 0.7))
+        axes.set(xlabel="round", ylabel="share of sampled answers that is right")
+        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])  # room for the legend
         axes.legend(fontsize="small", ncols=3)
 
 

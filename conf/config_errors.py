@@ -54,7 +54,7 @@ INSTEAD = {
         "corrections.batch_size words.batch_size feedback.batch_size": "a step has 8 lines",
         "words.max_tokens": "a text is learned in pieces of 256 tokens",
         "feedback.beta picks.beta": "beta is 0.1",
-        "picks.method": "picks are learned with DPO, which did better than imitating them",
+        "picks.method": "picks are learned with DPO; imitating them was not shown to help",
         "feedback.desirable_weight feedback.undesirable_weight": "praise and blame count alike",
     },
     "reward_model.": {

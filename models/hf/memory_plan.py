@@ -1,7 +1,7 @@
 """Estimate the memory of training from a model's shape: how many tokens fit into a pass, and which cards fit a night.
 
-The estimates are arithmetic. Tests compare them with the tensors that torch saves; on an H100 they were 6 to 22 % above
-the peak of an update (docs/gpu.jsonl).
+The estimates are arithmetic. Tests compare them with the tensors that torch saves; on an H100 they were above the
+peaks of updates (docs/gpu.jsonl).
 """
 
 from dataclasses import dataclass
