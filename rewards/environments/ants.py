@@ -25,6 +25,7 @@ MOST_ACTS = 3
 DISCOUNT = 0.99  # of the potential in reward shaping
 INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
 
+RANDOM_MOVES = 0.25  # share of the teacher's turns
 PASSED = 0.7  # share of the greedy ant's food on a tier, from which the next tier is practised, too
 
 RULES = """You are an ant in a grid of {size} by {size} cells. Carry food to the nest. Each turn, answer with one line:
@@ -93,7 +94,7 @@ class Ants:
         return RULES.format(size=TIERS[state["tier"]].size)
 
     def solutions(self) -> list[tuple[Problem, list[str | Mapping[str, Any]]]]:
-        """Return three episodes per training layout, played by a greedy ant that makes half of its moves at random.
+        """Return three episodes per training layout, by a greedy ant that makes a quarter of its moves at random.
 
         The student is not trained on the random moves. They serve only to reach states that a greedy ant never visits,
         but an ant that imitates it does (DART, arXiv 1703.09327).
@@ -105,11 +106,11 @@ class Ants:
         turns: list[str | Mapping[str, Any]] = []
         state, _ = self.reset(problem)
         while not over:
-            if chance.random() < 0.5:
-                turns.append(text := greedy_policy(state, chance))
-            else:
+            if chance.random() < RANDOM_MOVES:
                 text = f"ACT: MOVE {chance.choice([*WAYS])}"
                 turns.append({"content": text, "weight": 0})
+            else:
+                turns.append(text := greedy_policy(state, chance))
             state, *_, over, _ = self.step(state, text)
         return turns
 
