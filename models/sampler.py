@@ -55,6 +55,7 @@ class Sampler:
             model=str(base),
             dtype="float32" if compute_dtype(device) == torch.float32 else "bfloat16",
             load_format="safetensors",  # loading other formats can run code
+            use_tqdm_on_load=False,
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
             block_size=None if cuda else CPU_BLOCK,

@@ -241,6 +241,7 @@ def _begin(parent: int, log: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
     if log is not None:
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         log.parent.mkdir(parents=True, exist_ok=True)
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream in (sys.stdout, sys.stderr):
