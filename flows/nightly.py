@@ -148,7 +148,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     target = exam[config.exam.target]
     stored = count_stored(config, champion, target, home.exams)
     expected = partial(round_expected, home, config)
-    division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected)
+    guards = sum(len(exam[part]) for part in config.exam.guards)
+    division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected, guards)
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     trained = parent_of(start) is not None  # by an earlier night; daytime learning does not count

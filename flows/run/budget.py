@@ -3,6 +3,7 @@
 | phase | share of the night's hours |
 |:--|:--|
 | exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
+| guards | the time for all their problems, as part of the exam |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
 | lessons, reward model | together, a third of the learning time (time left before the lessons, minus exam and report) |
 | rounds | the rest, including their quizzes |
@@ -105,12 +106,14 @@ def divide(
     stored: int,
     quiz: Artifact | None,
     expected: Callable[[], tuple[float, int] | None] = lambda: None,
+    guards: int = 0,
 ) -> Division:
     """Divide the night's hours and record the division, or return the recorded division if there is one.
 
     `problems`: the number of problems in the exam's target. `stored`: how many of these the champion has answered on
     earlier nights. `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its
-    maximum share. `expected`: see `round_expected` in speed.py; called only if the night has a time limit.
+    maximum share. `expected`: see `round_expected` in speed.py; called only if the night has a time limit. `guards`:
+    the number of problems in the exam's guards, which both models answer.
     """
     file = night / DIVISION
     if file.exists():
@@ -123,7 +126,7 @@ def divide(
             seconds_an_answer = seconds_answering(quiz) / config.lessons.quiz_problems
             while (needed := seconds_an_answer * (2 * most - min(stored, most))) > exam and most > LEAST_EXAM:
                 most = max(LEAST_EXAM, most // 2)
-            exam = needed
+            exam = needed + seconds_an_answer * 2 * guards
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
         lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0

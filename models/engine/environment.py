@@ -76,8 +76,8 @@ def gpu_share(config: EngineConfig, base: Path) -> float:
 
 def trainer_environment() -> dict[str, str]:
     """Return the trainer's environment variables. They preload tcmalloc, which speeds up large CPU tensors."""
-    # oneDNN would keep the kernels of 1,024 shapes, although passes hardly ever have the same
-    cache = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": os.environ.get("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")}
+    # oneDNN would keep 1,024 kernels, although passes hardly ever have the same shapes; one pass needs over 32
+    cache = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": os.environ.get("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")}
     allocator = [str(library) for library in preload_libraries() if "tcmalloc" in library.name]
     return _private() | cache | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 

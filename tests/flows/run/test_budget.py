@@ -59,23 +59,24 @@ def quiz(folder: Path, seconds: float) -> Artifact:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "stored", "most", "exam"),
+    ("seconds", "stored", "guards", "most", "exam"),
     [
-        (10.0, 0, 868, 86.8),  # 2 · 868 answers of 0.05 s are less than 15 % of 900 s
-        (20.0, 0, 434, 86.8),  # 173.6 s would be more
-        (20.0, 868, 868, 86.8),  # but the champion's are stored
-        (100.0, 868, 217, 108.5),  # 0.5 s · (2 · 434 − 434) would be 217 s
-        (1000.0, 0, 100, 1000.0),  # the first look is never shortened
-        (None, 0, 868, 135.0),  # nothing is known
+        (10.0, 0, 0, 868, 86.8),  # 2 · 868 answers of 0.05 s are less than 15 % of 900 s
+        (20.0, 0, 0, 434, 86.8),  # 173.6 s would be more
+        (20.0, 868, 0, 868, 86.8),  # but the champion's are stored
+        (100.0, 868, 0, 217, 108.5),  # 0.5 s · (2 · 434 − 434) would be 217 s
+        (1000.0, 0, 0, 100, 1000.0),  # the first look is never shortened
+        (10.0, 0, 150, 868, 101.8),  # the guards' 2 · 150 answers come on top
+        (None, 0, 150, 868, 135.0),  # nothing is known
     ],
 )
 @pytest.mark.usefixtures("clock")
 def test_the_exam_gets_what_its_longest_length_takes_or_is_halved(
-    tmp_path: Path, seconds: float | None, stored: int, most: int, exam: float
+    tmp_path: Path, seconds: float | None, stored: int, guards: int, most: int, exam: float
 ) -> None:
     taken = None if seconds is None else quiz(tmp_path / "quiz", seconds)
     config = load_night(STARTER, ["budget_minutes=15"])
-    found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 868, stored, taken)
+    found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 868, stored, taken, guards=guards)
     assert (found.most, found.exam) == (most, pytest.approx(exam))
     assert found.looks[-1] == most
 
