@@ -3,7 +3,7 @@
 | phase | share of the night's hours |
 |:--|:--|
 | exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
-| guards | the time for all their problems, as part of the exam |
+| guards | part of the exam's time, which is at least that for one look and the guards |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
 | lessons, reward model | together, a third of the learning time (time left before the lessons, minus exam and report) |
 | rounds | the rest, including their quizzes |
@@ -126,7 +126,7 @@ def divide(
             seconds_an_answer = seconds_answering(quiz) / config.lessons.quiz_problems
             while (needed := seconds_an_answer * (2 * most - min(stored, most))) > exam and most > LEAST_EXAM:
                 most = max(LEAST_EXAM, most // 2)
-            exam = needed + seconds_an_answer * 2 * guards
+            exam = max(needed, seconds_an_answer * 2 * (min(problems, LEAST_EXAM) + guards))
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
         lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
