@@ -124,9 +124,13 @@ def divide(
         exam = EXAM_SHARE * whole
         if quiz is not None:
             seconds_an_answer = seconds_answering(quiz) / config.lessons.quiz_problems
-            while (needed := seconds_an_answer * (2 * most - min(stored, most))) > exam and most > LEAST_EXAM:
+
+            def seconds(asked: int, guards: int = 0) -> float:
+                return seconds_an_answer * (2 * asked - min(stored, asked) + 2 * guards)
+
+            while seconds(most) > exam and most > LEAST_EXAM:
                 most = max(LEAST_EXAM, most // 2)
-            exam = max(needed, seconds_an_answer * 2 * (min(problems, LEAST_EXAM) + guards))
+            exam = max(seconds(most), seconds(min(problems, LEAST_EXAM), guards))
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
         lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
