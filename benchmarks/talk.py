@@ -31,7 +31,7 @@ from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
 CHANNELS = ("corrections", "wishes", "verdicts")
-OFF = {"own words": "teach.own_words=true", "going on and leaving": "teach.implicit_reward=0.1"}  # by default
+OFF = {"going on and leaving": "teach.implicit_reward=0.1"}  # by default
 WITHOUT, WITH = [f"without {channel}" for channel in CHANNELS], [f"with {channel}" for channel in OFF]
 CORRECTS = "random, but corrects to short"
 RANDOM = ("random", CORRECTS)  # these have no taste

@@ -14,20 +14,22 @@ from conf.storage.home import InputError
 # Options of earlier versions that were moved, and their present names.
 MOVED = {
     "microbatch_tokens": "hardware.microbatch_tokens",
-    "devices.engine": "hardware.engine_gpu",
-    "devices.trainer": "hardware.trainer_gpu",
 } | {
     f"{section}.{name}": f"{section}.endpoint.{name}"
     for section in ("distill.teacher", "judge")
     for name in ("base_url", "model", "max_tokens", "budget_tokens", "budget_minutes")
 }
+ONE_GPU = "engine and trainer share one GPU; CUDA_VISIBLE_DEVICES chooses it"
 # What to do instead of the removed options, by section. A key names one option or several. N is an index in a list.
 INSTEAD = {
     "": {
-        "alarms": "a Prefect automation can notify you of a night; morning.webhook_variable posts its report",
-        "devices": "name hardware.engine_gpu and hardware.trainer_gpu",
-        "trainer_processes lanes": "one process trains, on hardware.trainer_gpu",
-        "hardware.trainer_gpus hardware.lanes": "one process trains, on hardware.trainer_gpu",
+        "alarms": "a Prefect automation can notify you of a night; NIGHTSCHOOL_WEBHOOK gets its report",
+        "devices devices.engine devices.trainer": ONE_GPU,
+        "trainer_processes lanes hardware.trainer_gpus hardware.lanes": "one process trains",
+        "hardware.engine_gpu hardware.trainer_gpu": ONE_GPU,
+        "prefect prefect.port": "the night's server takes any free port; PREFECT_API_URL names a server of your own",
+        "morning morning.webhook_variable": "set the environment variable NIGHTSCHOOL_WEBHOOK to the webhook's URL",
+        "teach.own_words": "teach words with `nightschool journal add`",
         "on_policy.revision": "name a folder with that revision in on_policy.teacher",
         "tracking.hub_repo": "push a checkpoint with `hf upload --private owner/name FOLDER`",
         "reward.correct": "a correct answer earns 1",

@@ -18,7 +18,7 @@ from conf.sections.lessons import (
 )
 from conf.sections.rewards import RewardConfig, SandboxConfig
 from conf.sections.section import HubRevision, NotInIdentity, Positive, Section
-from conf.sections.services import ClusterConfig, MorningConfig, PrefectConfig, TrackingConfig
+from conf.sections.services import ClusterConfig, TrackingConfig
 from conf.sections.stages import OnPolicyConfig, SelfPlayConfig, Stages, Step, steps
 from conf.sections.teaching import TeachConfig
 from conf.sections.training import (
@@ -108,9 +108,7 @@ class NightConfig(Section):
         default=None, description="time zone of the deadline and the night's date, an IANA name; null: the machine's"
     )
     tracking: NotInIdentity[TrackingConfig] = TrackingConfig()
-    prefect: NotInIdentity[PrefectConfig] = PrefectConfig()
     cluster: NotInIdentity[ClusterConfig] = ClusterConfig()
-    morning: NotInIdentity[MorningConfig] = MorningConfig()
     teach: NotInIdentity[TeachConfig] = TeachConfig()
 
     @model_validator(mode="after")

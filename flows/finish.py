@@ -92,8 +92,7 @@ def _unfinished(
         f"with: {resume_command(night.folder)}"
     )
     write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)
-    if variable := night.config.morning.webhook_variable:
-        post_report(variable, (night.folder / SHORT_REPORT).read_text())
+    post_report((night.folder / SHORT_REPORT).read_text())
     return NightError(sentence)
 
 

@@ -121,8 +121,7 @@ def run_night(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise disk_full_error(night.home.root) from error
         raise
-    if variable := night.config.morning.webhook_variable:
-        post_report(variable, (night.folder / SHORT_REPORT).read_text())
+    post_report((night.folder / SHORT_REPORT).read_text())
     return summary
 
 

@@ -29,7 +29,7 @@ def many_nights(home: Path, nights: int) -> list[Line]:
     lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
     student = tiny_student()
     few = [*LEAST, "distill.steps=1", "day.generated_traces=16", f"student={{source: {student.resolve()}, system: ''}}"]
-    with prefect_api(home.resolve(), None) as api:  # one server for all, as `nightschool services` has
+    with prefect_api(home.resolve()) as api:  # one server for all, as `nightschool services` has
         environment = {"NIGHTSCHOOL_HOME": str(home.resolve()), "PREFECT_API_URL": api}
         for number in range(len(lines), nights):
             date = (FIRST + datetime.timedelta(days=number)).isoformat()

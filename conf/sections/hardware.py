@@ -4,26 +4,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from conf.sections.section import NotInIdentity, Positive, Section
-
-Gpu = Annotated[int, Field(ge=0)]
+from conf.sections.section import Positive, Section
 
 
 class HardwareConfig(Section):
-    """How large the trainer's forward passes are, and which GPUs the engine and the trainer use.
-
-    On separate GPUs, the engine and the trainer need not free memory for each other.
-    """
+    """How large the trainer's forward passes are."""
 
     microbatch_tokens: Positive | None = Field(
         default=None,
         description="packed tokens per forward pass; null: 1,280 on a CPU, 4,096 per 12 GB of GPU memory",
-    )
-    engine_gpu: NotInIdentity[Gpu | None] = Field(
-        default=None, description="number of the GPU for the engine, from 0; null: the first"
-    )
-    trainer_gpu: NotInIdentity[Gpu | None] = Field(
-        default=None, description="number of the GPU for the trainer, from 0; null: the first"
     )
 
 

@@ -1,4 +1,4 @@
-"""Services outside the home: MLflow, Prefect, a Ray cluster, and notifications to the owner."""
+"""Services outside the home: MLflow and a Ray cluster."""
 
 from functools import partial
 from typing import Annotated
@@ -16,20 +16,6 @@ class TrackingConfig(Section):
         default=None, description="URL of an MLflow server; null: a SQLite file in the home"
     )
     experiment: str = Field(default="nightschool", description="name of the MLflow experiment")
-
-
-class MorningConfig(Section):
-    """How the short report reaches the owner; see docs/report.md."""
-
-    webhook_variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
-        default=None, description="environment variable that holds the URL to post the report to; null: no post"
-    )
-
-
-class PrefectConfig(Section):
-    """The Prefect server that a night starts if the environment configures none."""
-
-    port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(default=None, description="port; null: any free port")
 
 
 class ClusterConfig(Section):

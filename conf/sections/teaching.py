@@ -35,5 +35,4 @@ class TeachConfig(Section):
         description="reward for an answer that the owner follows up, from 0 (off) to 1; answers that the owner leaves "
         "without a response get minus this",
     )
-    own_words: bool = Field(default=False, description="in a chat, also learn to write like the owner's messages")
     max_answer_tokens: Positive = Field(default=96, description="an answer is cut after this many tokens")

@@ -21,7 +21,6 @@ from flows.run.machine import (
     check_disk,
     check_home,
     check_memory,
-    check_port,
     compute_capability,
     output_of,
 )
@@ -50,7 +49,6 @@ def examine(home: Home, config: NightConfig) -> list[Finding]:
         *_preloaded(),
         check_home(home),
         check_disk(home, config),
-        *check_port(config),
         *_night(home, config),
         _speed(home, config),
     ]

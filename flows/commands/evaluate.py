@@ -52,7 +52,7 @@ def evaluate(
         if source is not None:
             resolve_model(source, option, settings.student, home)
     check_exam(settings)
-    with prefect_api(home.root, settings.prefect.port):
+    with prefect_api(home.root):
         from flows.evaluation.exam import exam, lines_of
 
         outcome = exam(checkpoint, settings, against, rows)

@@ -111,7 +111,7 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, no_promote: bo
     try:
         with hold(home.root, f"{NIGHT}{date}"), NightProgress(config, home.night(date)):
             freeze_config(home.night(date), config, fresh, no_promote)
-            with prefect_api(home.root, config.prefect.port):
+            with prefect_api(home.root):
                 from flows.nightly import nightly
 
                 return nightly(config, date, no_promote)  # type: ignore[return-value]

@@ -36,7 +36,7 @@ class ServerError(NightError):
 
 
 @contextmanager
-def prefect_api(home: Path, port: int | None) -> Iterator[str]:
+def prefect_api(home: Path) -> Iterator[str]:
     """Yield the URL of the night's Prefect API. Inside the `with` block, Prefect's settings point to this API.
 
     A configured API (PREFECT_API_URL or the active profile) is used as is. Without one, a server runs on 127.0.0.1
@@ -67,7 +67,7 @@ def prefect_api(home: Path, port: int | None) -> Iterator[str]:
     Home(home).make_private()
     folder = home / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
-    port, output = port or free_port(), folder / "server.log"
+    port, output = free_port(), folder / "server.log"
     server, url = start_server(folder, port, output)
     try:
         wait_until_ready(server, url, output)

@@ -20,7 +20,7 @@ from conf.storage.layout import round_path
 from flows.run.budget import LATE, Hours
 from flows.run.edges import Edges
 from flows.run.history import last_finished, note_progress, usual_seconds
-from models.engine.environment import engine_environment, on_gpu, trainer_environment
+from models.engine.environment import engine_environment, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.monitoring import incidents
 from tasks.registry.promote import NO_PROMOTE
@@ -54,12 +54,10 @@ class Night:
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
         usual = usual_seconds(last_finished(self.home.nights, self.config.name))
-        hardware, address = self.config.hardware, self.config.cluster.address
-        engine = engine_environment() | on_gpu(hardware.engine_gpu)
-        kept: Any = ("engine", engine, logs / "engine.log", self.note)
+        address = self.config.cluster.address
+        kept: Any = ("engine", engine_environment(), logs / "engine.log", self.note)
         self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
-        trainer = trainer_environment() | on_gpu(hardware.trainer_gpu)
-        self.trainer = Worker("trainer", trainer, logs / "trainer.log", self.note, usual=usual)
+        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
         self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
         self.limit_workers(before_end=-LATE)
 
@@ -130,14 +128,12 @@ class Night:
         self.trainer.submit(trainer_process.prepare)
 
     def sleep_engine(self) -> None:
-        """Put the engine to sleep so that the trainer can use the GPU, unless the two have separate GPUs.
+        """Put the engine to sleep so that the trainer can use the GPU.
 
         If the engine dies during this call, its memory is free anyway, and the next use of the engine restarts it. If
         the night's hours are over, it stays awake: nothing that needs its memory begins before the exam.
         """
-        hardware = self.config.hardware
-        apart = None not in (hardware.engine_gpu, hardware.trainer_gpu) and hardware.engine_gpu != hardware.trainer_gpu
-        if self.engine.running and not apart:
+        if self.engine.running:
             with suppress(WorkerDiedError, HoursOverError):
                 self.engine.call(engine_process.sleep)
 

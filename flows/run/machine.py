@@ -1,13 +1,11 @@
-"""Checks that the machine has what a night needs: a writable home, disk space, and a port."""
+"""Checks that the machine has what a night needs: a writable home, disk space."""
 
 import json
 import logging
 import math
-import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,7 +13,6 @@ from typing import Literal
 from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError
-from flows.web.address import is_free
 from models.hf.hardware import GIB, compute_dtype, memory, resolve_device
 
 Level = Literal["ok", "warning", "error"]
@@ -38,7 +35,7 @@ class Finding:
 
 def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> None:
     """Raise InputError if the machine cannot run a night. `room`: whether to require disk space for a whole night."""
-    for finding in (check_home(home), *([check_disk(home, config)] if room else []), *check_port(config)):
+    for finding in (check_home(home), *([check_disk(home, config)] if room else [])):
         if finding.level == "error":
             raise InputError(f"{finding.found}; {finding.advice}")
     if resolve_device("auto").type == "cuda" and compute_capability() < BF16_CAPABILITY:
@@ -84,18 +81,6 @@ def check_memory(config: NightConfig) -> Finding:
     else:
         return Finding("memory", "ok", found)
     return Finding("memory", "warning", found, advice)
-
-
-def check_port(config: NightConfig) -> Iterator[Finding]:
-    """Check the configured port, if the night will start a Prefect server on it. Otherwise, yield nothing."""
-    port = config.prefect.port
-    if port is None or os.environ.get("PREFECT_API_URL"):
-        return
-    if is_free(port):
-        yield Finding(f"port {port}", "ok", "free for the night's Prefect server")
-    else:
-        advice = "take another, or leave it out for any that is free: --set prefect.port=null"
-        yield Finding(f"port {port}", "error", f"prefect.port: {port} is taken by another program", advice)
 
 
 def disk_needed_gb(config: NightConfig) -> float:

@@ -59,7 +59,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None
         **({"cluster": lambda: connect(address)} if (address := config.cluster.address) else {}),
         "traces": lambda: _check_traces(config),
         "training": lambda: _check_training(config),
-        "hooks": lambda: _check_hooks(config),
+        "hooks": webhook,
         "exam": lambda: _check_margins(config),
         "quizzes": lambda: _check_quizzes(config),
     }
@@ -184,11 +184,6 @@ def _check_training(config: NightConfig) -> None:
         raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
     if any(step.kind == "self_play" for step in config.steps):
         proposing_benchmark(config.benchmarks)
-
-
-def _check_hooks(config: NightConfig) -> None:
-    if variable := config.morning.webhook_variable:
-        webhook(variable)
 
 
 def _check_quizzes(config: NightConfig) -> None:

@@ -65,16 +65,13 @@ async def teach_what_is_implied(
     earlier: Question | None,
     question: Question,
 ) -> None:
-    """Teach what the owner says by asking `question` after `earlier`: going on, leaving, and in a chat the words.
+    """Teach what the owner says by asking `question` after `earlier`: going on, or leaving.
 
     `lessons`: the day's lessons so far.
     """
     left, size = None if earlier is None or earlier.judged else earlier, config.implicit_reward
     if size and implied(left, question, size, 0.0, {}):
         await teach(lambda _, keys: implied(left, question, size, baseline(lessons, size), keys))
-    if question.conversation and config.own_words:
-        said = {"kind": "words", "text": question.messages[-1]["content"]}
-        await teach(lambda _, keys: [entry_of(said | keys | _about(question))])
 
 
 def baseline(lessons: Iterable[Lesson], size: float) -> float:

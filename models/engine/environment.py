@@ -82,11 +82,6 @@ def trainer_environment() -> dict[str, str]:
     return _private() | cache | ({"LD_PRELOAD": allocator[0]} if allocator else {})
 
 
-def on_gpu(number: int | None = None) -> dict[str, str]:
-    """Return the environment variables that restrict a process to one GPU, or an empty dict for None."""
-    return {} if number is None else {"CUDA_VISIBLE_DEVICES": str(number)}
-
-
 def _private() -> dict[str, str]:
     return {name: os.environ.get(name, value) for name, value in PRIVATE.items()}
 

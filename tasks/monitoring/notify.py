@@ -9,29 +9,30 @@ import httpx
 from conf.storage.home import InputError
 
 WEBHOOK_LIMIT = 20.0  # seconds
-KEY = "morning.webhook_variable"
+VARIABLE = "NIGHTSCHOOL_WEBHOOK"  # of the environment
 
 log = logging.getLogger("nightschool")
 
 
-def webhook(variable: str) -> str:
-    """Return the URL in an environment variable. If the value is not a URL, raise InputError without quoting it."""
-    url = os.environ.get(variable, "")
-    if not url.startswith(("http://", "https://")):
-        state = "holds no http:// or https:// URL" if url else "is not set"
-        raise InputError(f"{KEY}: {variable} {state}; set it to the webhook's URL, or {KEY} to null")
+def webhook() -> str:
+    """Return the webhook's URL, or "" if there is none. If it is not a URL, raise InputError without quoting it."""
+    url = os.environ.get(VARIABLE, "")
+    if url and not url.startswith(("http://", "https://")):
+        raise InputError(f"{VARIABLE} holds no http:// or https:// URL; set it to the webhook's URL, or unset it")
     return url
 
 
-def post_report(variable: str, text: str, limit: float = WEBHOOK_LIMIT) -> None:
-    """Post a text as `{"text": …}`, the format that Slack, Mattermost, Rocket.Chat and Google Chat accept.
+def post_report(text: str, limit: float = WEBHOOK_LIMIT) -> None:
+    """If there is a webhook, post a text as `{"text": …}`, as Slack, Mattermost, Rocket.Chat and Google Chat accept it.
 
-    `variable`: the environment variable that holds the webhook's URL. `limit`: the timeout in seconds. Redirects are
-    not followed. A failure is logged in one line, without the URL, which may be secret.
+    `limit`: the timeout in seconds. Redirects are not followed. A failure is logged in one line, without the URL, which
+    may be secret.
     """
     logging.getLogger("httpx").setLevel(logging.WARNING)  # httpx logs URLs at lower levels
     try:
-        url, trusted = webhook(variable), ssl.create_default_context()  # the system's certificates, not httpx's own
+        if not (url := webhook()):
+            return
+        trusted = ssl.create_default_context()  # the system's certificates, not httpx's own
         answer = httpx.post(url, json={"text": text}, timeout=limit, verify=trusted)
         why = "" if answer.is_success else f"HTTP {answer.status_code}"
     except InputError as error:
@@ -40,4 +41,4 @@ def post_report(variable: str, text: str, limit: float = WEBHOOK_LIMIT) -> None:
     except Exception as error:  # whatever the client raises: bad URL, proxy, host name or certificate
         why = type(error).__name__
     if why:
-        log.warning("%s: the webhook of %s did not accept the morning report: %s", KEY, variable, why)
+        log.warning("the webhook of %s did not accept the morning report: %s", VARIABLE, why)

@@ -285,9 +285,8 @@ def test_every_other_value_makes_another_night() -> None:
     config = changed(TEACHER)
     every, identifying = leaves(config.model_dump(mode="json")), leaves(config.identity())
     assert every - identifying == {
-        *("budget_minutes", "deadline", "deadline_time_zone", "distill.teacher.endpoint.base_url", "prefect.port"),
-        "morning.webhook_variable",
-        *("cluster.address", "hardware.engine_gpu", "hardware.trainer_gpu"),
+        *("budget_minutes", "deadline", "deadline_time_zone", "distill.teacher.endpoint.base_url"),
+        "cluster.address",
         *(f"teach.{name}" for name in TeachConfig.model_fields),
         *("tracking.tracking_uri", "tracking.experiment"),
     }

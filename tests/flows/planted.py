@@ -18,12 +18,11 @@ KEYS = {
     "NIGHTSCHOOL_JUDGE_KEY": f"sk-{MARK}-judge",
     "NIGHTSCHOOL_UI_PASSWORD": f"{MARK}-pages",
     "NIGHTSCHOOL_SERVE_KEY": f"sk-{MARK}-served",
-    "MY_CHAT": f"http://127.0.0.1:9/{MARK}/chat",  # nobody answers there: that, too, is told without the address
+    "NIGHTSCHOOL_WEBHOOK": f"http://127.0.0.1:9/{MARK}/chat",  # nobody answers there
     "MLFLOW_TRACKING_USERNAME": "me",
     "MLFLOW_TRACKING_PASSWORD": f"{MARK}-books",
     "PREFECT_API_AUTH_STRING": f"me:{MARK}",
 }
-CHAT = "morning.webhook_variable=MY_CHAT"  # the setting of a night that uses it
 TRACES = [
     MARK.encode(),
     base64.b64encode(f"me:{MARK}".encode())[:-4],

@@ -27,6 +27,7 @@ from flows.web.address import LOOPBACK, Address, free_port
 from flows.web.pages import _start_mlflow
 from models.hf.checkpoint import CARD
 from tasks.monitoring.alarms import Alarm
+from tasks.monitoring.notify import VARIABLE
 from tasks.monitoring.tracking import NIGHT_RUNS, Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.registry.promote import OUTCOME
@@ -51,11 +52,11 @@ class Ending:
         (self.folder / "alarms.json").write_text(json.dumps([asdict(Alarm("one", False, "An alarm."))]))
         for name in self.models:
             write_table(self.folder / "evaluate" / name / "samples.parquet", EVALUATIONS, [])
-        monkeypatch.setenv("MY_CHAT", webhook.url("takes"))
+        monkeypatch.setenv(VARIABLE, webhook.url("takes"))
         monkeypatch.setattr(nightly, "_run_stages", self._end)
 
     def configure(self, *settings: str) -> None:
-        self.config = load_night(STARTER, ["morning.webhook_variable=MY_CHAT", *settings])
+        self.config = load_night(STARTER, settings)
 
     def run(self) -> dict[str, Any]:
         """Run the rest of the night."""

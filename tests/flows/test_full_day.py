@@ -15,7 +15,7 @@ from prefect.settings import get_current_settings
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from tests.chaos.school import DATE, open_school
-from tests.flows.planted import CHAT, KEYS, MARK, with_keys
+from tests.flows.planted import KEYS, MARK, with_keys
 from tests.models.support.chat_server import chat_server, said
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # minutes
@@ -65,7 +65,7 @@ def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> 
         with pytest.MonkeyPatch.context() as owners:
             for name, key in KEYS.items():
                 owners.setenv(name, key)
-            code = replace(school, settings=(*named, *SMALL, *endpoints, CHAT)).start(home, config=FULL_DAY)
+            code = replace(school, settings=(*named, *SMALL, *endpoints)).start(home, config=FULL_DAY)
         output = school.watch(home) / "said.log"
         assert code == 0, output.read_text()[-3000:]
         folder = home.night(DATE)

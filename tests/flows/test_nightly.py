@@ -11,6 +11,7 @@ from conf.storage.home import Home
 from flows import nightly
 from flows.nightly import final_state, run_night
 from flows.run.context import Night
+from tasks.monitoring.notify import VARIABLE
 from tasks.monitoring.tracking import Tracking
 from tests.tasks.doubles.webhook import listening
 
@@ -29,7 +30,7 @@ def test_the_final_state_names_the_alarms_first(summary: dict[str, Any], message
 def test_the_report_is_posted_at_the_end(
     home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    night = Night(home_with_mlflow("school"), "2026-11-20", load_night(STARTER, ["morning.webhook_variable=MY_CHAT"]))
+    night = Night(home_with_mlflow("school"), "2026-11-20", load_night(STARTER))
     night.folder.mkdir(parents=True)
 
     def broken(_: Night, __: Tracking) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def test_the_report_is_posted_at_the_end(
         return {"night": night.date}
 
     with listening() as webhook:
-        monkeypatch.setenv("MY_CHAT", webhook.url("takes"))
+        monkeypatch.setenv(VARIABLE, webhook.url("takes"))
         monkeypatch.setattr(nightly, "_run_stages", broken)
         with pytest.raises(RuntimeError, match="the exam failed"):
             run_night(night)
@@ -49,5 +50,5 @@ def test_the_report_is_posted_at_the_end(
         assert run_night(night) == {"night": "2026-11-20"}
         ((_, _, body),) = webhook.got
         assert json.loads(body) == {"text": "# Night of 20 November 2026"}
-        monkeypatch.setenv("MY_CHAT", webhook.url("refuses"))
+        monkeypatch.setenv(VARIABLE, webhook.url("refuses"))
         assert run_night(night) == {"night": "2026-11-20"}

@@ -18,14 +18,14 @@ from tasks.monitoring.tracking import NIGHT_RUNS
 from tasks.registry.mlflow_registry import DAYTIME
 from tasks.tables import read_rollouts
 from tests.chaos.school import DATE, School, open_school
-from tests.flows.planted import CHAT, MARK, owners, owners_environment, with_keys
+from tests.flows.planted import MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
 
 ASKED = [{"role": "user", "content": "2 + 2?"}]
 NIGHTLY = STARTER.with_name("nightly.yaml")
-FIXED = ["budget_minutes=null", CHAT]
+FIXED = ["budget_minutes=null"]
 
 
 def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:

@@ -50,7 +50,6 @@ def evening(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--set=grpo.ronds=4"], "--set grpo.ronds=4: unknown key; did you mean 'rounds'?"),
         (["--set=student.source={tmp}/nobody"], "student.source: {tmp}/nobody: there is no such folder"),
-        (["--set=prefect.port={port}"], "prefect.port: {port} is taken by another program; take another"),
         (["--date=../.."], "--date: ../.. is not a date; write it as 2026-11-20"),
         (["--date=2999-01-01"], "--date: 2999-01-01 is in the future, today is "),
         ([f"--date={DATE}", *PAST_DEADLINE], f"deadline: 06:30 of the night {DATE} is past"),
@@ -58,20 +57,20 @@ def evening(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_wrong_input_is_one_line_and_nothing_is_written(
-    run: Run, home: Home, tmp_path: Path, taken_port: int, arguments: list[str], message: str
+    run: Run, home: Home, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    names = {"tmp": tmp_path, "port": taken_port}
-    assert refused(run("night", *(text.format(**names) for text in arguments))).startswith(message.format(**names))
+    line = refused(run("night", *(text.format(tmp=tmp_path) for text in arguments)))
+    assert line.startswith(message.format(tmp=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "setting",
-    ["grpo.ronds=4", pytest.param("prefect.port={port}", marks=pytest.mark.full)],  # the latter imports all
+    ["grpo.ronds=4", pytest.param("exam.target.problems=5", marks=pytest.mark.full)],  # the latter imports all
 )
-def test_a_real_process_prints_that_one_line_only(home: Home, tmp_path: Path, taken_port: int, setting: str) -> None:
+def test_a_real_process_prints_that_one_line_only(home: Home, tmp_path: Path, setting: str) -> None:
     """Whatever the imported libraries would like to print."""
-    words = ["-m", "flows", "night", "--json", "--date", DATE, "--set", setting.format(port=taken_port)]
+    words = ["-m", "flows", "night", "--json", "--date", DATE, "--set", setting]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
     refused(Outcome(done.returncode, done.stdout, done.stderr))

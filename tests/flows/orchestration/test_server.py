@@ -138,11 +138,12 @@ def test_a_server_that_died_is_started_again_for_what_it_missed(
     monkeypatch.setattr(prefect_server, "RECORD_SECONDS", 0)
     with (
         temporary_settings(restore_defaults={PREFECT_API_URL}),  # no server is configured
-        prefect_api(tmp_path / "school", 4321),
+        prefect_api(tmp_path / "school"),
     ):
         started[0].kill()
         started[0].wait()
-    assert calls == [4321, 4321, prefect_server.RESEND_LIMIT]
+    port, again, limit = calls
+    assert (port, limit) == (again, prefect_server.RESEND_LIMIT)
     assert [server.poll() for server in started] == [-9, -9]
     assert "the Prefect server died (code -9)" in caplog.text
 
@@ -216,7 +217,7 @@ def test_a_transaction_that_reads_first_waits_for_another(tmp_path: Path, monkey
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
-    with prefect_api(tmp_path / "school", None) as url:
+    with prefect_api(tmp_path / "school") as url:
         assert url == PREFECT_API_URL.value()
         assert PREFECT_LOCAL_STORAGE_PATH.value() == tmp_path / "school" / "prefect" / "storage"
     assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
@@ -228,7 +229,7 @@ def test_a_configured_server_that_does_not_answer_is_an_input_error(tmp_path: Pa
     with (
         temporary_settings({PREFECT_API_URL: gone}),
         pytest.raises(InputError, match="^PREFECT_API_URL: "),
-        prefect_api(tmp_path / "school", None),
+        prefect_api(tmp_path / "school"),
     ):
         raise AssertionError("the night began")
     assert list(tmp_path.iterdir()) == []

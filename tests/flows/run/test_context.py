@@ -32,9 +32,9 @@ def test_the_configuration_is_frozen_once(tmp_path: Path) -> None:
     assert (folder / "config.yaml").read_text() == frozen
 
 
-def test_ports_and_urls_do_not_make_it_another_night(tmp_path: Path) -> None:
+def test_urls_do_not_make_it_another_night(tmp_path: Path) -> None:
     freeze_config(tmp_path / "night", starter(), fresh=False)
-    moved = starter("prefect.port=4300", "tracking.tracking_uri=http://here:5000")
+    moved = starter("tracking.tracking_uri=http://here:5000")
     freeze_config(tmp_path / "night", moved, fresh=False)
     assert load_night(tmp_path / "night" / "config.yaml") == starter()
 

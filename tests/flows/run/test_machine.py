@@ -1,7 +1,6 @@
 """What a night needs of its machine is checked before it writes anything."""
 
 import shutil
-import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,26 +84,6 @@ def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_
 )
 def test_the_checkpoints_that_a_night_writes(settings: list[str], expected: int) -> None:
     assert checkpoints_written(starter(*settings)) == expected
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", ""])  # the latter: all addresses
-def test_a_port_that_is_taken(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server((address, 0)) as server:
-        port = server.getsockname()[1]
-        assert refused(tmp_path, f"prefect.port={port}") == (
-            f"prefect.port: {port} is taken by another program; "
-            "take another, or leave it out for any that is free: --set prefect.port=null"
-        )
-        monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:4200/api")  # then the night starts no server
-        require_machine(Home(tmp_path), starter(f"prefect.port={port}"))
-
-
-def test_a_port_is_free_again_once_its_server_is_gone(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)):
-            server.accept()[0].close()  # the first to close lingers in TIME_WAIT
-    require_machine(Home(tmp_path), starter(f"prefect.port={port}"))
 
 
 def test_too_little_memory_is_said_but_not_refused(

@@ -14,10 +14,10 @@ from conf.storage.home import Home, InputError
 from flows.run.preflight import check_exam, check_night
 from rewards.data import benchmarks
 from rewards.programs import policy
+from tasks.monitoring.notify import VARIABLE
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"
-WEBHOOK = "morning.webhook_variable=MY_CHAT"
 EXAMINED = "exam.guards=[{benchmark: humaneval, problems: 40}]"
 
 
@@ -25,7 +25,7 @@ EXAMINED = "exam.guards=[{benchmark: humaneval, problems: 40}]"
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough disk, and no settings of this machine's owner."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=500_000_000_000))
-    for name in ("PREFECT_API_URL", "NIGHTSCHOOL_DATA", "MY_CHAT"):
+    for name in ("PREFECT_API_URL", "NIGHTSCHOOL_DATA", VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -51,11 +51,11 @@ def refused(tmp_path: Path, *overrides: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("overrides", [[], ["on_policy.teacher=starter", "stages=[{on_policy: 1}]"], [WEBHOOK]])
+@pytest.mark.parametrize("overrides", [[], ["on_policy.teacher=starter", "stages=[{on_policy: 1}]"]])
 def test_a_good_night_is_let_through_and_nothing_is_written(
     tmp_path: Path, overrides: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MY_CHAT", "https://chat.example/key")
+    monkeypatch.setenv(VARIABLE, "https://chat.example/key")
     check_night(Home(tmp_path / "school"), starter(*overrides))
     assert list(tmp_path.iterdir()) == []
 
@@ -79,7 +79,6 @@ def test_a_good_night_is_let_through_and_nothing_is_written(
             "exam: arithmetic-1-2 has 868 problems, not 900; leave out `problems` for all",
         ),
         ("exam.target.problems=5", "exam.target: arithmetic-1-2: 5 problems can never show that a candidate is better"),
-        (WEBHOOK, "morning.webhook_variable: MY_CHAT is not set; set it to the webhook's"),
     ],
 )
 def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
