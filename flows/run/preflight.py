@@ -50,9 +50,9 @@ def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
         find_model(config.on_policy.teacher, None, "on_policy.teacher")
 
 
-def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], None]]:
+def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], object]]:
     """Return the checks of a configuration, by topic. Each raises InputError if it fails."""
-    checks: dict[str, Callable[[], None]] = {
+    checks: dict[str, Callable[[], object]] = {
         "MLflow": lambda: _check_mlflow(home, config),
         "Prefect": _check_prefect,
         "student": lambda: check_source(config.student, home.students),
