@@ -27,7 +27,7 @@ from flows.run.context import Night, first_start, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
-from flows.run.speed import forecast, round_expected
+from flows.run.speed import forecast, seconds_expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.judge import learned_reward, log_judge
@@ -146,13 +146,14 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     target = exam[config.exam.target]
     stored = count_stored(config, champion, target, home.exams)
-    expected = partial(round_expected, home, config)
+    expected = partial(seconds_expected, home, config)
     guards = sum(len(exam[part]) for part in config.exam.guards)
     division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected, guards)
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     trained = parent_of(start) is not None  # by an earlier night; daytime learning does not count
-    recipe = Recipe(night, student, Lessons(night, journal, quizzes.exam_questions, trained), quizzes, division)
+    lessons = Lessons(night, journal, quizzes.exam_questions, trained, division.steps)
+    recipe = Recipe(night, student, lessons, quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model

@@ -3,6 +3,7 @@
 import os
 import sys
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,7 +112,7 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, no_promote: bo
     try:
         with hold(home.root, f"{NIGHT}{date}"), NightProgress(config, home.night(date)):
             freeze_config(home.night(date), config, fresh, no_promote)
-            with prefect_api(home.root):
+            with prefect_api(home.root, meanwhile=lambda: import_module("flows.nightly")):
                 from flows.nightly import nightly
 
                 return nightly(config, date, no_promote)  # type: ignore[return-value]

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,14 @@ class ServerError(NightError):
 
 
 @contextmanager
-def prefect_api(home: Path) -> Iterator[str]:
+def prefect_api(home: Path, meanwhile: Callable[[], object] = lambda: None) -> Iterator[str]:
     """Yield the URL of the night's Prefect API. Inside the `with` block, Prefect's settings point to this API.
 
     A configured API (PREFECT_API_URL or the active profile) is used as is. Without one, a server runs on 127.0.0.1
     until the block ends. Its database is under the home, so that `nightschool ui` can show its runs later. In both
-    cases, task results are stored under the home. Raises InputError if the configured URL contains a password or its
-    server is not compatible, and ServerError if the local server does not start.
+    cases, task results are stored under the home. `meanwhile` is called while a local server starts. Raises InputError
+    if the configured URL contains a password or its server is not compatible, and ServerError if the local server does
+    not start.
     """
     from prefect.settings import (
         PREFECT_API_URL,
@@ -70,6 +71,7 @@ def prefect_api(home: Path) -> Iterator[str]:
     port, output = free_port(), folder / "server.log"
     server, url = start_server(folder, port, output)
     try:
+        meanwhile()
         wait_until_ready(server, url, output)
         with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES} | results):
             try:

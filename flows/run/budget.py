@@ -22,7 +22,7 @@ from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
-from models.lessons.pace import Pace
+from models.lessons.pace import TIMED, Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
 from tasks.workers.worker import HoursOverError
@@ -65,7 +65,8 @@ class Division:
 
     `most`: the maximum number of exam problems. `hours`: the time from the night's first start to its end. `before`:
     the time spent before the division. `after`: the time for the report. `round`: the time expected per round, or None.
-    `enough`: the minutes of the shortest night that fits one round. Without a time limit, only `most` is set.
+    `enough`: the minutes of the shortest night that fits one round. `steps`: the number of optimizer steps expected to
+    fit into a worked-solutions lesson, or None. Without a time limit, only `most` is set.
     """
 
     most: int
@@ -77,6 +78,7 @@ class Division:
     rounds: float | None = None
     round: float | None = None
     enough: int | None = None
+    steps: int | None = None
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -105,14 +107,14 @@ def divide(
     problems: int,
     stored: int,
     quiz: Artifact | None,
-    expected: Callable[[], tuple[float, int] | None] = lambda: None,
+    expected: Callable[[], tuple[float, int, float] | None] = lambda: None,
     guards: int = 0,
 ) -> Division:
     """Divide the night's hours and record the division, or return the recorded division if there is one.
 
     `problems`: the number of problems in the exam's target. `stored`: how many of these the champion has answered on
     earlier nights. `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its
-    maximum share. `expected`: see `round_expected` in speed.py; called only if the night has a time limit. `guards`:
+    maximum share. `expected`: see `seconds_expected` in speed.py; called only if the night has a time limit. `guards`:
     the number of problems in the exam's guards, which both models answer.
     """
     file = night / DIVISION
@@ -134,8 +136,10 @@ def divide(
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
         lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
-        known = expected() or (None, None)
-        division = Division(most, exam, whole, whole - left, after, lessons, shared - lessons, *known)
+        a_round, enough, a_step = expected() or (None, None, None)
+        sharing = sum(step.kind == "distill" for step in config.steps)
+        steps = max(TIMED, math.ceil(lessons / sharing / a_step)) if a_step and sharing else None
+        division = Division(most, exam, whole, whole - left, after, lessons, shared - lessons, a_round, enough, steps)
     write_atomically(file, json.dumps(asdict(division)))
     return division
 

@@ -43,8 +43,9 @@ class Estimate:
     """How many seconds each phase of a night takes on this machine.
 
     `sampling`, `update`: seconds per round. `answer`: seconds for one model to answer one exam problem. `step`: seconds
-    per optimizer step of the worked-solutions lesson. `steps`: the planned number of such steps. `fixed`: seconds for
-    everything except lessons, answers and updates. `quizzed`: the number of training problems answered in quizzes.
+    per optimizer step of the worked-solutions lesson, including the sampling of its rehearsal. `steps`: the planned
+    number of such steps. `fixed`: seconds for everything except lessons, answers and updates. `quizzed`: the number of
+    training problems answered in quizzes.
     """
 
     sampling: float
@@ -90,11 +91,13 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
     group, trained_on = config.grpo.group_size, config.grpo.train_on or config.grpo.group_size
     sampled, trained = (config.grpo.prompts_per_round * (PROMPT + size * written) for size in (group, trained_on))
     lesson = config.distill.steps if any(step.kind == "distill" for step in config.steps) else 0
+    rehearsed = config.distill.rehearsal * config.distill.batch_size
+    solved, longest = config.distill.batch_size - rehearsed, PROMPT + config.grpo.max_completion_tokens
     return Estimate(
         sampling=sampled * read,
         update=config.grpo.steps_per_round * STEP + WITH_SIGNAL * trained * train,
         answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
-        step=STEP + config.distill.batch_size * (PROMPT + written) * train,
+        step=STEP + solved * (PROMPT + written) * train + rehearsed * longest * (train + read),
         steps=lesson,
         fixed=FIXED,
         quizzed=QUIZZES * config.lessons.quiz_problems,
@@ -194,10 +197,13 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
     return Forecast(f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned.")
 
 
-def round_expected(home: Home, config: NightConfig) -> tuple[float, int] | None:
-    """Return the seconds per round and the minutes of the shortest night that fits one, or None if they are unknown."""
+def seconds_expected(home: Home, config: NightConfig) -> tuple[float, int, float] | None:
+    """Return the seconds per round, the minutes of the shortest night that fits one, and the seconds per lesson step.
+
+    None if they are unknown. A step is one of the worked-solutions lesson.
+    """
     known = expected(home, config)
-    return known and (known.round, known.minutes_for_a_round())
+    return known and (known.round, known.minutes_for_a_round(), known.step)
 
 
 def check_hours(home: Home, config: NightConfig) -> None:

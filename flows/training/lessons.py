@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig
-from conf.sections.lessons import LessonConfig
+from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.sections.stages import Step
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
@@ -38,12 +38,14 @@ class Lessons:
 
     `journal`: the frozen journal. `exam_questions`: these are never taught. `trained`: whether an earlier night trained
     the student. If so, worked solutions have a lower learning rate, and those of problems that it solves are skipped.
+    `fitting`: the optimizer steps expected to fit into a lesson on worked solutions; no more are planned. None: all.
     """
 
     night: Night
     journal: Artifact
     exam_questions: tuple[str, ...]
     trained: bool = False
+    fitting: int | None = None
 
     def teach(self, step: Step, checkpoint: Path, pace: Pace | None = None) -> Path:
         """Teach a step's lesson. Returns the new checkpoint, or the same one if there was nothing to learn.
@@ -61,9 +63,12 @@ class Lessons:
         """Train on the night's worked solutions. A teacher, if configured, solves problems that the student failed."""
         night, config, traces, started = self.night, self.night.config, [self.journal], time.perf_counter()
         lesson, answering, rehearsed = config.distill, None, None
+        if self.fitting is not None and self.fitting < lesson.steps:
+            log.info("%s: about %d of %d steps fit into its time", run_name(step.path), self.fitting, lesson.steps)
+            lesson = lesson.model_copy(update={"steps": self.fitting})
         if lesson.steps:
             traces += self._further_traces(step)
-            rehearsed = self._rehearsed(step, traces, checkpoint)
+            rehearsed = self._rehearsed(step, traces, checkpoint, lesson)
         if self.trained:
             lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
             answering = Player(
@@ -84,15 +89,17 @@ class Lessons:
             pace=pace and pace.left(started),  # minus the time that teacher and rehearsal took
         )
 
-    def _rehearsed(self, step: Step, traces: Sequence[Artifact], checkpoint: Path) -> Artifact | None:
+    def _rehearsed(
+        self, step: Step, traces: Sequence[Artifact], checkpoint: Path, lesson: DistillConfig
+    ) -> Artifact | None:
         """Have the student answer everyday prompts. Returns None if rehearsal is off or no worked solutions exist."""
         config = self.night.config
-        if not config.distill.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
+        if not lesson.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
             return None
         return self.night.run(
             rehearsal,
             step.path.replace("distill", "rehearsal"),
-            count=round(config.distill.rehearsal * config.distill.steps * config.distill.batch_size),
+            count=round(lesson.rehearsal * lesson.steps * lesson.batch_size),
             checkpoint=checkpoint,
             student=config.student,
             config=config.sampler,

@@ -185,7 +185,7 @@ def test_a_server_that_is_gone_for_good_hides_no_outcome(
         except BaseException:
             raise httpx.ConnectError("All connection attempts failed")  # as Prefect's engine does  # noqa: B904
 
-    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_: nullcontext())
+    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_, **__: nullcontext())
     monkeypatch.setattr("flows.nightly.nightly", nightly)
     outcome = run("night", "--date", DATE, "--json")
     assert (outcome.code, outcome.out.count("\n")) == (code, int(code == 0))

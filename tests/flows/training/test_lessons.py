@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,21 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 3
     assert json.loads((tonight.folder / "distill" / "pace.json").read_text())["steps"] == 3
     assert lessons.teach(step, before) == after  # committed: the teacher is not asked again
+
+
+@pytest.mark.parametrize(("fitting", "steps"), [(None, 20), (30, 20), (3, 3)])
+def test_a_slow_machine_plans_fewer_steps_and_rehearses_no_more_than_they_use(
+    night: Callable[..., Night], monkeypatch: pytest.MonkeyPatch, fitting: int | None, steps: int
+) -> None:
+    planned: dict[str, dict[str, Any]] = {}
+    monkeypatch.setattr(Night, "run", lambda _, stage, path, **inputs: planned.setdefault(path, inputs))
+    monkeypatch.setattr(Lessons, "_learn", lambda _, stage, path, before, **inputs: planned.setdefault(path, inputs))
+    tonight = night("distill={steps: 20, batch_size: 4, rehearsal: 0.5}")
+    trace = {"messages": UNSEEN, "teacher": "me", "source": "x", "response": "12", "benchmark": None, "truth": None}
+    tables = {"traces": (TRACES, [trace]), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
+    day = write_stage(tonight.folder / "freeze_journal", tables)
+    Lessons(tonight, day, (), fitting=fitting).teach(tonight.config.steps[0], champion(tonight.home))
+    assert (planned["distill"]["config"].steps, planned["rehearsal"]["count"]) == (steps, 2 * steps)
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:
