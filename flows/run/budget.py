@@ -5,7 +5,7 @@
 | exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
 | guards | part of the exam's time, which is at least that for one look and the guards |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
-| lessons, reward model | together, a third of the learning time (time left before the lessons, minus exam and report) |
+| lessons, reward model | together, half the learning time at most (time left before them, minus exam and report) |
 | rounds | the rest, including their quizzes |
 """
 
@@ -29,7 +29,7 @@ from tasks.workers.worker import HoursOverError
 
 # Seconds that the exam, decision and report may run past the night's hours: a late outcome is better than none.
 LATE = 30 * 60.0
-EXAM_SHARE, LESSONS_SHARE = 0.15, 1 / 3
+EXAM_SHARE, LESSONS_SHARE = 0.15, 0.5
 LEAST_EXAM = 100  # problems: the first look is never shortened
 REST = 60.0  # seconds to save the last state, decide, promote and write the report
 MERGE = 60.0  # seconds, if the night merges adapters

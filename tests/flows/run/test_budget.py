@@ -83,16 +83,16 @@ def test_the_exam_gets_what_its_longest_length_takes_or_is_halved(
     assert found.looks[-1] == most
 
 
-def test_lessons_get_a_third_of_what_is_left_and_the_division_is_kept(tmp_path: Path, clock: list[float]) -> None:
-    """Of 900 s, 100 are over; 86.8 are for the exam and 60 for the report: lessons 217.7, rounds 435.5."""
+def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Path, clock: list[float]) -> None:
+    """Of 900 s, 100 are over; 86.8 are for the exam and 60 for the report: lessons and rounds 326.6 each."""
     config, taken = load_night(STARTER, ["budget_minutes=15"]), quiz(tmp_path / "quiz", 10.0)
     assert (seconds_answering(taken), seconds_answering(None)) == (10.0, 0.0)
     arguments = Hours.of(config, "2026-11-20"), config
     clock[0] += 100
     found = divide(*arguments, tmp_path, 868, 0, taken, lambda: (30.0, 4, 25.0))
     assert (found.hours, found.before, found.after) == (900, 100, 60)
-    assert (found.lessons, found.rounds) == pytest.approx((653.2 / 3, 653.2 * 2 / 3))
-    assert (found.round, found.enough, found.steps) == (30.0, 4, 9)  # of 25 s
+    assert (found.lessons, found.rounds) == pytest.approx((653.2 / 2, 653.2 / 2))
+    assert (found.round, found.enough, found.steps) == (30.0, 4, 14)  # of 25 s
     clock[0] += 500
     assert divide(*arguments, tmp_path, 400, 400, None) == found  # when the night resumes
     no_lesson = load_night(STARTER, ["budget_minutes=15", "stages=[grpo]"])
