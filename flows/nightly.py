@@ -23,8 +23,9 @@ from flows.grpo import Rounds
 from flows.orchestration.client import tolerate_lost_server
 from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, divide
-from flows.run.context import Night, first_start, freeze_config, is_begun
+from flows.run.context import Night, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
+from flows.run.history import first_start
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, seconds_expected

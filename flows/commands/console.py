@@ -14,7 +14,7 @@ from rich.text import Text
 
 from conf.schema import NightConfig
 from conf.storage.layout import committed_rounds
-from flows.run.context import first_start
+from flows.run.history import first_start
 from flows.run.speed import minutes_left
 
 err = Console(stderr=True)

@@ -17,7 +17,7 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
 from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
-from flows.run.dates import check_deadline, checked_date, date_of_night
+from flows.run.dates import Hours, check_deadline, checked_date, date_of_night
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
@@ -93,7 +93,8 @@ def _summary(
         check_deadline(config, date, now)
     check_night(home, config, resumed)
     if not resumed and (found := forecast(home, config)):
-        _say(found.sentence)
+        end = datetime.fromtimestamp(Hours.of(config, date).end)
+        _say(f"The night {date} ends at about {end:%H:%M}. {found.sentence}")
     try:
         return _run(home, config, date, fresh, no_promote)
     except KeyboardInterrupt:

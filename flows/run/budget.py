@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from conf.schema import NightConfig
-from conf.sections.hours import deadline_of
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
+from flows.run.dates import Hours
 from models.lessons.pace import TIMED, Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
@@ -36,37 +36,13 @@ MERGE = 60.0  # seconds, if the night merges adapters
 
 
 @dataclass(frozen=True)
-class Hours:
-    """When a night's hours start and end, in seconds since the epoch (inf: no end), and which setting sets the end."""
-
-    end: float = math.inf
-    because: str = ""
-    start: float = 0.0
-
-    @classmethod
-    def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
-        """Return a night's hours, which end at its deadline or when its budget is used up, whichever is earlier.
-
-        `since`: when the night began, in seconds since the epoch (default: now).
-        """
-        ends: list[tuple[float, str]] = []
-        start = time.time() if since is None else since
-        if config.budget_minutes is not None:
-            ends.append((start + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
-        if config.deadline is not None:
-            moment = deadline_of(date, config.deadline, config.deadline_time_zone, start)
-            ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))
-        return cls(*min(ends), start) if ends else cls(start=start)
-
-
-@dataclass(frozen=True)
 class Division:
     """How a night divides its hours, in seconds. Fixed before the first lesson, and kept when the night resumes.
 
     `most`: the maximum number of exam problems. `hours`: the time from the night's first start to its end. `before`:
     the time spent before the division. `after`: the time for the report. `round`: the time expected per round, or None.
-    `enough`: the minutes of the shortest night that fits one round. `steps`: the number of optimizer steps expected to
-    fit into a worked-solutions lesson, or None. Without a time limit, only `most` is set.
+    `enough`: the minutes of the shortest night that fits the lesson and one round. `steps`: the number of optimizer
+    steps expected to fit into a worked-solutions lesson, or None. Without a time limit, only `most` is set.
     """
 
     most: int

@@ -17,9 +17,10 @@ from conf.schema import NightConfig
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home, InputError, inside
 from conf.storage.layout import round_path
-from flows.run.budget import LATE, Hours
+from flows.run.budget import LATE
+from flows.run.dates import Hours
 from flows.run.edges import Edges
-from flows.run.history import last_finished, note_progress, usual_seconds
+from flows.run.history import STARTED, last_finished, note_progress, usual_seconds
 from models.engine.environment import engine_environment, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.monitoring import incidents
@@ -32,7 +33,6 @@ from tasks.workers.cluster import Cluster
 from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError
 
 R = TypeVar("R")
-STARTED = "started.json"  # in the night's folder
 CHANGED = "the night cannot go on from files that changed; begin it anew with --fresh"
 log = logging.getLogger("nightschool")
 
@@ -200,12 +200,3 @@ def freeze_config(folder: Path, config: NightConfig, fresh: bool, no_promote: bo
         make_folder(folder)
         write_atomically(folder / STARTED, json.dumps({"started": time.time()}))
         write_atomically(folder / "config.yaml", frozen_yaml(config))
-
-
-def first_start(folder: Path) -> float | None:
-    """Return when the night in this folder first began, in seconds since the epoch, or None if that is not recorded.
-
-    The night's hours start at this time, even if the night is resumed later.
-    """
-    file = folder / STARTED
-    return json.loads(file.read_text())["started"] if file.exists() else None

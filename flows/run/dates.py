@@ -1,12 +1,39 @@
-"""Determines which date's night a start belongs to, and whether the start must be refused."""
+"""Determines which date's night a start belongs to, whether the start must be refused, and when the night ends."""
 
 import datetime
+import math
+import time
+from dataclasses import dataclass
 
 from conf.schema import NightConfig
 from conf.sections.hours import deadline_of, time_zone
 from conf.storage.home import InputError
 
 START_WITHIN = 60  # minutes after the scheduled time
+
+
+@dataclass(frozen=True)
+class Hours:
+    """When a night's hours start and end, in seconds since the epoch (inf: no end), and which setting sets the end."""
+
+    end: float = math.inf
+    because: str = ""
+    start: float = 0.0
+
+    @classmethod
+    def of(cls, config: NightConfig, date: str, since: float | None = None) -> "Hours":
+        """Return a night's hours, which end at its deadline or when its budget is used up, whichever is earlier.
+
+        `since`: when the night began, in seconds since the epoch (default: now).
+        """
+        ends: list[tuple[float, str]] = []
+        start = time.time() if since is None else since
+        if config.budget_minutes is not None:
+            ends.append((start + 60 * config.budget_minutes, f"budget_minutes ({config.budget_minutes:g})"))
+        if config.deadline is not None:
+            moment = deadline_of(date, config.deadline, config.deadline_time_zone, start)
+            ends.append((moment.timestamp(), f"the deadline ({config.deadline})"))
+        return cls(*min(ends), start) if ends else cls(start=start)
 
 
 def date_of_night(now: datetime.datetime) -> str:

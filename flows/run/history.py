@@ -21,6 +21,7 @@ from tasks.report.text import percent
 
 DATES = "????-??-??"
 PROGRESS = "progress.json"  # in the night's folder: the current stage, for `nightschool status`
+STARTED = "started.json"  # in the night's folder: when it first began
 ROUND = re.compile(r"round (\d+)\b")
 
 
@@ -113,6 +114,15 @@ def read_round_metrics(folder: Path) -> list[dict[str, float]]:
 def round_seconds(folder: Path) -> list[float]:
     """Return the seconds of each uninterrupted round of a night, in order."""
     return [figures["seconds_round"] for figures in read_round_metrics(folder) if "seconds_round" in figures]
+
+
+def first_start(folder: Path) -> float | None:
+    """Return when the night in this folder first began, in seconds since the epoch, or None if that is not recorded.
+
+    The night's hours start at this time, even if the night is resumed later.
+    """
+    file = folder / STARTED
+    return json.loads(file.read_text())["started"] if file.exists() else None
 
 
 def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path | None) -> float | None:

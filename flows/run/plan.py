@@ -3,8 +3,8 @@
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home
-from flows.run.context import first_start
 from flows.run.dates import check_deadline
+from flows.run.history import first_start
 from flows.run.levels import with_next_level
 from flows.run.preflight import finished_summary
 from flows.run.speed import expected, minutes_left
@@ -34,7 +34,9 @@ def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     for step in config.steps:
         if step.kind == "distill":
             lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} worked solutions"
-            lines.append(("lesson", lesson + (f", {known.step:.1f} s each" if known else "")))
+            pace = f", {known.step:.1f} s each with their rehearsal" if known else ""
+            fits = f"; about {known.steps_that_fit(minutes)} fit" if known and minutes is not None else ""
+            lines.append(("lesson", lesson + pace + fits))
         elif step.is_block:
             block = f"up to {len(step.rounds)} of {grpo.prompts_per_round} × {grpo.group_size} answers"
             lines.append(("rounds", block + (f", {known.round:.0f} s each" if known else "")))

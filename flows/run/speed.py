@@ -10,8 +10,8 @@ from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError, NightError
-from flows.run.budget import EXAM_SHARE, LESSONS_SHARE, Hours
-from flows.run.dates import date_of_night
+from flows.run.budget import EXAM_SHARE, LESSONS_SHARE
+from flows.run.dates import Hours, date_of_night
 from flows.run.history import finished, read_round_metrics
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
@@ -68,15 +68,29 @@ class Estimate:
 
     def rounds_that_fit(self, minutes: float) -> int:
         """Estimate how many rounds fit into a night of `minutes` minutes besides its exam and lessons."""
-        hours = 60 * minutes
-        exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * hours)
-        left = hours - self.fixed - exam - self.quizzed * self.answer
+        left = self._learning(minutes)
         rounds = left - min(self.steps * self.step, LESSONS_SHARE * left)
         return max(0, math.floor(rounds / self.round))
 
-    def minutes_for_a_round(self) -> int:
-        """Return the length of the shortest night that has time for a round, in whole minutes, capped at one week."""
-        return next((minutes for minutes in range(1, LONGEST) if self.rounds_that_fit(minutes)), LONGEST)
+    def steps_that_fit(self, minutes: float) -> int:
+        """Estimate how many of the lesson's planned steps fit into a night of `minutes` minutes."""
+        return min(self.steps, max(0, math.floor(LESSONS_SHARE * self._learning(minutes) / self.step)))
+
+    def minutes_enough(self) -> int:
+        """Return the length of the shortest night with time for the whole lesson and a round, in whole minutes.
+
+        At most a week.
+        """
+
+        def is_enough(minutes: int) -> bool:
+            return self.rounds_that_fit(minutes) > 0 and self.steps_that_fit(minutes) == self.steps
+
+        return next(filter(is_enough, range(1, LONGEST)), LONGEST)
+
+    def _learning(self, minutes: float) -> float:
+        """Return the seconds for lessons and rounds."""
+        exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * 60 * minutes)
+        return 60 * minutes - self.fixed - exam - self.quizzed * self.answer
 
 
 def estimate(config: NightConfig, parameters: float, flops_per_second: float) -> Estimate:
@@ -189,21 +203,24 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
     minutes = minutes_left(config)
     if minutes is None or not config.rounds or (known := expected(home, config)) is None:
         return None
-    if not (number := known.rounds_that_fit(minutes)):
-        enough = known.minutes_for_a_round()
+    number, steps, enough = known.rounds_that_fit(minutes), known.steps_that_fit(minutes), known.minutes_enough()
+    if not number:
         none = f"At this machine's speed no round fits into {_minutes(minutes)}; {enough} minutes would do."
         return Forecast(none, enough)
     rounds = "1 round fits" if number == 1 else f"{number} rounds fit"
-    return Forecast(f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned.")
+    sentence = f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned."
+    if steps < known.steps:
+        sentence += f" The lesson has time for about {steps} of {known.steps} steps; {enough} minutes would do for all."
+    return Forecast(sentence)
 
 
 def seconds_expected(home: Home, config: NightConfig) -> tuple[float, int, float] | None:
-    """Return the seconds per round, the minutes of the shortest night that fits one, and the seconds per lesson step.
+    """Return the seconds per round, the minutes of a night with time for all, and the seconds per lesson step.
 
     None if they are unknown. A step is one of the worked-solutions lesson.
     """
     known = expected(home, config)
-    return known and (known.round, known.minutes_for_a_round(), known.step)
+    return known and (known.round, known.minutes_enough(), known.step)
 
 
 def check_hours(home: Home, config: NightConfig) -> None:

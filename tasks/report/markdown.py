@@ -58,6 +58,8 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
         f"95 % interval {signed(found['low'])} to {signed(found['high'])}; {found['gained']} {flips[0]}, "
         f"{found['lost']} {flips[1]}; {probability(found['p_value'])}."
     )
+    if not found["gained"] and not found["lost"]:
+        how_sure = "Not at all: no answer became right or wrong."
     title = "the candidate was promoted" if promoted else "the champion stays"
     return Headline(title, _changed(summary), how_much, how_sure, to_do(summary))
 

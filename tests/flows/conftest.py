@@ -51,4 +51,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             return now() + fast[0]
 
     monkeypatch.setattr("flows.run.budget.time", Clock)
+    monkeypatch.setattr("flows.run.dates.time", Clock)
     return fast

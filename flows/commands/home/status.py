@@ -1,13 +1,18 @@
 """`nightschool status`: show what is running, how much time is left, and what the last nights decided."""
 
 import datetime
+import math
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 from conf.load import config_of
+from conf.schema import NightConfig
 from conf.storage.home import Home
 from conf.storage.locks import NIGHT, holder, server_of
-from flows.run.history import ROUND, last_finished, nights, read_progress, seconds_left
+from flows.run.dates import Hours
+from flows.run.history import ROUND, first_start, last_finished, nights, read_progress, seconds_left
 
 LAST = 7  # nights that the terminal shows; --json has all
 
@@ -49,9 +54,15 @@ def _running(home: Home) -> dict[str, Any] | None:
         "stage_since": progress and progress["at"],
         "round": int(in_round[1]) if in_round else None,
         "rounds": config and config.rounds,
-        "seconds_left": config
-        and seconds_left(folder, config, _elapsed(progress), last_finished(home.nights, config.name)),
+        "seconds_left": config and _seconds_left(home, folder, config, _elapsed(progress)),
     }
+
+
+def _seconds_left(home: Home, folder: Path, config: NightConfig, elapsed: float) -> float | None:
+    """Return the time that the night will still take, as an earlier night did, but at most until its hours end."""
+    usual = seconds_left(folder, config, elapsed, last_finished(home.nights, config.name))
+    end = Hours.of(config, folder.name, first_start(folder)).end
+    return min((left for left in (usual, end - time.time()) if left is not None and left < math.inf), default=None)
 
 
 def _elapsed(progress: dict[str, Any] | None) -> float:
@@ -64,7 +75,7 @@ def _elapsed(progress: dict[str, Any] | None) -> float:
 def _running_line(running: dict[str, Any]) -> str:
     stage = running["stage"]
     if running["round"]:
-        stage = stage.replace(f"round {running['round']}", f"round {running['round']} of {running['rounds']}", 1)
+        stage = stage.replace(f"round {running['round']}", f"round {running['round']} of up to {running['rounds']}", 1)
     night = f"the night {running['night']} since {running['since']} (process {running['process']})"
     return f"running: {night}, {stage}; {_left(running['seconds_left'])}"
 

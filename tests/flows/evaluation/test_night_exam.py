@@ -12,8 +12,9 @@ from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.home import Home
 from flows.evaluation.night_exam import Exam, Examined
-from flows.run.budget import Division, Hours
+from flows.run.budget import Division
 from flows.run.context import Night
+from flows.run.dates import Hours
 from rewards.data.benchmarks import exam_problems
 from tasks.evaluation.english import FILE
 from tasks.monitoring.incidents import incidents

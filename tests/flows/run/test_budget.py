@@ -11,12 +11,12 @@ from conf.storage.home import Home
 from flows.run.budget import (
     Allowance,
     Division,
-    Hours,
     divide,
     end_of_asking,
     seconds_answering,
 )
 from flows.run.context import Night
+from flows.run.dates import Hours
 from flows.training.reward_model import slowest_ranking
 from tasks.stage import Artifact, commit
 from tasks.workers.worker import HoursOverError

@@ -11,7 +11,8 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, NightError
-from flows.run.context import Night, check_identity, first_start, freeze_config
+from flows.run.context import Night, check_identity, freeze_config
+from flows.run.history import first_start
 from flows.training.inputs import champion_of
 from models.hf.checkpoint import DamagedCheckpointError, keep
 from tasks.stage import Artifact, stage

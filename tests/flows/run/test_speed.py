@@ -57,8 +57,9 @@ def test_the_rounds_that_fit() -> None:
     assert Estimate(30, 20, 0.5, 10, 5, 60, 210).rounds_that_fit(15) == 11  # a lesson of 50 s
     assert known.rounds_that_fit(1) == 0
     assert known.least == 60 + 100
-    enough = known.minutes_for_a_round()
-    assert known.rounds_that_fit(enough - 1) == 0 < known.rounds_that_fit(enough)
+    enough = known.minutes_enough()
+    assert known.rounds_that_fit(enough) > 0
+    assert known.steps_that_fit(enough - 1) < known.steps_that_fit(enough) == 48  # the whole lesson
 
 
 def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +75,13 @@ def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: py
 @pytest.mark.parametrize(
     ("minutes", "level", "words"),
     [
-        (60, "ok", "At this machine's speed about {n} rounds fit into 60 minutes; 24 are planned."),
+        (180, "ok", "At this machine's speed about {n} rounds fit into 180 minutes; 24 are planned."),
+        (
+            30,
+            "ok",
+            "At this machine's speed about {n} rounds fit into 30 minutes; 24 are planned. "
+            "The lesson has time for about {steps} of 48 steps; {enough} minutes would do for all.",
+        ),
         (6, "warning", "At this machine's speed no round fits into 6 minutes; {enough} minutes would do."),
         (1, "error", "budget_minutes: 1.0 minutes are too short for anything"),
     ],
@@ -82,7 +89,8 @@ def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: py
 def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, words: str) -> None:
     config, known = starter(f"budget_minutes={minutes}"), expected(home, starter())
     assert known is not None
-    words = words.format(n=known.rounds_that_fit(minutes), enough=known.minutes_for_a_round())
+    steps, enough = known.steps_that_fit(minutes), known.minutes_enough()
+    words = words.format(n=known.rounds_that_fit(minutes), steps=steps, enough=enough)
     finding = _speed(home, config)
     assert (finding.level, finding.found.startswith(words)) == (level, True), finding
     if level == "error":

@@ -23,7 +23,7 @@ def test_a_kind_that_was_solved_and_then_no_more() -> None:
 def test_kinds_that_were_never_solved() -> None:
     (alarm,) = alarms({"a": (18, 0.0, 0.01), "b": (29, 0.015, 0.015), "c": (18, 0.5, 0.5)})
     assert (alarm.name, alarm.severe, alarm.round) == ("unsolved_kinds", False, None)
-    assert alarm.sentence == "Kinds hardly ever solved all night (worked solutions would help): a, b."
+    assert alarm.sentence == "Kinds hardly ever solved all night (a longer lesson or hints would help): a, b."
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_night_that_runs(tmp_path: Path) -> None:
         first, *others = lines_of(home, state)
         assert first == (
             f"running: the night {DATE} since {running['since']} (process {os.getpid()}), "
-            "round 2 of 6 · refill 1 · sample; about a minute left, or less"
+            "round 2 of up to 6 · refill 1 · sample; about a minute left, or less"
         )
         assert others[1] == "            alarm: the grader failed on 3 completions"
     assert status(home)["running"] is None
@@ -64,6 +64,13 @@ def test_a_night_that_another_process_has_just_started(tmp_path: Path) -> None:
         running: Any = status(home)["running"]
     assert (running["process"], running["stage"], running["stage_since"]) == (other.pid, "starting", None)
     assert (running["round"], running["rounds"], running["seconds_left"]) == (None, None, None)
+
+
+def test_without_an_earlier_night_the_time_left_is_that_of_its_hours(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    freeze_config(home.night(DATE), load_night(STARTER, ["budget_minutes=15"]), fresh=False)
+    with hold(home.root, f"{NIGHT}{DATE}"):
+        assert 800 < status(home)["running"]["seconds_left"] <= 900
 
 
 def test_a_pruning_that_holds_the_home_is_not_a_night(tmp_path: Path) -> None:
