@@ -72,8 +72,9 @@ class Division:
         """Return the seconds left for lessons and the reward model, or inf if the night has no time limit."""
         if self.lessons is None:
             return math.inf
-        spent = sum(_seconds(night / step.path) for step in steps if not step.is_block)
-        return max(0.0, self.lessons - spent - _seconds(night / "fit_reward_model"))
+        paths = {step.path for step in steps if not step.is_block} | {"fit_reward_model"}
+        paths |= {path.replace("distill", "rehearsal") for path in paths}
+        return max(0.0, self.lessons - sum(_seconds(night / path) for path in paths))
 
 
 def divide(
