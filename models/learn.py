@@ -24,9 +24,9 @@ ALIKE = 1e-4  # nats; smaller differences between preferences are ignored
 Tokens = Sequence[int]
 
 
-def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens, size: float = 1.0) -> LessonOutcome:
-    """Take one supervised step on `words`, a text that the owner wrote; all its tokens count. `size`: see `praise`."""
-    return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE, size=size)
+def learn_from_human(day: DayCopy, prompt: Tokens, words: Tokens) -> LessonOutcome:
+    """Take one supervised step on `words`, a text that the owner wrote; all its tokens count."""
+    return _learn(day, prompt, [words], [torch.ones(len(words))], HUMAN_RATE)
 
 
 def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correction: Tokens) -> LessonOutcome:

@@ -13,6 +13,7 @@ from hypothesis import settings
 from conf.storage.home import Home
 from flows import environment
 
+os.environ.pop("NIGHTSCHOOL_WEBHOOK", None)  # nobody's chat gets the reports of tests
 environment.prepare()  # before any library is imported: tests phone home as little as nights do
 os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}  # a process reads them once, at Ray's import
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start hears Ctrl-C, be they a background job

@@ -58,6 +58,11 @@ class Step:
         """Whether this step is a block of rounds, possibly an empty one."""
         return self.kind in get_args(Rounds)
 
+    @property
+    def rehearsal_path(self) -> str:
+        """The subfolder of the answers that a `distill` step rehearses."""
+        return self.path.replace("distill", "rehearsal")
+
 
 def steps(stages: Sequence[StageConfig], rounds: int) -> tuple[Step, ...]:
     """Return the night's steps. `rounds` is divided evenly among the `grpo` entries that give no number."""

@@ -13,7 +13,7 @@ from httpx import HTTPError
 from conf.load import own_file
 from conf.redact import redact
 from conf.schema import NightConfig
-from conf.sections.hours import clocks_in
+from conf.sections.hours import clocks_in, time_zone
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
 from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
@@ -93,7 +93,7 @@ def _summary(
         check_deadline(config, date, now)
     check_night(home, config, resumed)
     if not resumed and (found := forecast(home, config)):
-        end = datetime.fromtimestamp(Hours.of(config, date).end)
+        end = datetime.fromtimestamp(Hours.of(config, date).end, time_zone(config.deadline_time_zone))
         _say(f"The night {date} ends at about {end:%H:%M}. {found.sentence}")
     try:
         return _run(home, config, date, fresh, no_promote)

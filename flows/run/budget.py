@@ -72,8 +72,8 @@ class Division:
         """Return the seconds left for lessons and the reward model, or inf if the night has no time limit."""
         if self.lessons is None:
             return math.inf
-        paths = {step.path for step in steps if not step.is_block} | {"fit_reward_model"}
-        paths |= {path.replace("distill", "rehearsal") for path in paths}
+        paths = {"fit_reward_model", *(step.path for step in steps if not step.is_block)}
+        paths |= {step.rehearsal_path for step in steps if step.kind == "distill"}
         return max(0.0, self.lessons - sum(_seconds(night / path) for path in paths))
 
 

@@ -1,4 +1,4 @@
-"""Checks that the machine has what a night needs: a writable home, disk space."""
+"""Checks that the machine has what a night needs: a writable home, disk space and memory."""
 
 import json
 import logging

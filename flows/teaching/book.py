@@ -103,7 +103,7 @@ def summary_of(lesson: Lesson) -> dict[str, str]:
     """Return a lesson's `kind`, its `question`, and the `text` that it teaches or judges."""
     entry: Any = lesson.entries[0]
     if entry.kind == "words":
-        return {"kind": "message" if lesson.key(CONVERSATION) else "words", "question": "", "text": entry.text}
+        return {"kind": "words", "question": "", "text": entry.text}
     if entry.kind == "conversation":
         rated = "good_talk" if (entry.rewards[-1] or 0) > 0 else "bad_talk"
         kind, asked = lesson.key(IMPLICIT) or rated, entry.messages[-2].content

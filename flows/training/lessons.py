@@ -98,7 +98,7 @@ class Lessons:
             return None
         return self.night.run(
             rehearsal,
-            step.path.replace("distill", "rehearsal"),
+            step.rehearsal_path,
             count=round(lesson.rehearsal * lesson.steps * lesson.batch_size),
             checkpoint=checkpoint,
             student=config.student,

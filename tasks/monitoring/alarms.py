@@ -66,11 +66,7 @@ def kind_alarms(rates: pd.DataFrame) -> list[Alarm]:
     shares = zip(lost.index, lost["best"], lost["last"], strict=True)
     forgotten = [f"{kind} ({percent(best, 0)}, then {percent(last, 0)})" for kind, best, last in shares]
     return [
-        *_about(
-            "unsolved_kinds",
-            "Kinds hardly ever solved all night (a longer lesson or hints would help)",
-            [*never],
-        ),
+        *_about("unsolved_kinds", "Kinds hardly ever solved all night (a longer lesson or hints would help)", [*never]),
         *_about("forgotten_kinds", "Kinds solved during the night but hardly ever at its end", forgotten),
     ]
 

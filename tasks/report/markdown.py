@@ -54,14 +54,12 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
         did, other = f"reaches {after['accuracy']:.2f} on average in {after['n']} episodes", f"{before['accuracy']:.2f}"
         flips = "episodes went better", "worse"
     how_much = f"{signed(found['difference'])} on {target}: the candidate {did}; the champion {other}."
-    how_sure = (
-        f"95 % interval {signed(found['low'])} to {signed(found['high'])}; {found['gained']} {flips[0]}, "
-        f"{found['lost']} {flips[1]}; {probability(found['p_value'])}."
-    )
-    if not found["gained"] and not found["lost"]:
-        how_sure = "Not at all: no answer became right or wrong."
+    how_sure = f"{found['gained']} {flips[0]}, {found['lost']} {flips[1]}"
+    if found["gained"] or found["lost"]:  # else, the interval would be 0 to 0
+        interval = f"95 % interval {signed(found['low'])} to {signed(found['high'])}"
+        how_sure = f"{interval}; {how_sure}; {probability(found['p_value'])}"
     title = "the candidate was promoted" if promoted else "the champion stays"
-    return Headline(title, _changed(summary), how_much, how_sure, to_do(summary))
+    return Headline(title, _changed(summary), how_much, f"{how_sure}.", to_do(summary))
 
 
 def render_markdown(summary: Mapping[str, Any], decision: Mapping[str, Any], by_hand: Sequence[str] = ()) -> str:

@@ -14,7 +14,6 @@ from transformers import PreTrainedTokenizerBase
 from conf.schema import StudentConfig
 from conf.sections.teaching import TeachConfig
 from conf.storage.journal import (
-    CONVERSATION,
     FROM_CHAR,
     UNFINISHED,
     Answer,
@@ -35,7 +34,6 @@ from models.lessons.preference_data import Example
 from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 
-MESSAGE = 0.1  # size of a step on a message of a chat; whole steps would use up what a day may change
 OPENING = 16  # the most tokens that a template puts before an answer
 SNAPSHOTS = 20  # the most snapshots kept; each takes about 10 MB for a student of 135M parameters
 
@@ -164,8 +162,7 @@ class DayLearner:
             first, *words = self.tokenizer.encode(entry.text, add_special_tokens=False)[: self.max_tokens]
             if not words:
                 raise ValueError("a single word has nothing to predict: write a sentence")
-            in_chat = (entry.model_extra or {}).get(CONVERSATION)
-            return learn.learn_from_human(day, [first], words, MESSAGE if in_chat else 1.0)
+            return learn.learn_from_human(day, [first], words)
         if isinstance(entry, Conversation):
             return learn.learn_from_conversation(day, *turns_of(entry, self.tokenizer, self.student, self.max_tokens))
         prompt, tokens = self._rendering(entry)

@@ -8,7 +8,7 @@ export const actions = {}; // what the page does for a card: others, compare, ta
 
 const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
   blame: "your blame", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your blame", went_on: "going on",
-  left: "leaving it", words: "your text", message: "your message" };
+  left: "leaving it", words: "your text" };
 
 // How strong a lesson was, in words; the figures are one hover away.
 export function told(lesson, kind) {

@@ -8,7 +8,7 @@ import { announce, attempt, element, events, find, get, say, send, short } from 
 
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
   wrong_from: "Wrong from", good_talk: "Good conversation", bad_talk: "Bad conversation", went_on: "Went on after",
-  left: "Left without a word", words: "To read", message: "Your message" };
+  left: "Left without a word", words: "To read" };
 let state = { lessons: [], ready: false, why: "" };
 let mode = localStorage.getItem("mode") ?? "five"; // or "chat"
 let asked = { text: "", name: "" }; // the question that the cards answer

@@ -85,6 +85,11 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
     assert refused(tmp_path, override.format(tmp=tmp_path)).startswith(message.format(tmp=tmp_path))
 
 
+def test_a_webhook_without_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "MY_CHAT")
+    assert refused(tmp_path).startswith("NIGHTSCHOOL_WEBHOOK holds no http:// or https:// URL")
+
+
 def test_guards_that_fail_by_bad_luck_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Φ(1.645 − 0.1 / √(0.15 / n)): .17 with 100 problems, .64 with 25. Two such guards of 100 refuse 1 − .83²."""
     guard = "{{benchmark: arithmetic, levels: ['{}'], problems: {}, margin: 0.1}}"

@@ -45,6 +45,13 @@ def test_what_changed_and_what_to_do(
     assert (first.changed, first.to_do) == (changed, to_do)
 
 
+def test_where_no_answer_changed_there_is_no_interval(night: Night, decision: dict[str, Any]) -> None:
+    found = decision["comparisons"]["candidate"]["arithmetic-1-2"]
+    assert headline(night[1], decision).how_sure.startswith("95 % interval ")
+    found |= {"gained": 0, "lost": 0}
+    assert headline(night[1], decision).how_sure == "0 answers became right, 0 wrong."
+
+
 def test_the_short_form_is_two_dozen_lines_with_the_same_numbers(night: Night, decision: dict[str, Any]) -> None:
     summary = night[1]
     text = render_markdown(summary | {"alarms": ["Disk <b>full\n| now"], "incidents": ["02:10 a died"]}, decision)

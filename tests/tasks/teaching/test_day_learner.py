@@ -48,11 +48,6 @@ def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None
     assert learner.digest != before
 
 
-def test_a_message_of_a_chat_is_a_small_step(make_learner: Any) -> None:
-    whole, message = (make_learner().learn("1", [line("words", **more)]) for more in ({}, {"conversation": "c"}))
-    assert message.intended_nats == pytest.approx(0.1 * whole.intended_nats)
-
-
 @pytest.mark.parametrize("snapshots", [2, 20])
 @pytest.mark.parametrize("undone", range(7))
 def test_undoing_is_never_having_taught(
