@@ -32,10 +32,16 @@ services: setup ## every night at 01:00 by itself, and the pages to watch it: un
 # thread each: on two cores, OpenMP teams of two would wait for each other.
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-test: lint ## lint, then the tests of every change (ARGS go to pytest)
+# The type checker leaves a core idle. Meanwhile one process imports all libraries, because in a new .venv each of the
+# three workers would compile them.
+LINT = .venv/bin/pytest --collect-only --quiet >/dev/null 2>&1 & $(MAKE) --no-print-directory lint && wait
+
+test: setup ## lint, then the tests of every change (ARGS go to pytest)
+	@$(LINT)
 	@$(PYTEST) $(ARGS)
 
-test-full: lint ## lint, then all tests, the long ones too
+test-full: setup ## lint, then all tests, the long ones too
+	@$(LINT)
 	@$(PYTEST) -m "full or not full" --hypothesis-profile=thorough $(ARGS)
 
 lint: setup ## style, types, and which package may import which

@@ -4,14 +4,20 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from conf.storage.home import Home
 from flows import environment
+from flows.orchestration.server import start_server, wait_until_ready
+from flows.run.child import end_child
+from flows.web.address import free_port
 
 os.environ.pop("NIGHTSCHOOL_WEBHOOK", None)  # nobody's chat gets the reports of tests
 environment.prepare()  # before any library is imported: tests phone home as little as nights do
@@ -56,24 +62,84 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+class Prefect:
+    """A Prefect server as a night starts it, with its database in a folder of its own."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="prefect-"))
+        self.log = self.folder / "server.log"
+        self.process, self.url = start_server(self.folder, free_port(), self.log)
+
+    def wait(self) -> None:
+        """Wait until the server answers."""
+        wait_until_ready(self.process, self.url, self.log)
+
+    def end(self) -> None:
+        """Kill the server and remove its folder."""
+        end_child(self.process)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+SHARED = pytest.StashKey[Prefect]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Start the one server of all xdist workers."""
+    config.stash[SHARED] = Prefect()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker where the server is."""
+    node.workerinput["prefect"] = node.config.stash[SHARED].url
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any) -> None:
+    """Wait for the server, which has started while the workers collected."""
+    node.config.stash[SHARED].wait()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the server of all xdist workers."""
+    if SHARED in config.stash:
+        config.stash[SHARED].end()
+
+
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A real Prefect server, with database and results in a folder of its own."""
+def prefect_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Prefect's settings point to a real server, which all xdist workers share."""
     from prefect.settings import (
+        PREFECT_API_URL,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
         PREFECT_HOME,
         PREFECT_LOCAL_STORAGE_PATH,
         temporary_settings,
     )
-    from prefect.testing.utilities import prefect_test_harness
 
+    shared: str | None = getattr(request.config, "workerinput", {}).get("prefect")
     folder = tmp_path_factory.mktemp("prefect")
     with (
-        temporary_settings({PREFECT_HOME: folder, PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}),
+        nullcontext(shared) if shared else _own_server() as url,
+        temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder}),
+        temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}),
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),  # a flow would wait a second for its end
-        prefect_test_harness(server_startup_timeout=180),
     ):
-        yield folder
+        yield
+
+
+@contextmanager
+def _own_server() -> Iterator[str]:
+    from prefect.logging.handlers import APILogWorker
+
+    server = Prefect()
+    try:
+        server.wait()
+        yield server.url
+        APILogWorker.drain_all(timeout=3)
+    finally:
+        server.end()
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, und
 
 
 @pytest.fixture(scope="module")
-def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> School:
+def school(tmp_path_factory: pytest.TempPathFactory, prefect_server: None) -> School:
     return open_school(tmp_path_factory.mktemp("chaos") / "tiny", get_current_settings().api.url)
 
 

@@ -23,7 +23,7 @@ def trainer() -> Iterator[Worker]:
 
 @pytest.fixture(scope="module")
 def school(
-    tmp_path_factory: pytest.TempPathFactory, prefect_server: Path, _empty_mlflow: Path, trainer: Worker
+    tmp_path_factory: pytest.TempPathFactory, prefect_server: None, _empty_mlflow: Path, trainer: Worker
 ) -> Iterator[School]:
     """A tiny student's nights of one test file."""
     root = tmp_path_factory.mktemp("rounds")

@@ -49,7 +49,7 @@ class FullDay:
 
 
 @pytest.fixture(scope="module")
-def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> FullDay:
+def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: None) -> FullDay:
     school = open_school(tmp_path_factory.mktemp("full") / "tiny", get_current_settings().api.url)
     home = school.home("home")
     (home.journal / f"{DATE}.jsonl").unlink()  # the day is generated

@@ -53,7 +53,7 @@ def journal() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory, prefect_server: Path) -> Path:
+def night(tmp_path_factory: pytest.TempPathFactory, prefect_server: None) -> Path:
     school = open_school(tmp_path_factory.mktemp("taught") / "tiny", get_current_settings().api.url)
     home = school.home("home")
     with (home.journal / f"{DATE}.jsonl").open("a") as file:

@@ -53,7 +53,7 @@ class Class(TableEngine):
 
 
 @pytest.fixture
-def home(tmp_path: Path, prefect_server: Path) -> Home:
+def home(tmp_path: Path, prefect_server: None) -> Home:
     home = Home(tmp_path)
     for name in ("champion", "candidate", "first"):
         write_student(home.checkpoints / name)

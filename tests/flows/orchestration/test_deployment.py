@@ -49,7 +49,7 @@ def test_nothing_beside_a_deployed_flow_hides_a_package() -> None:
 
 
 @pytest.fixture(scope="module")
-def deployed(prefect_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncPrefectClient]:
+def deployed(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncPrefectClient]:
     """A client of a server to which prefect.yaml has been deployed."""
     environment = environment_of(Home(tmp_path_factory.mktemp("school")), PREFECT_API_URL.value() or "", None)
     with get_client(sync_client=True) as client:
@@ -58,12 +58,11 @@ def deployed(prefect_server: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         done = subprocess.run(DEPLOY, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         yield client
-        for deployment in client.read_deployments():  # other tests share the server
-            client.delete_deployment(deployment.id)
 
 
 def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(deployed: SyncPrefectClient) -> None:
-    deployments = {deployment.name: deployment for deployment in deployed.read_deployments()}
+    in_the_pool = [each for each in deployed.read_deployments() if each.work_pool_name == POOL]
+    deployments = {deployment.name: deployment for deployment in in_the_pool}
     assert deployments.keys() == {"nightly", "starter", "exam"}
     assert NightConfig.model_validate(deployments["starter"].parameters["config"]) == load_night(STARTER)
     assert deployments["nightly"].parameters == deployments["exam"].parameters == {}  # the home's own configuration

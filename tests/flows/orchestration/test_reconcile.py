@@ -63,7 +63,7 @@ nightly()
 
 
 @pytest.fixture
-def client(prefect_server: Path) -> Iterator[SyncPrefectClient]:
+def client(prefect_server: None) -> Iterator[SyncPrefectClient]:
     with get_client(sync_client=True) as client:
         yield client
 

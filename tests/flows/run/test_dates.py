@@ -98,7 +98,7 @@ Start = Callable[..., Outcome]
 
 
 @pytest.fixture
-def home(prefect_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A home that does not exist yet."""
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "school"))
     return Home.here()

@@ -54,7 +54,7 @@ def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tu
     return artifact, tracking.client.get_run(tracking.run_id).data, kept
 
 
-def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: Path) -> None:
+def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: None) -> None:
     artifact, run, kept = fitted(home, 100)
     outcome = artifact.read_json("outcome.json")
     assert outcome["serves"]
@@ -64,7 +64,7 @@ def test_mlflow_names_the_reward_model_that_served(home: Home, prefect_server: P
     assert {name: value for name, value in run.metrics.items() if name.startswith("reward_model/")} == figures(outcome)
 
 
-def test_a_fit_that_fails_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: Path) -> None:
+def test_a_fit_that_fails_costs_no_night_and_stays_a_refusal(home: Home, prefect_server: None) -> None:
     broken = FailingWorker(RuntimeError("not enough\nmemory"))
     artifact, _, kept = fitted(home, 40, broken)
     outcome = artifact.read_json("outcome.json")

@@ -335,7 +335,7 @@ HELD_OUT_PICKS = [
 
 
 @pytest.fixture
-def night(tmp_path: Path, prefect_server: Path) -> Iterator[Night]:
+def night(tmp_path: Path, prefect_server: None) -> Iterator[Night]:
     night = Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["lora={rank: 2}"]))
     night.trainer = InProcessWorker()  # pyright: ignore
     night.folder.mkdir(parents=True)

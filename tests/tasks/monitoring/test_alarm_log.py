@@ -51,7 +51,7 @@ def evening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evening:
 
 def test_an_alarm_is_in_the_log_in_prefect_and_in_mlflow(
     home_with_mlflow: Callable[[str], Home],
-    prefect_server: Path,
+    prefect_server: None,
     tmp_path: Path,
     logged: pytest.LogCaptureFixture,
 ) -> None:

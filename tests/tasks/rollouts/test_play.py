@@ -74,7 +74,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory, student: Path, engine: Any, prefect_server: Path) -> Path:
+def night(tmp_path_factory: pytest.TempPathFactory, student: Path, engine: Any, prefect_server: None) -> Path:
     """The folder of an engine's night, with two prompts."""
     folder, tokenizer = tmp_path_factory.mktemp("night"), load_tokenizer(student)
     rows = [_prompt(number, problem, tokenizer) for number, problem in enumerate(Patience().problems("train"))]
@@ -207,7 +207,7 @@ class Colony(Ants):
 
 
 def test_each_ant_of_a_colony_has_a_context_of_its_own(
-    tmp_path: Path, student: Path, engine: Any, prefect_server: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, student: Path, engine: Any, prefect_server: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer, ants = load_tokenizer(student), Colony()
     colony = Episodes(ants, bounded=True)
