@@ -6,8 +6,8 @@ An owner rates the starter's answers, one after the other, by how they end or by
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Teaching ends when the
-champion and the student differ by 0.03 nats a token on everyday questions, or after 80 ratings. Before and after, the
-owner rates 400 answers to other questions. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the
+champion and the student differ by 0.03 nats a token on everyday questions (looked at after every fourth rating, because
+it costs as much as three), or after 80 ratings. Before and after, the owner rates 400 answers to other questions. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the
 table in docs/teaching.md.
 """
 
@@ -42,6 +42,7 @@ UNSEEN = 80  # questions that are never taught; the owner rates a few answers to
 SAMPLES = 5
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: where teaching ends
+EVERY = 4  # ratings between two looks at it
 STEP = 2.0  # nats of a lesson
 ANCHORS = 24
 BATCH = 50
@@ -86,7 +87,7 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
     likes, lesson, values = TASTES[taste], student.lesson(arm), list[float]()
     torch.manual_seed(seed)
     before = [likes(text) for text in student.answers(unseen, SAMPLES)]
-    while len(values) < ratings and student.kl() < KL:
+    while len(values) < ratings and (len(values) % EVERY or student.kl() < KL):
         prompt = student.prompt(asked[len(values) % len(asked)])
         (answer,) = student.sample([prompt])
         values.append(1.0 if likes(student.text(answer)) else -1.0)
