@@ -6,9 +6,9 @@ An owner rates the starter's answers, one after the other, by how they end or by
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Teaching ends when the
-champion and the student differ by 0.03 nats a token on everyday questions (looked at after every fourth rating, because
-it costs as much as three), or after 80 ratings. Before and after, the owner rates 400 answers to other questions. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the
-table in docs/teaching.md.
+champion and the student differ by 0.03 nats a token on everyday questions, which is measured after every fourth rating
+because it takes long, or after 80 ratings. Before and after, the owner rates 400 answers to other questions. Each run
+is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import json
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -80,13 +81,13 @@ def recorded() -> list[Run]:
 
 def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
     """Rate answers until the model has changed enough. Return the share of liked answers before and after."""
-    torch.manual_seed(seed)
     at, student = commit(), Student()
     questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
-    likes, lesson, values = TASTES[taste], student.lesson(arm), list[float]()
+    likes, values = TASTES[taste], list[float]()
+    before = [likes(text) for text in untaught(seed, tuple(unseen))]
+    lesson = student.lesson(arm)
     torch.manual_seed(seed)
-    before = [likes(text) for text in student.answers(unseen, SAMPLES)]
     while len(values) < ratings and (len(values) % EVERY or student.kl() < KL):
         prompt = student.prompt(asked[len(values) % len(asked)])
         (answer,) = student.sample([prompt])
@@ -105,6 +106,13 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
         "praised": statistics.mean(value > 0 for value in values),
         "kl": student.kl(),
     }
+
+
+@cache
+def untaught(seed: int, questions: tuple[str, ...]) -> list[str]:
+    """Return the starter's answers, which are the same for all arms and tastes."""
+    torch.manual_seed(seed)
+    return Student().answers(questions, SAMPLES)
 
 
 class Student:
