@@ -85,7 +85,7 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
     questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
     likes, values = TASTES[taste], list[float]()
-    before = [likes(text) for text in untaught(seed, tuple(unseen))]
+    before = [likes(text) for text in untaught(seed, tuple(unseen), SAMPLES)]
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
     while len(values) < ratings and (len(values) % EVERY or student.kl() < KL):
@@ -109,10 +109,10 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
 
 
 @cache
-def untaught(seed: int, questions: tuple[str, ...]) -> list[str]:
+def untaught(seed: int, questions: tuple[str, ...], samples: int) -> list[str]:
     """Return the starter's answers, which are the same for all arms and tastes."""
     torch.manual_seed(seed)
-    return Student().answers(questions, SAMPLES)
+    return Student().answers(questions, samples)
 
 
 class Student:
@@ -121,12 +121,16 @@ class Student:
     def __init__(self) -> None:
         self.folder, self.config = starter(), load_night(STARTER).student
         self.tokenizer = load_tokenizer(self.folder)
-        self.model: Any = load_model(self.folder, torch.float32, torch.device("cpu"), False).eval()
+        self.use(self.folder)
         lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
         prompts = [self.prompt(line) for line in sorted(lines, key=len)[:ANCHORS]]
         answers = self.sample(prompts, greedy=True)
         self.anchors = [pair for pair in zip(prompts, answers, strict=True) if pair[1]]
         self.champion = [self._distribution(*pair) for pair in self.anchors]
+
+    def use(self, checkpoint: Path) -> None:
+        """Answer with this checkpoint from now on."""
+        self.model: Any = load_model(checkpoint, torch.float32, torch.device("cpu"), False).eval()
 
     def lesson(self, arm: str) -> Lesson:
         """Return the function that teaches a rating. Only the literal rule changes all weights."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
+from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, LessonConfig
 from models.lessons.pace import Pace, paced, plan_steps
 from models.lessons.preference_data import EpisodeExample, Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
@@ -88,10 +88,14 @@ def kto(
 
 
 def dpo(
-    trainer: Trainer, picks: Sequence[Pick], config: PicksConfig, seed: int, pace: Pace | None = None
+    trainer: Trainer, picks: Sequence[Pick], config: LessonConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
-    """Take DPO steps on picks (see `dpo_loss`), pairing each pick's chosen answer with each of its other answers."""
-    steps = []
+    """Take DPO steps on picks (see `dpo_loss`), pairing each pick's chosen answer with each of its other answers.
+
+    Of a correction, the better answer is imitated, too: the mean of −log π/length over the chosen answers is added to
+    the loss, because DPO alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733, equation 1).
+    """
+    steps, imitated = [], isinstance(config, CorrectionsConfig)
     for batch in batches(picks, config, seed):
         groups = answer_groups([(pick.prompt, pick.answers) for pick in batch])
         pairs = [
@@ -100,18 +104,25 @@ def dpo(
             for index, rejected in enumerate(group.rows)
             if index != pick.chosen
         ]
-        steps.append((groups, pairs, answer_logprobs(trainer, groups)))
-    for step, _, (groups, pairs, reference) in paced(steps, pace):
-        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, beta=BETA)
+        lengths = [len(pick.answers[pick.chosen]) for pick in batch for _ in pick.answers[1:]]
+        steps.append((groups, pairs, lengths if imitated else (), answer_logprobs(trainer, groups)))
+    for step, _, (groups, pairs, lengths, reference) in paced(steps, pace):
+        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, beta=BETA)
         yield {"step": step + 1.0} | preference_step(trainer, groups, loss)
 
 
 def _dpo_of_pairs(
-    policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], beta: float
+    policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], imitated: Sequence[int], beta: float
 ) -> tuple[Tensor, Metrics]:
-    """Return `dpo_loss` for answers' log-probabilities. `pairs`: each pair's rows (chosen answer, rejected answer)."""
+    """Return `dpo_loss` for answers' log-probabilities. `pairs`: each pair's rows (chosen answer, rejected answer).
+
+    `imitated`: the chosen answers' lengths, if their cross-entropy is added.
+    """
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
-    return dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
+    loss, metrics = dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
+    if imitated:
+        loss = loss - (policy[chosen] / torch.tensor(imitated, device=policy.device)).mean()
+    return loss, metrics
 
 
 def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss) -> Metrics:

@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.lessons.preference_data import Example, Pick, RatedAnswer
+from models.lessons.preference_data import Example, Pick, RatedAnswer, shared_beginning
 from rewards.data.contamination import exam_index
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class ExampleReader:
     `counts`: the number of `lines` read, of lines `used`, and of the others by reason: they match an exam question
     (`exam`), exceed `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns
     in a row by one speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating of 0
-    (`neutral`), a text of fewer than two tokens (`too_short`), or a pick without another answer that fits
-    (`no_choice`). `lessons`: for each example returned so far, the name of its lesson in the journal.
+    (`neutral`), a text of fewer than two tokens (`too_short`), or a pick or correction without another answer that
+    fits (`no_choice`). `lessons`: for each example returned so far, the name of its lesson in the journal.
     """
 
     def __init__(
@@ -37,13 +37,21 @@ class ExampleReader:
         self.exam, self.max_tokens = exam_index(tuple(exam_questions)), max_tokens
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
-    def corrections(self, table: pd.DataFrame) -> list[Example]:
-        """Return each prompt with the owner's correction as the answer to learn."""
-        examples: list[Example] = []
+    def corrections(self, table: pd.DataFrame) -> list[Pick]:
+        """Return the owner's corrections as picks among two: the correction first, then the answer.
+
+        What both begin with belongs to the prompt, so that a lesson begins at the first difference. Of an answer that
+        is too long, the beginning counts.
+        """
+        examples: list[Pick] = []
         for row, prompt in self.prompts(table):
-            answer = self._answer(row.correction)
-            if self.fits(prompt, answer):
-                examples.append((prompt, answer))
+            correction, answer = self._answer(row.correction), self._answer(row.response)
+            if correction == answer:
+                self.counts["no_choice"] += 1
+            elif self.fits(prompt, correction):
+                same = shared_beginning(correction, answer)
+                sides = correction[same:], answer[same : self.max_tokens - len(prompt)]
+                examples.append(Pick((*prompt, *correction[:same]), tuple(map(tuple, sides)), 0))
                 self._use(row)
         return examples
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conf.schema import TrainerConfig
-from conf.sections.lessons import DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
+from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from conf.sections.training import ADAPTER_RATE_FACTOR
 from conf.storage.durable import room_for, size_of
 from models.hf.checkpoint import base_of, keep, learned, new_draft, write_learned, write_lineage
@@ -105,7 +105,7 @@ def _steps(
         learn = sft_preference.distill
     elif isinstance(lesson, FeedbackConfig):
         learn = sft_preference.kto
-    elif isinstance(lesson, PicksConfig):
+    elif isinstance(lesson, CorrectionsConfig | PicksConfig):
         learn = sft_preference.dpo
     return learn(trainer, examples, lesson, seed, pace)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from conf.sections.lessons import DistillConfig, FeedbackConfig, PicksConfig
+from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from models.lessons.pace import Pace
 from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import BETA, batches, distill, dpo, kto
@@ -49,25 +49,31 @@ def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Te
 
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "picks are cut"])
-def test_the_gradient_of_a_dpo_step(folder: Path, budget: int) -> None:
-    """The second step: the policy has left the reference by then."""
+@pytest.mark.parametrize("config", [PicksConfig(epochs=2, batch_size=8), CorrectionsConfig(epochs=2)])
+def test_the_gradient_of_a_dpo_step(folder: Path, config: LessonConfig, budget: int) -> None:
+    """The second step: the policy has left the reference by then. Of corrections, the better answer is imitated too."""
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
-    steps = dpo(trainer, PICKS, PicksConfig(epochs=2, batch_size=8), seed=1)
+    steps = dpo(trainer, PICKS, config, seed=1)
     metrics = [next(steps)]
     between = weights_of(trainer)
     (found,) = gradients_of_steps(trainer, lambda: metrics.append(next(steps)))
 
     reference, policy = plain_model(folder), plain_model(folder)
     policy.load_state_dict(between)
-    losses = []
+    losses, imitated = [], []
     for pick in PICKS:
-        picked = ratio(policy, reference, pick.prompt, pick.answers[pick.chosen])
+        best = pick.answers[pick.chosen]
+        picked = ratio(policy, reference, pick.prompt, best)
         others = [answer for place, answer in enumerate(pick.answers) if place != pick.chosen]
         losses += [-logsigmoid(BETA * (picked - ratio(policy, reference, pick.prompt, other))) for other in others]
+        imitated += [-plain_answer(policy, pick.prompt, best) / len(best) for _ in others]
     loss = torch.stack(losses).mean()
+    if isinstance(config, CorrectionsConfig):
+        loss = loss + torch.stack(imitated).mean()
+    else:
+        assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-6)  # the policy is the reference
     loss.backward()
     assert_close(found, plain_gradients(policy), 2e-6, 1e-3)
-    assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-6)  # the policy is the reference
     assert metrics[0]["margin"] == metrics[0]["accuracy"] == 0.0
     assert metrics[1]["loss"] == pytest.approx(float(loss.detach()), abs=1e-4)
     assert metrics[1]["loss"] < metrics[0]["loss"]

@@ -51,12 +51,24 @@ def pick(asked: str, responses: list[str], chosen: int) -> dict[str, Any]:
     return {"messages": messages(asked), "responses": json.dumps(responses), "chosen": chosen}
 
 
-def test_a_correction_is_the_prompt_with_what_the_owner_wrote(student: Path) -> None:
+@pytest.mark.parametrize(
+    ("right", "same", "better", "worse"), [("Fine.", "", "Fine.", "Bad."), ("Bad", "Bad", "", ".")]
+)
+def test_a_correction_is_a_pick_that_begins_where_the_answers_differ(
+    student: Path, right: str, same: str, better: str, worse: str
+) -> None:
     lines = reader(student)
-    ((prompt, answer),) = lines.corrections(table(correction("How are you?", "Fine.")))
-    assert text_of(student, prompt) == ASKED
-    assert (text_of(student, answer[:-1]), answer[-1]) == ("Fine.", END)
+    (found,) = lines.corrections(table(correction("How are you?", right)))
+    assert text_of(student, found.prompt) == ASKED + same
+    assert [(text_of(student, answer[:-1]), answer[-1]) for answer in found.answers] == [(better, END), (worse, END)]
+    assert found.chosen == 0
     assert dict(lines.counts) == {"lines": 1, "used": 1, "exam": 0, "too_long": 0}
+
+
+def test_a_correction_that_changes_nothing_is_counted(student: Path) -> None:
+    lines = reader(student)
+    assert lines.corrections(table(correction("How are you?", "Bad."))) == []
+    assert (lines.counts["used"], lines.counts["no_choice"]) == (0, 1)
 
 
 def test_lines_with_an_exam_question_are_never_examples(student: Path) -> None:
@@ -78,6 +90,8 @@ def test_an_answer_that_does_not_fit_is_left_out(student: Path) -> None:
     whole = len(ASKED) + len("Fine.") + 1
     one = table(correction("How are you?", "Fine."))
     assert len(reader(student, whole).corrections(one)) == 1
+    long = reader(student, whole).corrections(table(correction("How are you?", "Fine.") | {"response": "Bad. " * 9}))
+    assert text_of(student, long[0].answers[1]) == "Bad. B"  # its beginning
     lines = reader(student, whole - 1)
     assert lines.corrections(one) == []
     assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 1}

@@ -24,7 +24,7 @@ from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
-    "corrections": (train.corrections, CorrectionsConfig(), "imitation"),
+    "corrections": (train.corrections, CorrectionsConfig(), "dpo"),
     "words": (train.words, WordsConfig(), "imitation"),
     "feedback": (train.feedback, FeedbackConfig(), "kto"),
     "dpo": (train.picks, PicksConfig(), "dpo"),
