@@ -1,0 +1,151 @@
+"""Does what an owner teaches reach the model by night? One night's lesson at a time, on answers to everyday questions.
+
+    python -m benchmarks.night_lessons [--arms corrections ratings picks imitation] [--tastes …] [--seeds 1 2 3]
+
+An owner likes answers of *one sentence*, or answers that *ask back*, and teaches 40 questions: `corrections` of the
+answers that need it (only the first sentence stays, or a question follows it), `ratings` of one answer each, or `picks`
+among five. Then comes the night's lesson with the settings of conf/starter.yaml. `imitation` is the lesson on
+corrections as it was before: supervised training on them as a whole. `--rate` gives another learning rate. Before and
+after, the taste rates 200 answers to other questions. KL is the mean KL(champion ‖ student) on everyday questions, in
+nats a token. Each run is a line in docs/night-lessons.jsonl and is not repeated; writes the table in docs/teaching.md.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import re
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from benchmarks.eligibility import Student, untaught
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.outputs.page import between, markdown
+from benchmarks.teach import GOOD, QUESTIONS
+from benchmarks.teach import TASTES as BETTER
+from conf.load import STARTER, load_night
+from conf.sections.lessons import LessonConfig, WordsConfig
+from models.hf.loading import answer_tokens
+from tasks.evaluation.statistics import mcnemar
+from tasks.training import trainer_process
+from tasks.training.examples import ExampleReader
+
+RESULTS, PAGE, NAME = Path("docs/night-lessons.jsonl"), Path("docs/teaching.md"), "benchmarks.night_lessons"
+TAUGHT = 40  # questions
+UNSEEN, SAMPLES = 40, 5  # questions that are never taught, and answers to each
+MOST_TOKENS = 512
+TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
+    "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
+    "asks back": lambda text: f"{TASTES['one sentence'](text)} What do you think?",
+}
+ARMS = ("corrections", "ratings", "picks", "imitation")
+Run = dict[str, Any]
+
+
+def main() -> None:
+    """Do the missing runs, and write the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS)
+    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    parser.add_argument("--rate", type=float, help="default: the starter night's")
+    options = parser.parse_args()
+    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
+        lesson = settings(arm, options.rate)
+        what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
+        if not any(what.items() <= run.items() for run in recorded()):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(what | night(taste, arm, lesson, seed)) + "\n")
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
+
+
+def recorded() -> list[Run]:
+    """Return the runs so far."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def settings(arm: str, rate: float | None) -> LessonConfig:
+    """Return the configuration of an arm's lesson. Its type decides the method."""
+    shipped = load_night(STARTER).lessons
+    lessons: Mapping[str, LessonConfig] = {
+        "corrections": shipped.corrections,
+        "ratings": shipped.feedback,
+        "picks": shipped.picks,
+        "imitation": WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs),
+    }
+    return lessons[arm].model_copy(update={"learning_rate": rate} if rate else {})
+
+
+def night(taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
+    """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
+    at, student, likes = commit(), Student(), GOOD[taste]
+    questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
+    unseen, asked = questions[:UNSEEN], questions[UNSEEN:][:TAUGHT]
+    before = untaught(seed, tuple(unseen), SAMPLES)
+    examples = taught(student, arm, taste, asked, untaught(seed, tuple(asked), SAMPLES))
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = load_night(STARTER).trainer
+        checkpoint, curve = trainer_process.lesson(student.folder, trainer, lesson, examples, Path(folder))
+        student.use(checkpoint)
+    torch.manual_seed(seed)
+    after = student.answers(unseen, SAMPLES)
+    return {
+        "machine": machine(),
+        "commit": at,
+        "lines": len(examples),
+        "steps": len(curve),
+        "before": statistics.mean(map(likes, before)),
+        "after": statistics.mean(map(likes, after)),
+        "gained": sum(likes(new) > likes(old) for old, new in zip(before, after, strict=True)),
+        "lost": sum(likes(new) < likes(old) for old, new in zip(before, after, strict=True)),
+        "kl": student.kl(),
+    }
+
+
+def taught(student: Student, arm: str, taste: str, questions: Sequence[str], answers: Sequence[str]) -> Sequence[Any]:
+    """Return what the owner teaches about the answers (`SAMPLES` to each question) as the lesson's examples."""
+    rows = []
+    for number, question in enumerate(questions):
+        shown = [*answers[number * SAMPLES :][:SAMPLES]]
+        first, likes = shown[0], GOOD[taste](shown[0])
+        line = {
+            "messages": json.dumps([{"role": "user", "content": question}]),
+            "response": first,
+            "correction": TASTES[taste](first),
+            "value": 1.0 if likes else -1.0,
+            "responses": json.dumps(shown),
+            "chosen": max(range(SAMPLES), key=lambda at: BETTER[taste](shown[at])),
+        }
+        if arm in ("ratings", "picks") or (not likes and line["correction"] != first):
+            rows.append(line | {"lesson": None, "held_out": False})
+    if arm == "imitation":
+        prompts = [student.prompt(json.loads(row["messages"])[0]["content"]) for row in rows]
+        return [*zip(prompts, (answer_tokens(student.tokenizer, row["correction"]) for row in rows), strict=True)]
+    reader = ExampleReader(student.folder, student.config, (), MOST_TOKENS)
+    read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
+    return read[arm](pd.DataFrame(rows))
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table: the share of liked answers by seed, for each taste, arm and learning rate."""
+    rows = []
+    kinds = {(run["taste"], run["arm"], run["rate"]) for run in runs}
+    for taste, arm, rate in sorted(kinds, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]), kind[2])):
+        same = [run for run in runs if (run["taste"], run["arm"], run["rate"]) == (taste, arm, rate)]
+        rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
+        gain = statistics.mean(run["after"] - run["before"] for run in same)
+        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        lines = statistics.mean(run["lines"] for run in same)
+        kl = statistics.mean(run["kl"] for run in same)
+        rows.append([taste, arm, f"{rate:g}", f"{lines:.0f}", rates, f"{gain:+.2f}", f"{p:.2g}", f"{kl:.3f}"])
+    return markdown("taste | lesson | learning rate | lines | liked answers, by seed | mean gain | p | KL", rows)
+
+
+if __name__ == "__main__":
+    main()
