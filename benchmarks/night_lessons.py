@@ -18,16 +18,17 @@ import re
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
-from benchmarks.eligibility import Student, untaught
+from benchmarks.eligibility import Student
+from benchmarks.machine.child import engine
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
-from benchmarks.teach import GOOD, QUESTIONS
+from benchmarks.teach import GOOD, QUESTIONS, TOKENS
 from benchmarks.teach import TASTES as BETTER
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
@@ -35,6 +36,8 @@ from models.hf.loading import answer_tokens
 from tasks.evaluation.statistics import mcnemar
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/night-lessons.jsonl"), Path("docs/teaching.md"), "benchmarks.night_lessons"
 TAUGHT = 40  # questions
@@ -56,12 +59,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--rate", type=float, help="default: the starter night's")
     options = parser.parse_args()
-    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-        lesson = settings(arm, options.rate)
-        what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
-        if not any(what.items() <= run.items() for run in recorded()):
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(what | night(taste, arm, lesson, seed)) + "\n")
+    with engine() as worker:
+        owner = Owner(worker)
+        for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
+            lesson = settings(arm, options.rate)
+            what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
+            if not any(what.items() <= run.items() for run in recorded()):
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(what | owner.night(taste, arm, lesson, seed)) + "\n")
     PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
 
 
@@ -82,54 +87,68 @@ def settings(arm: str, rate: float | None) -> LessonConfig:
     return lessons[arm].model_copy(update={"learning_rate": rate} if rate else {})
 
 
-def night(taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
-    """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
-    at, student, likes = commit(), Student(), GOOD[taste]
-    questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
-    unseen, asked = questions[:UNSEEN], questions[UNSEEN:][:TAUGHT]
-    before = untaught(seed, tuple(unseen), SAMPLES)
-    examples = taught(student, arm, taste, asked, untaught(seed, tuple(asked), SAMPLES))
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = load_night(STARTER).trainer
-        checkpoint, curve = trainer_process.lesson(student.folder, trainer, lesson, examples, Path(folder))
-        student.use(checkpoint)
-    torch.manual_seed(seed)
-    after = student.answers(unseen, SAMPLES)
-    return {
-        "machine": machine(),
-        "commit": at,
-        "lines": len(examples),
-        "steps": len(curve),
-        "before": statistics.mean(map(likes, before)),
-        "after": statistics.mean(map(likes, after)),
-        "gained": sum(likes(new) > likes(old) for old, new in zip(before, after, strict=True)),
-        "lost": sum(likes(new) < likes(old) for old, new in zip(before, after, strict=True)),
-        "kl": student.kl(),
-    }
+class Owner:
+    """Teaches the starter, and rates its answers before and after a night's lesson. `worker` holds the engine."""
 
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.student, self.config = worker, Student(), load_night(STARTER)
+        self.untaught = cache(partial(self.answers, self.student.folder.resolve()))
 
-def taught(student: Student, arm: str, taste: str, questions: Sequence[str], answers: Sequence[str]) -> Sequence[Any]:
-    """Return what the owner teaches about the answers (`SAMPLES` to each question) as the lesson's examples."""
-    rows = []
-    for number, question in enumerate(questions):
-        shown = [*answers[number * SAMPLES :][:SAMPLES]]
-        first, likes = shown[0], GOOD[taste](shown[0])
-        line = {
-            "messages": json.dumps([{"role": "user", "content": question}]),
-            "response": first,
-            "correction": TASTES[taste](first),
-            "value": 1.0 if likes else -1.0,
-            "responses": json.dumps(shown),
-            "chosen": max(range(SAMPLES), key=lambda at: BETTER[taste](shown[at])),
+    def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
+        """Return a model's answers, `SAMPLES` to each question."""
+        prompts, how = [*map(self.student.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
+        groups, _ = self.worker.call(
+            engine_process.sample, checkpoint, self.config.sampler, prompts, SAMPLES, seed=seed, **how
+        )
+        return [[rollout.text for rollout in group] for group in groups]
+
+    def night(self, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
+        """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
+        at, questions = commit(), random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
+        unseen, asked = tuple(questions[:UNSEEN]), tuple(questions[UNSEEN:][:TAUGHT])
+        examples = self.taught(taste, arm, dict(zip(asked, self.untaught(asked, seed), strict=True)))
+        with tempfile.TemporaryDirectory() as folder:
+            lesson_from = self.student.folder, self.config.trainer, lesson
+            checkpoint, curve = trainer_process.lesson(*lesson_from, examples, Path(folder))
+            self.student.use(checkpoint)
+            looks = self.untaught(unseen, seed), self.answers(checkpoint, unseen, seed)
+        before, after = ([GOOD[taste](text) for group in look for text in group] for look in looks)
+        return {
+            "machine": machine(),
+            "commit": at,
+            "lines": len(examples),
+            "steps": len(curve),
+            "before": statistics.mean(before),
+            "after": statistics.mean(after),
+            "gained": sum(new > old for old, new in zip(before, after, strict=True)),
+            "lost": sum(new < old for old, new in zip(before, after, strict=True)),
+            "kl": self.student.kl(),
         }
-        if arm in ("ratings", "picks") or (not likes and line["correction"] != first):
-            rows.append(line | {"lesson": None, "held_out": False})
-    if arm == "imitation":
-        prompts = [student.prompt(json.loads(row["messages"])[0]["content"]) for row in rows]
-        return [*zip(prompts, (answer_tokens(student.tokenizer, row["correction"]) for row in rows), strict=True)]
-    reader = ExampleReader(student.folder, student.config, (), MOST_TOKENS)
-    read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
-    return read[arm](pd.DataFrame(rows))
+
+    def taught(self, taste: str, arm: str, answers: Mapping[str, Sequence[str]]) -> Sequence[Any]:
+        """Return what the owner teaches about the answers to each question, as the lesson's examples."""
+        rows = []
+        for question, shown in answers.items():
+            first, likes = shown[0], GOOD[taste](shown[0])
+            line = {
+                "messages": json.dumps([{"role": "user", "content": question}]),
+                "response": first,
+                "correction": TASTES[taste](first),
+                "value": 1.0 if likes else -1.0,
+                "responses": json.dumps(shown),
+                "chosen": max(range(SAMPLES), key=lambda at: BETTER[taste](shown[at])),
+                "lesson": None,
+                "held_out": False,
+            }
+            if arm in ("ratings", "picks") or (not likes and line["correction"] != first):
+                rows.append(line)
+        if arm == "imitation":
+            prompts = [self.student.prompt(json.loads(row["messages"])[0]["content"]) for row in rows]
+            texts = [answer_tokens(self.student.tokenizer, row["correction"]) for row in rows]
+            return [*zip(prompts, texts, strict=True)]
+        reader = ExampleReader(self.student.folder, self.student.config, (), MOST_TOKENS)
+        read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
+        return read[arm](pd.DataFrame(rows))
 
 
 def table(runs: Sequence[Run]) -> str:
