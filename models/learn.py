@@ -7,13 +7,13 @@ it instead takes a gradient step on the adapter at a fixed rate and without limi
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import torch
 from torch import Tensor
 
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
-from models.lessons.preference_data import shared_beginning
 from models.td import gae, trace_weights
 
 HUMAN_RATE = 1e-6  # learning rate of the literal method on text that the owner wrote
@@ -35,7 +35,7 @@ def learn_from_correction(day: DayCopy, prompt: Tokens, answer: Tokens, correcti
     The step is min(1, 2σ(−h)) of a full one. h (nats) is the log-probability of the correction minus that of the
     answer, and minus the same difference for the champion. Like the gradient of −log σ(h), the step shrinks as h grows.
     """
-    same = shared_beginning(answer, correction)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(answer, correction, strict=False)))
     weights = [-_from(same, len(answer)), _from(same, len(correction))]
     every = [-torch.ones(len(answer)), torch.ones(len(correction))]
     return _learn(day, prompt, [answer, correction], weights, RATE, literal=every)

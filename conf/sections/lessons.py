@@ -120,7 +120,7 @@ LINES_A_STEP = 8  # the batch size of corrections, words and feedback
 
 
 class CorrectionsConfig(Section):
-    """DPO on each correction and the answer, plus supervised training on the correction (arXiv 2404.19733)."""
+    """DPO on each correction and the corrected answer, plus supervised training (arXiv 2404.19733)."""
 
     batch_size: ClassVar[int] = LINES_A_STEP
     learning_rate: Rate = Field(default=1e-5, description="learning rate")

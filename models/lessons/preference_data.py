@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from models.transcript import Window, contexts
@@ -53,11 +52,6 @@ class Pick:
     def lengths(self) -> list[int]:
         """The answers' lengths in tokens."""
         return [len(answer) for answer in self.answers]
-
-
-def shared_beginning(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the number of tokens that two answers have in common before they first differ."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def age_weight(nights: float, half_life: float) -> float:

@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from models.lessons.preference_data import Example, Pick, RatedAnswer, shared_beginning
+from models.lessons.preference_data import Example, Pick, RatedAnswer
 from rewards.data.contamination import exam_index
 
 if TYPE_CHECKING:
@@ -38,20 +38,15 @@ class ExampleReader:
         self.counts: Counter[str] = Counter(lines=0, used=0, exam=0, too_long=0)
 
     def corrections(self, table: pd.DataFrame) -> list[Pick]:
-        """Return the owner's corrections as picks among two: the correction first, then the answer.
-
-        What both begin with belongs to the prompt, so that a lesson begins at the first difference. Of an answer that
-        is too long, the beginning counts.
-        """
+        """Return corrections as picks among two: the correction, and as much of the answer as fits."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
             correction, answer = self._answer(row.correction), self._answer(row.response)
             if correction == answer:
                 self.counts["no_choice"] += 1
             elif self.fits(prompt, correction):
-                same = shared_beginning(correction, answer)
-                sides = correction[same:], answer[same : self.max_tokens - len(prompt)]
-                examples.append(Pick((*prompt, *correction[:same]), tuple(map(tuple, sides)), 0))
+                room = self.max_tokens - len(prompt)
+                examples.append(Pick(tuple(prompt), (tuple(correction), tuple(answer[:room])), 0))
                 self._use(row)
         return examples
 

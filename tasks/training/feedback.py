@@ -47,7 +47,7 @@ class LessonInputs(TypedDict):
 
 @stage(retries=2, resources=("trainer", "checkpoints", "pace"))
 def corrections(folder: Path, *, config: CorrectionsConfig, **inputs: Unpack[LessonInputs]) -> None:
-    """Train on corrections: prefer each to the answer that it corrects and imitate it, from the first difference on."""
+    """Train on corrections: imitate each, and prefer it to the answer that it corrects."""
     _learn(folder, config, inputs, "corrections", CORRECTIONS, ExampleReader.corrections)
 
 
