@@ -141,4 +141,4 @@ def test_the_report_has_every_part(full_day: FullDay) -> None:
     )
     assert sentence in full_day.report
     assert "The teacher studied-starter answered" in full_day.report
-    assert ("The learned reward" in full_day.report) == outcome["serves"]
+    assert ("learned reward on your own prompts" in full_day.report) == outcome["serves"]
