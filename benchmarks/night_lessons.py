@@ -47,7 +47,7 @@ TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
     "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
     "asks back": lambda text: f"{TASTES['one sentence'](text)} What do you think?",
 }
-ARMS = ("corrections", "ratings", "picks", "imitation")
+ARMS = ("corrections", "ratings", "picks", "imitation", "difference")
 Run = dict[str, Any]
 
 
@@ -78,11 +78,13 @@ def recorded() -> list[Run]:
 def settings(arm: str, rate: float | None) -> LessonConfig:
     """Return the configuration of an arm's lesson. Its type decides the method."""
     shipped = load_night(STARTER).lessons
+    imitation = WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs)
     lessons: Mapping[str, LessonConfig] = {
         "corrections": shipped.corrections,
         "ratings": shipped.feedback,
         "picks": shipped.picks,
-        "imitation": WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs),
+        "imitation": imitation,
+        "difference": imitation,
     }
     return lessons[arm].model_copy(update={"learning_rate": rate} if rate else {})
 
@@ -147,6 +149,8 @@ class Owner:
             texts = [answer_tokens(self.student.tokenizer, row["correction"]) for row in rows]
             return [*zip(prompts, texts, strict=True)]
         reader = ExampleReader(self.student.folder, self.student.config, (), MOST_TOKENS)
+        if arm == "difference":
+            return [([*pick.prompt], [*pick.answers[0]]) for pick in reader.corrections(pd.DataFrame(rows))]
         read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
         return read[arm](pd.DataFrame(rows))
 
