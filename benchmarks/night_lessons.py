@@ -33,6 +33,7 @@ from benchmarks.teach import TASTES as BETTER
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
 from models.hf.loading import answer_tokens
+from models.lessons.preference_data import Pick
 from tasks.evaluation.statistics import mcnemar
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
@@ -47,7 +48,7 @@ TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
     "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
     "asks back": lambda text: f"{TASTES['one sentence'](text)} What do you think?",
 }
-ARMS = ("corrections", "ratings", "picks", "imitation")
+ARMS = ("corrections", "ratings", "picks", "imitation", "difference", "whole")
 Run = dict[str, Any]
 
 
@@ -78,11 +79,14 @@ def recorded() -> list[Run]:
 def settings(arm: str, rate: float | None) -> LessonConfig:
     """Return the configuration of an arm's lesson. Its type decides the method."""
     shipped = load_night(STARTER).lessons
+    imitation = WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs)
     lessons: Mapping[str, LessonConfig] = {
         "corrections": shipped.corrections,
         "ratings": shipped.feedback,
         "picks": shipped.picks,
-        "imitation": WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs),
+        "imitation": imitation,
+        "difference": imitation,
+        "whole": shipped.corrections,
     }
     return lessons[arm].model_copy(update={"learning_rate": rate} if rate else {})
 
@@ -147,6 +151,18 @@ class Owner:
             texts = [answer_tokens(self.student.tokenizer, row["correction"]) for row in rows]
             return [*zip(prompts, texts, strict=True)]
         reader = ExampleReader(self.student.folder, self.student.config, (), MOST_TOKENS)
+        if arm == "whole":
+            token = partial(answer_tokens, self.student.tokenizer)
+            return [
+                Pick(
+                    tuple(self.student.prompt(json.loads(row["messages"])[0]["content"])),
+                    (tuple(token(row["correction"])), tuple(token(row["response"]))),
+                    0,
+                )
+                for row in rows
+            ]
+        if arm == "difference":
+            return [([*pick.prompt], [*pick.answers[0]]) for pick in reader.corrections(pd.DataFrame(rows))]
         read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
         return read[arm](pd.DataFrame(rows))
 
