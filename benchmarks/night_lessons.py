@@ -33,7 +33,6 @@ from benchmarks.teach import TASTES as BETTER
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
 from models.hf.loading import answer_tokens
-from models.lessons.preference_data import Pick
 from tasks.evaluation.statistics import mcnemar
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
@@ -48,7 +47,7 @@ TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
     "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
     "asks back": lambda text: f"{TASTES['one sentence'](text)} What do you think?",
 }
-ARMS = ("corrections", "ratings", "picks", "imitation", "difference", "whole")
+ARMS = ("corrections", "ratings", "picks", "imitation")
 Run = dict[str, Any]
 
 
@@ -79,14 +78,11 @@ def recorded() -> list[Run]:
 def settings(arm: str, rate: float | None) -> LessonConfig:
     """Return the configuration of an arm's lesson. Its type decides the method."""
     shipped = load_night(STARTER).lessons
-    imitation = WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs)
     lessons: Mapping[str, LessonConfig] = {
         "corrections": shipped.corrections,
         "ratings": shipped.feedback,
         "picks": shipped.picks,
-        "imitation": imitation,
-        "difference": imitation,
-        "whole": shipped.corrections,
+        "imitation": WordsConfig(learning_rate=shipped.corrections.learning_rate, epochs=shipped.corrections.epochs),
     }
     return lessons[arm].model_copy(update={"learning_rate": rate} if rate else {})
 
@@ -151,18 +147,6 @@ class Owner:
             texts = [answer_tokens(self.student.tokenizer, row["correction"]) for row in rows]
             return [*zip(prompts, texts, strict=True)]
         reader = ExampleReader(self.student.folder, self.student.config, (), MOST_TOKENS)
-        if arm == "whole":
-            token = partial(answer_tokens, self.student.tokenizer)
-            return [
-                Pick(
-                    tuple(self.student.prompt(json.loads(row["messages"])[0]["content"])),
-                    (tuple(token(row["correction"])), tuple(token(row["response"]))),
-                    0,
-                )
-                for row in rows
-            ]
-        if arm == "difference":
-            return [([*pick.prompt], [*pick.answers[0]]) for pick in reader.corrections(pd.DataFrame(rows))]
         read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
         return read[arm](pd.DataFrame(rows))
 
@@ -170,8 +154,7 @@ class Owner:
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by seed, for each taste, arm and learning rate."""
     rows = []
-    kinds = {(run["taste"], run["arm"], run["rate"]) for run in runs}
-    for taste, arm, rate in sorted(kinds, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]), kind[2])):
+    for taste, arm, rate in dict.fromkeys((run["taste"], run["arm"], run["rate"]) for run in runs):
         same = [run for run in runs if (run["taste"], run["arm"], run["rate"]) == (taste, arm, rate)]
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(run["after"] - run["before"] for run in same)
