@@ -85,7 +85,7 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
     questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
     likes, values = TASTES[taste], list[float]()
-    before = [likes(text) for text in untaught(seed, tuple(unseen), SAMPLES)]
+    before = [likes(text) for text in untaught(seed, tuple(unseen))]
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
     while len(values) < ratings and (len(values) % EVERY or student.kl() < KL):
@@ -109,10 +109,10 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
 
 
 @cache
-def untaught(seed: int, questions: tuple[str, ...], samples: int) -> list[str]:
+def untaught(seed: int, questions: tuple[str, ...]) -> list[str]:
     """Return the starter's answers, which are the same for all arms and tastes."""
     torch.manual_seed(seed)
-    return Student().answers(questions, samples)
+    return Student().answers(questions, SAMPLES)
 
 
 class Student:

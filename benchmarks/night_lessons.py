@@ -1,6 +1,6 @@
 """Does what an owner teaches reach the model by night? One night's lesson at a time, on answers to everyday questions.
 
-    python -m benchmarks.night_lessons [--arms corrections ratings picks imitation] [--tastes …] [--seeds 1 2 3]
+    python -m benchmarks.night_lessons [--arms corrections ratings picks imitation] [--seeds 1 2 3] [--rate 1e-5]
 
 An owner likes answers of *one sentence*, or answers that *ask back*, and teaches 40 questions: `corrections` of the
 answers that need it (only the first sentence stays, or a question follows it), `ratings` of one answer each, or `picks`
@@ -97,9 +97,8 @@ class Owner:
     def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
         """Return a model's answers, `SAMPLES` to each question."""
         prompts, how = [*map(self.student.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
-        groups, _ = self.worker.call(
-            engine_process.sample, checkpoint, self.config.sampler, prompts, SAMPLES, seed=seed, **how
-        )
+        config = self.config.sampler
+        groups, _ = self.worker.call(engine_process.sample, checkpoint, config, prompts, SAMPLES, seed=seed, **how)
         return [[rollout.text for rollout in group] for group in groups]
 
     def night(self, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
@@ -108,8 +107,9 @@ class Owner:
         unseen, asked = tuple(questions[:UNSEEN]), tuple(questions[UNSEEN:][:TAUGHT])
         examples = self.taught(taste, arm, dict(zip(asked, self.untaught(asked, seed), strict=True)))
         with tempfile.TemporaryDirectory() as folder:
-            lesson_from = self.student.folder, self.config.trainer, lesson
-            checkpoint, curve = trainer_process.lesson(*lesson_from, examples, Path(folder))
+            checkpoint, curve = trainer_process.lesson(
+                self.student.folder, self.config.trainer, lesson, examples, Path(folder)
+            )
             self.student.use(checkpoint)
             looks = self.untaught(unseen, seed), self.answers(checkpoint, unseen, seed)
         before, after = ([GOOD[taste](text) for group in look for text in group] for look in looks)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, LessonConfig
+from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
 from models.lessons.pace import Pace, paced, plan_steps
 from models.lessons.preference_data import EpisodeExample, Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
@@ -88,12 +88,16 @@ def kto(
 
 
 def dpo(
-    trainer: Trainer, picks: Sequence[Pick], config: LessonConfig, seed: int, pace: Pace | None = None
+    trainer: Trainer,
+    picks: Sequence[Pick],
+    config: PicksConfig | CorrectionsConfig,
+    seed: int,
+    pace: Pace | None = None,
 ) -> Iterator[Metrics]:
     """Take DPO steps on picks (see `dpo_loss`), pairing each pick's chosen answer with each of its other answers.
 
-    Of a correction, the better answer is imitated, too: the mean of −log π/length over the chosen answers is added to
-    the loss, because DPO alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733, equation 1).
+    A correction is also imitated: the mean of −log π/length over the chosen answers is added to the loss, because DPO
+    alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733).
     """
     steps, imitated = [], isinstance(config, CorrectionsConfig)
     for batch in batches(picks, config, seed):

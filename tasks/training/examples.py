@@ -25,8 +25,8 @@ class ExampleReader:
     `counts`: the number of `lines` read, of lines `used`, and of the others by reason: they match an exam question
     (`exam`), exceed `max_tokens` (`too_long`), are rejected by the student's chat template (`refused`, e.g. two turns
     in a row by one speaker), are held out for evaluation (`held_out`), or give nothing to train on: a rating of 0
-    (`neutral`), a text of fewer than two tokens (`too_short`), or a pick or correction without another answer that
-    fits (`no_choice`). `lessons`: for each example returned so far, the name of its lesson in the journal.
+    (`neutral`), a text of fewer than two tokens (`too_short`), or a pick without another answer that fits
+    (`no_choice`). `lessons`: for each example returned so far, the name of its lesson in the journal.
     """
 
     def __init__(
@@ -42,9 +42,7 @@ class ExampleReader:
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
             correction, answer = self._answer(row.correction), self._answer(row.response)
-            if correction == answer:
-                self.counts["no_choice"] += 1
-            elif self.fits(prompt, correction):
+            if self.fits(prompt, correction):
                 room = self.max_tokens - len(prompt)
                 examples.append(Pick(tuple(prompt), (tuple(correction), tuple(answer[:room])), 0))
                 self._use(row)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, LessonConfig, PicksConfig
+from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, PicksConfig
 from models.lessons.pace import Pace
 from models.lessons.preference_data import Pick, RatedAnswer
 from models.lessons.sft_preference import BETA, batches, distill, dpo, kto
@@ -50,8 +50,8 @@ def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Te
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "picks are cut"])
 @pytest.mark.parametrize("config", [PicksConfig(epochs=2, batch_size=8), CorrectionsConfig(epochs=2)])
-def test_the_gradient_of_a_dpo_step(folder: Path, config: LessonConfig, budget: int) -> None:
-    """The second step: the policy has left the reference by then. Of corrections, the better answer is imitated too."""
+def test_the_gradient_of_a_dpo_step(folder: Path, config: PicksConfig | CorrectionsConfig, budget: int) -> None:
+    """The second step: the policy has left the reference by then. A correction is also imitated."""
     trainer = Trainer.load(folder, trainer_config(microbatch_tokens=budget, learning_rate=5e-3))
     steps = dpo(trainer, PICKS, config, seed=1)
     metrics = [next(steps)]

@@ -60,12 +60,6 @@ def test_a_correction_is_a_pick_of_what_the_owner_wrote(student: Path) -> None:
     assert dict(lines.counts) == {"lines": 1, "used": 1, "exam": 0, "too_long": 0}
 
 
-def test_a_correction_that_changes_nothing_is_counted(student: Path) -> None:
-    lines = reader(student)
-    assert lines.corrections(table(correction("How are you?", "Bad."))) == []
-    assert (lines.counts["used"], lines.counts["no_choice"]) == (0, 1)
-
-
 def test_lines_with_an_exam_question_are_never_examples(student: Path) -> None:
     question = f"Tell me: {EXAM[0]}"
     corrections, feedback, picks, words = (reader(student) for _ in range(4))
