@@ -5,10 +5,11 @@
 An owner rates the starter's answers, one after the other, by how they end or by how they begin. `whole` and `traces`
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
-of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Teaching ends when the
-champion and the student differ by 0.03 nats a token on everyday questions, which is measured after every fourth rating
-because it takes long, or after 80 ratings. Before and after, the owner rates 400 answers to other questions. Each run
-is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
+of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Four answers are
+sampled at a time, and rated one after the other. Teaching ends when the champion and the student then differ by 0.03
+nats a token on everyday questions, or after 80 ratings. Before and after, the owner rates 400 answers to other
+questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in
+docs/teaching.md.
 """
 
 import argparse
@@ -16,8 +17,9 @@ import itertools
 import json
 import random
 import statistics
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,16 +28,25 @@ import torch
 from torch import Tensor
 
 from benchmarks.inputs.starter import starter
+from benchmarks.machine.child import engine
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.teach import QUESTIONS
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
 from models import learn
+from models.engine.sync_probe import take_probe, write_probe
+from models.hf.checkpoint import copy_companions
+from models.hf.hardware import compute_dtype
 from models.hf.loading import load_model, load_tokenizer, prompt_tokens
+from models.hf.lora import merged_weights
 from models.lessons.day_copy import DayCopy
+from models.optim.master_weights import stochastic_bf16
+from models.rollout import Rollout
 from models.td import gae, trace_weights
 from tasks.evaluation.statistics import mcnemar
+from tasks.workers import engine_process
+from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/eligibility.jsonl"), Path("docs/teaching.md"), "benchmarks.eligibility"
 TOKENS = 48
@@ -43,10 +54,10 @@ UNSEEN = 80  # questions that are never taught; the owner rates a few answers to
 SAMPLES = 5
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: where teaching ends
-EVERY = 4  # ratings between two looks at it
+AT_ONCE = 4  # answers that are sampled together; afterwards comes a look at the KL
 STEP = 2.0  # nats of a lesson
 ANCHORS = 24
-BATCH = 50
+CPU = torch.device("cpu")
 RIDGE = 10.0
 TASTES: Mapping[str, Callable[[str], bool]] = {
     "ending": lambda text: len(text.rstrip(" .!?\"'").rpartition(" ")[2]) >= 7,  # with a long word
@@ -66,11 +77,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--ratings", type=int, default=RATINGS)
     options = parser.parse_args()
-    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-        what = {"taste": taste, "arm": arm, "seed": seed, "ratings": options.ratings}
-        if not any(what.items() <= run.items() for run in recorded()):
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(what | day(taste, arm, seed, options.ratings)) + "\n")
+    with engine() as worker:
+        student = Student(worker)
+        for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
+            what = {"taste": taste, "arm": arm, "seed": seed, "ratings": options.ratings}
+            if not any(what.items() <= run.items() for run in recorded()):
+                run = what | day(student, taste, arm, seed, options.ratings)
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(run) + "\n")
     PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
 
 
@@ -79,22 +93,22 @@ def recorded() -> list[Run]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
-def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
+def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Run:
     """Rate answers until the model has changed enough. Return the share of liked answers before and after."""
-    at, student = commit(), Student()
+    at, likes, values = commit(), TASTES[taste], list[float]()
     questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
-    unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
-    likes, values = TASTES[taste], list[float]()
-    before = [likes(text) for text in untaught(seed, tuple(unseen))]
+    unseen, asked = tuple(questions[:UNSEEN]), itertools.cycle(questions[UNSEEN:])
+    student.use(student.folder)
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
-    while len(values) < ratings and (len(values) % EVERY or student.kl() < KL):
-        prompt = student.prompt(asked[len(values) % len(asked)])
-        (answer,) = student.sample([prompt])
-        values.append(1.0 if likes(student.text(answer)) else -1.0)
-        lesson(prompt, answer, values[-1])
-    torch.manual_seed(seed)
-    after = [likes(text) for text in student.answers(unseen, SAMPLES)]
+    while len(values) < ratings and student.kl() < KL:
+        prompts = [student.prompt(next(asked)) for _ in range(AT_ONCE)]
+        for prompt, answer in zip(prompts, student.sample(prompts), strict=True):
+            values.append(1.0 if likes(student.text(answer)) else -1.0)
+            lesson(prompt, answer, values[-1])
+    with tempfile.TemporaryDirectory() as folder:
+        looks = student.untaught(unseen, seed), student.answers(student.save(Path(folder)), unseen, seed)
+    before, after = ([likes(text) for group in look for text in group] for look in looks)
     return {
         "machine": machine(),
         "commit": at,
@@ -108,19 +122,18 @@ def day(taste: str, arm: str, seed: int, ratings: int) -> Run:
     }
 
 
-@cache
-def untaught(seed: int, questions: tuple[str, ...]) -> list[str]:
-    """Return the starter's answers, which are the same for all arms and tastes."""
-    torch.manual_seed(seed)
-    return Student().answers(questions, SAMPLES)
-
-
 class Student:
-    """The starter, which answers, is taught, and is compared with what it was on everyday questions."""
+    """The starter, which answers, is taught, and is compared with what it was on everyday questions.
 
-    def __init__(self) -> None:
-        self.folder, self.config = starter(), load_night(STARTER).student
+    `worker` holds the engine, which samples a checkpoint's `answers`. The starter's own are `untaught`.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        night = load_night(STARTER)
+        self.worker, self.config, self.sampler = worker, night.student, night.sampler
+        self.folder = starter().resolve()
         self.tokenizer = load_tokenizer(self.folder)
+        self.untaught = cache(partial(self.answers, self.folder))
         self.use(self.folder)
         lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
         prompts = [self.prompt(line) for line in sorted(lines, key=len)[:ANCHORS]]
@@ -130,7 +143,18 @@ class Student:
 
     def use(self, checkpoint: Path) -> None:
         """Answer with this checkpoint from now on."""
-        self.model: Any = load_model(checkpoint, torch.float32, torch.device("cpu"), False).eval()
+        self.model: Any = load_model(checkpoint, torch.float32, CPU, False).eval()
+
+    def save(self, folder: Path) -> Path:
+        """Write the weights as they are now, in the precision of this machine's engine, to a folder, and return it."""
+        rounding = torch.Generator().manual_seed(0)
+        weights = merged_weights(self.model, rounding)
+        if compute_dtype(CPU) == torch.bfloat16:
+            weights = {name: stochastic_bf16(weight, rounding) for name, weight in weights.items()}
+        copy_companions(self.folder, folder)
+        self.model.save_pretrained(folder, state_dict=weights)
+        write_probe(folder, take_probe(self.tokenizer, self._logprobs))
+        return folder.resolve()
 
     def lesson(self, arm: str) -> Lesson:
         """Return the function that teaches a rating. Only the literal rule changes all weights."""
@@ -151,11 +175,13 @@ class Student:
         """Return an answer's text."""
         return str(self.tokenizer.decode([*answer], skip_special_tokens=True))
 
-    def answers(self, questions: Sequence[str], samples: int) -> list[str]:
-        """Return sampled answers, `samples` to each question."""
-        prompts = [self.prompt(question) for question in questions for _ in range(samples)]
-        batches = (prompts[first : first + BATCH] for first in range(0, len(prompts), BATCH))
-        return [self.text(answer) for batch in batches for answer in self.sample(batch)]
+    def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
+        """Return a checkpoint's answers, `SAMPLES` to each question."""
+        prompts, how = [*map(self.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
+        groups, _ = self.worker.call(
+            engine_process.sample, checkpoint, self.sampler, prompts, SAMPLES, seed=seed, **how
+        )
+        return [[rollout.text for rollout in group] for group in groups]
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Sequence[int]], greedy: bool = False) -> list[list[int]]:
@@ -177,6 +203,10 @@ class Student:
     @torch.no_grad()
     def _distribution(self, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
         return log_distribution(self.model, prompt, answer)
+
+    def _logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
+        pairs = [(self._distribution(each.prompt_token_ids, each.token_ids), each.token_ids) for each in rollouts]
+        return [scores.gather(1, torch.tensor(tokens)[:, None]).squeeze(1).tolist() for scores, tokens in pairs]
 
 
 def log_distribution(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:

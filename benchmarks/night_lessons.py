@@ -18,17 +18,16 @@ import re
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from benchmarks.eligibility import Student
+from benchmarks.eligibility import SAMPLES, Student
 from benchmarks.machine.child import engine
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
-from benchmarks.teach import GOOD, QUESTIONS, TOKENS
+from benchmarks.teach import GOOD, QUESTIONS
 from benchmarks.teach import TASTES as BETTER
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
@@ -36,12 +35,11 @@ from models.hf.loading import answer_tokens
 from tasks.evaluation.statistics import mcnemar
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
-from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/night-lessons.jsonl"), Path("docs/teaching.md"), "benchmarks.night_lessons"
 TAUGHT = 40  # questions
-UNSEEN, SAMPLES = 40, 5  # questions that are never taught, and answers to each
+UNSEEN = 40  # questions that are never taught, with five answers each
 MOST_TOKENS = 512
 TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
     "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
@@ -91,27 +89,19 @@ class Owner:
     """Teaches the starter, and rates its answers before and after a night's lesson. `worker` holds the engine."""
 
     def __init__(self, worker: Worker) -> None:
-        self.worker, self.student, self.config = worker, Student(), load_night(STARTER)
-        self.untaught = cache(partial(self.answers, self.student.folder.resolve()))
-
-    def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
-        """Return a model's answers, `SAMPLES` to each question."""
-        prompts, how = [*map(self.student.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
-        config = self.config.sampler
-        groups, _ = self.worker.call(engine_process.sample, checkpoint, config, prompts, SAMPLES, seed=seed, **how)
-        return [[rollout.text for rollout in group] for group in groups]
+        self.student, self.config = Student(worker), load_night(STARTER)
 
     def night(self, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
         """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
         at, questions = commit(), random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
         unseen, asked = tuple(questions[:UNSEEN]), tuple(questions[UNSEEN:][:TAUGHT])
-        examples = self.taught(taste, arm, dict(zip(asked, self.untaught(asked, seed), strict=True)))
+        examples = self.taught(taste, arm, dict(zip(asked, self.student.untaught(asked, seed), strict=True)))
         with tempfile.TemporaryDirectory() as folder:
             checkpoint, curve = trainer_process.lesson(
                 self.student.folder, self.config.trainer, lesson, examples, Path(folder)
             )
             self.student.use(checkpoint)
-            looks = self.untaught(unseen, seed), self.answers(checkpoint, unseen, seed)
+            looks = self.student.untaught(unseen, seed), self.student.answers(checkpoint, unseen, seed)
         before, after = ([GOOD[taste](text) for group in look for text in group] for look in looks)
         return {
             "machine": machine(),
@@ -130,7 +120,7 @@ class Owner:
         rows = []
         for question, shown in answers.items():
             first, likes = shown[0], GOOD[taste](shown[0])
-            line = {
+            line: dict[str, Any] = {
                 "messages": json.dumps([{"role": "user", "content": question}]),
                 "response": first,
                 "correction": TASTES[taste](first),
