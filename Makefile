@@ -4,8 +4,6 @@ PYTHON ?= python3
 ACCELERATOR ?=
 ARGS ?=
 export PYTHON ACCELERATOR
-# pyright would ask the npm registry for a newer self on every run
-export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
 # where a shell forbids bytecode, each of a night's processes would compile its libraries anew: 10 s and more
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -47,7 +45,7 @@ test-full: setup ## lint, then all tests, the long ones too
 lint: setup ## style, types, and which package may import which
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/pyright
+	@.venv/bin/pyrefly check --no-progress-bar --summary=none
 	@.venv/bin/lint-imports
 
 format: setup ## rewrite the code in the house's format

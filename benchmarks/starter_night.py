@@ -69,7 +69,7 @@ def night(seed: int, variant: str) -> dict[str, Any]:
 def tables(nights: dict[int, dict[str, Any]]) -> str:
     """Return the machine's number of cores, and Markdown tables of the exam and of the guards."""
     first = next(iter(nights.values()))
-    examined = max((found["benchmarks"] for found in nights.values()), key=len)
+    examined = max((list(found["benchmarks"]) for found in nights.values()), key=len)
     parts = [name for name in examined if name != first["target"]]
     return "\n\n".join(
         [

@@ -124,7 +124,7 @@ def frozen_yaml(config: NightConfig) -> str:
     """Return the whole configuration, including defaults, as the YAML that is stored in a night's folder."""
     yaml = _yaml()
     yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]  # None in ruamel
+    yaml.sort_base_mapping_type_on_output = False  # None in ruamel
     yaml.allow_unicode = "\x85" not in config.model_dump_json()  # unless escaped, this line break is read as a space
     text = io.StringIO(newline="")
     yaml.dump(config.model_dump(mode="json"), text)

@@ -134,7 +134,7 @@ class Trainer:
         steps = min(self.config.grpo.steps_per_round, len(prompts))
         # with dropout, π differs from the sampled policy even in the first step
         old = self.completion_logprobs(groups) if steps > 1 or self.dropout else {}
-        sums: dict[str, float] = defaultdict(float)
+        sums: defaultdict[str, float] = defaultdict(float)
         for share in range(steps):
             step = [group for own in prompts[share::steps] for group in own]
             self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums)
@@ -191,7 +191,7 @@ class Trainer:
         """Move all but the policy's weights to a device: to main memory while the engine needs the GPU, and back."""
         self.weights.move(device)
         if self.reference is not None:
-            self.reference.to(device)  # pyright: ignore[reportArgumentType]
+            self.reference.to(device)  # pyrefly: ignore
 
     def _accumulate(
         self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], dropout: bool

@@ -16,7 +16,8 @@ HUB_SPLITS: dict[Split, str] = {"train": "train", "test": "validation"}  # the p
 FIELDS = {"question": str, "question_id": str, "answer": dict}
 MARKER = re.compile(r"answer(?:\*\*)?:", re.IGNORECASE | re.ASCII)
 ECHO = re.compile(r"answer:[ \t]*<answer>", re.IGNORECASE | re.ASCII)  # the instruction's placeholder, copied
-PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
+MARKS = f"{string.punctuation}‘’´`"
+PUNCTUATION = str.maketrans(MARKS, " " * len(MARKS))
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 

@@ -85,7 +85,7 @@ class Stage:
         call = _Call(night / path, self._inputs(arguments), arguments)
         taken = {name: found for name, value in arguments.items() if (found := artifacts_in(value))}
         result = self._task.with_options(refresh_cache=known is None)(run_name(path), call, taken, wait_for=wait_for)
-        return result if known in (None, result) else known
+        return known or result
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
         """Return the artifact committed from these inputs, or None if there is none or its files have changed."""

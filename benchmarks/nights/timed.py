@@ -99,7 +99,7 @@ def run_night(
 def why_over(folder: Path) -> str:
     """Return one line: why a finished night had no further rounds, and its alarms."""
     summary = json.loads((folder / SUMMARY).read_text())
-    return " ".join(filter(None, [summary["ended_early"], *summary["alarms"]]))
+    return " ".join(line for line in (summary["ended_early"], *summary["alarms"]) if line)
 
 
 def moments(folder: Path) -> list[Moment]:

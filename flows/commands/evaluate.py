@@ -66,7 +66,7 @@ def _digest(name: str, home: Home, config: NightConfig) -> str:
     from flows.web.health import open_registry
 
     registry = open_registry(home, config)
-    version = registry and registry.find(name)
-    if not version:
+    version = registry.find(name) if registry else None
+    if version is None:
         raise InputError(f"there is no version {name}; `nightschool checkpoints` lists them")
     return version.digest

@@ -40,6 +40,6 @@ def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
 
 
 if __name__ == "__main__":
-    server.create_app = create_app  # pyright: ignore[reportAttributeAccessIssue]
-    AioSqliteConfiguration.begin_transaction = begin_as_writer  # pyright: ignore[reportAttributeAccessIssue]
+    server.create_app = create_app
+    AioSqliteConfiguration.begin_transaction = begin_as_writer  # pyrefly: ignore
     app()

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import httpx
 from prefect import Flow
 from prefect.context import FlowRunContext
-from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from conf.storage.layout import run_name
@@ -84,7 +83,7 @@ class Edges:
         try:
             with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
                 result = nested(wait_for=upstream)
-        except (httpx.HTTPError, PrefectHTTPStatusError) as error:
+        except httpx.HTTPError as error:
             log.warning("Prefect does not show %s and later rounds as nested runs: %s", label, error)
             self._lost = True
             if raised:

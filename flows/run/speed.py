@@ -220,7 +220,7 @@ def seconds_expected(home: Home, config: NightConfig) -> tuple[float, int, float
     None if they are unknown. A step is one of the worked-solutions lesson.
     """
     known = expected(home, config)
-    return known and (known.round, known.minutes_enough(), known.step)
+    return (known.round, known.minutes_enough(), known.step) if known else None
 
 
 def check_hours(home: Home, config: NightConfig) -> None:

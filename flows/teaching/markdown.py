@@ -35,7 +35,7 @@ def as_mathml(formula: str, options: Mapping[str, Any]) -> str:
 
 
 def _harmless(element: ElementTree.Element) -> ElementTree.Element:
-    made = ElementTree.Element(element.tag if element.tag in ELEMENTS else "mrow")
+    made: ElementTree.Element = ElementTree.Element(element.tag if element.tag in ELEMENTS else "mrow")
     made.attrib.update({name: value for name, value in element.attrib.items() if name in ATTRIBUTES})
     made.text, made.tail = (html.unescape(text or "") for text in (element.text, element.tail))
     made.extend(map(_harmless, element))

@@ -111,9 +111,10 @@ def _earlier_reward_model(night: Night) -> Path | None:
     """Return the last finished night's reward model, or None if it is unusable, damaged or for another student."""
     config = night.config
     last = last_finished(night.home.nights, config.name, night.date)
-    before, fitted = last and config_of(last), last and committed(last / "fit_reward_model")
-    if before is None or before.student != config.student:
+    before = config_of(last) if last else None
+    if last is None or before is None or before.student != config.student:
         return None
+    fitted = committed(last / "fit_reward_model")
     if fitted is None or not fitted.read_json("outcome.json")["serves"]:
         return None
     checkpoint = night.checkpoint(fitted)

@@ -13,6 +13,6 @@ def disable() -> None:
     sampler.batched_count_greater_than = _zeros
 
 
-def _zeros(logprobs: Tensor, chosen: Tensor) -> Tensor:
-    """Return rank 0 for each row of `logprobs` [rows, vocabulary]. `chosen` [rows, 1]: the sampled tokens' values."""
-    return torch.zeros(len(logprobs), dtype=torch.int64, device=logprobs.device)
+def _zeros(x: Tensor, values: Tensor) -> Tensor:
+    """Return rank 0 for each row of `x`: log-probabilities [rows, vocabulary]. `values`: the sampled ones [rows, 1]."""
+    return torch.zeros(len(x), dtype=torch.int64, device=x.device)

@@ -82,7 +82,7 @@ def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTra
         from models.hf.lean import AutoTokenizer as loader
 
         options["trust_remote_code"] = trust_remote_code
-    tokenizer = loader.from_pretrained(folder, **options)
+    tokenizer: Any = loader.from_pretrained(folder, **options)
     if tokenizer.chat_template is None:
         tokenizer.chat_template = PLAIN_TEMPLATE
     return tokenizer

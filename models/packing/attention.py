@@ -47,7 +47,7 @@ def packed_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     own = [x[0].transpose(0, 1) for x in (query, key, value)]
     if query.device.type == "cpu":
-        return _PackedAttention.apply(*own, layout, scale, sliding_window).unsqueeze(0), None  # pyright: ignore
+        return _PackedAttention.apply(*own, layout, scale, sliding_window).unsqueeze(0), None
     return _fused(own[0], own[1], own[2], layout, scale, sliding_window).unsqueeze(0), None
 
 
@@ -250,10 +250,10 @@ def _rows_after(
     table: Table,
 ) -> Float[Tensor, "rows keys kv_heads width"]:
     """Return, differentiably, the keys or values of a table's rows, each preceded by those of its owner."""
-    own: Tensor = _Rows.apply(packed, table)  # pyright: ignore[reportAssignmentType]
+    own: Tensor = _Rows.apply(packed, table)
     if before is None:
         return own
-    return torch.cat([_Owned.apply(before, table.owners), own], dim=1)  # pyright: ignore
+    return torch.cat([_Owned.apply(before, table.owners), own], dim=1)
 
 
 class _Rows(torch.autograd.Function):

@@ -21,7 +21,7 @@ def token_logprobs(
     of `hidden`, as in the sampler. The backward pass recomputes them for a slice of the vocabulary at a time, so that
     each slice of `head`'s gradient is one matrix product over all positions.
     """
-    return _ChunkedLogprobs.apply(hidden, head, targets)  # pyright: ignore[reportReturnType]
+    return _ChunkedLogprobs.apply(hidden, head, targets)
 
 
 class _ChunkedLogprobs(torch.autograd.Function):

@@ -50,7 +50,7 @@ SCALARS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     str: (str.__str__, _only(str)),
     float: (float.__float__, _only(float)),
     complex: (
-        lambda value: [complex.real.__get__(value), complex.imag.__get__(value)],  # pyright: ignore
+        lambda value: [complex.real.__get__(value), complex.imag.__get__(value)],
         lambda sent: complex(*map(float, sent)),
     ),
     bytes: (lambda value: bytes(memoryview(value)).hex(), bytes.fromhex),
@@ -142,7 +142,7 @@ class Encoder:
             return ["dict", [[self.encode(k, depth), self.encode(v, depth)] for k, v in dict.items(value)]]
         for kind in COLLECTIONS:
             if isinstance(value, kind):
-                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]  # pyright: ignore
+                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]  # pyrefly: ignore
         view = DICT_VIEWS.get(type(value))
         if view is not None:
             return [view, [self.encode(item, depth) for item in value]]

@@ -107,7 +107,7 @@ def parsed(expression: str) -> Basic | MatrixBase | None:
         EXTRACTION,
         fallback_mode="no_fallback",
         extraction_mode="first_match",
-        parsing_timeout=None,  # pyright: ignore[reportArgumentType]  # no alarm, as documented
+        parsing_timeout=None,  # pyrefly: ignore  # no alarm, as documented
     )
     return expressions[0] if expressions else None
 
@@ -122,7 +122,8 @@ def differ(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
     names = sorted(truth.free_symbols | answer.free_symbols, key=str)
     point: dict[Any, Any] = {name: 0.7390851 + 0.5671433 * index for index, name in enumerate(names)}
     try:
-        left, right = truth.evalf(subs=point), answer.evalf(subs=point)
+        left: Any = truth.evalf(subs=point)
+        right: Any = answer.evalf(subs=point)
         return bool(abs(left - right) > (abs(left) + abs(right)) / 1000)
     except (TypeError, ValueError, ArithmeticError):  # no numeric value at the point
         return False
@@ -150,7 +151,8 @@ def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
     if truth.free_symbols or answer.free_symbols:
         return False
     if isinstance(truth, Expr) and isinstance(answer, Expr):
-        return bool(abs(N(truth - answer)) > max(abs(N(truth)) / 1000, TINY))
+        difference: Any = truth - answer  # pyrefly: ignore
+        return bool(abs(N(difference)) > max(abs(N(truth)) / 1000, TINY))
     return isinstance(truth, Boolean) and truth != answer
 
 

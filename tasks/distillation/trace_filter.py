@@ -215,7 +215,7 @@ def _grade(traces: Sequence[Trace], benchmark: Benchmark, problems: Mapping[str,
 def _fate(score: Score) -> Fate:
     if score.reward is None:
         return "unknown"
-    return {"correct": "kept", "no_answer": "unreadable"}.get(score.verdict, "dropped")  # pyright: ignore
+    return {"correct": "kept", "no_answer": "unreadable"}.get(score.verdict, "dropped")  # pyrefly: ignore
 
 
 def _problem(trace: Trace, question: str) -> Problem:
@@ -224,7 +224,7 @@ def _problem(trace: Trace, question: str) -> Problem:
 
 def counts(traces: Sequence[Trace]) -> dict[str, int]:
     """Return the number of traces with each fate."""
-    return dict.fromkeys(FATES, 0) | Counter(trace.fate for trace in traces)
+    return {fate: sum(trace.fate == fate for trace in traces) for fate in FATES}
 
 
 def counts_by_source(traces: Sequence[Trace]) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ def fit_reward_model(
     if fitted is None:
         outcome |= {"serves": False, "reason": refusal, "checkpoint": None}
     else:
-        kept = fitted.checkpoint and fitted.checkpoint.name
+        kept = fitted.checkpoint.name if fitted.checkpoint else None
         outcome |= {"serves": kept is not None, "reason": fitted.ranking.refusal, "checkpoint": kept}
         outcome |= asdict(fitted.ranking)
         (folder / "curve.json").write_text(json.dumps(fitted.steps))

@@ -81,7 +81,7 @@ def score_answers(
 
     The model stays loaded between calls, unless the engine needs its GPU. The same arguments give the same rewards.
     """
-    model = _loaded(checkpoint, config)  # pyright: ignore[reportArgumentType] (frozen models have a hash)
+    model = _loaded(checkpoint, config)
     rewards = model.judge(groups)
     if model.device.type == "cuda":
         del model

@@ -61,7 +61,7 @@ class Episode:
             whole.token_ids,
             whole.sampler_logprobs,
             whole.loss_mask,
-            finish,  # pyright: ignore[reportArgumentType]
+            finish,  # pyrefly: ignore
             json.dumps(self.texts),
             self.policy_digest,
             whole.windows or None,

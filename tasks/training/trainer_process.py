@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,14 +100,13 @@ def _steps(
 ) -> Iterator[dict[str, float]]:
     from models.lessons import sft_preference
 
-    learn: Callable[..., Iterator[dict[str, float]]] = sft_preference.imitation
     if isinstance(lesson, DistillConfig):
-        learn = sft_preference.distill
-    elif isinstance(lesson, FeedbackConfig):
-        learn = sft_preference.kto
-    elif isinstance(lesson, CorrectionsConfig | PicksConfig):
-        learn = sft_preference.dpo
-    return learn(trainer, examples, lesson, seed, pace)
+        return sft_preference.distill(trainer, examples, lesson, seed, pace)
+    if isinstance(lesson, FeedbackConfig):
+        return sft_preference.kto(trainer, examples, lesson, seed, pace)
+    if isinstance(lesson, CorrectionsConfig | PicksConfig):
+        return sft_preference.dpo(trainer, examples, lesson, seed, pace)
+    return sft_preference.imitation(trainer, examples, lesson, seed, pace)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:

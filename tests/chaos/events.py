@@ -90,7 +90,7 @@ def watch_files() -> None:
             disk.note_entry(Path(target))
             fire(f"renamed {path}")
 
-    rename.watched = True  # pyright: ignore
+    rename.watched = True
     os.rename = rename
 
 

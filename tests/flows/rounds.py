@@ -166,7 +166,7 @@ class School:
         source = write_problems(self.root / f"gsm8k-{problems}", problems)
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
         night = Night(self.home(name), DATE, config)
-        night.engine, night.trainer = engine, self.trainer  # pyright: ignore
+        night.engine, night.trainer = engine, self.trainer
         self.trainer.until = math.inf  # not that of an earlier night
         night.folder.mkdir(parents=True, exist_ok=True)
         return night

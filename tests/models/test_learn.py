@@ -153,7 +153,7 @@ def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(make_day: Ca
             zeros = [torch.zeros(9)]
             seen.extend(credit(zeros, zeros)[0][0].tolist())
 
-        day.step = step  # pyright: ignore[reportAttributeAccessIssue]
+        day.step = step
         CHANNELS["wrong from"](day)
         return seen
 
@@ -175,10 +175,10 @@ def test_of_a_conversation_only_the_assistants_turns_are_taught(
     ) -> LessonOutcome:
         zeros = [torch.zeros(len(answer)) for answer in answers]
         seen.extend(credit(zeros, zeros)[0])
-        return original(prompt, answers, credit)  # pyright: ignore[reportArgumentType]
+        return original(prompt, answers, credit)
 
     original = day.step
-    day.step = step  # pyright: ignore[reportAttributeAccessIssue]
+    day.step = step
     taught = learn_from_conversation(day, tokens, turns, [0.9, -1.0])
     first, second = ([0.9405**back if traces else 1.0 for back in reversed(range(n))] for n in (4, 5))
     credit = [0.9 * each for each in first] + [0.0] * 3 + [-each for each in second]
@@ -201,7 +201,7 @@ def test_a_weak_reward_takes_a_small_step(
 
 
 def test_what_cannot_be_taught() -> None:
-    nobody: DayCopy = None  # pyright: ignore[reportAssignmentType]
+    nobody: DayCopy = None
     with pytest.raises(ValueError, match="two different answers"):
         learn_from_selection(nobody, PROMPT, ANSWERS[:1], 0)
     with pytest.raises(ValueError, match="4 tokens"):

@@ -28,7 +28,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def verdict(sandbox: Sandbox, source: str, *tests: str, **options: object) -> str:
-    return sandbox.run([Program(source, tests or ("assert f(1) == 2",), **options)])[0].verdict  # pyright: ignore
+    return sandbox.run([Program(source, tests or ("assert f(1) == 2",), **options)])[0].verdict
 
 
 VERDICTS = [

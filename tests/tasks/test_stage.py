@@ -235,7 +235,7 @@ def test_prefect_shows_the_second_time_as_cached(tmp_path: Path) -> None:
 
 def shown(flow_run_id: str) -> dict[str, str]:
     """Return the states of a flow run's tasks by name; Prefect's server knows them a little later."""
-    chosen = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))  # pyright: ignore
+    chosen = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
     limit = time.monotonic() + 30
     while True:
         with get_client(sync_client=True) as client:

@@ -62,8 +62,8 @@ def export(
 
     home, settings = Home.here(), configuration(config, overrides)
     registry = open_registry(home, settings)
-    chosen = registry and registry.find(version)
-    if not chosen:
+    chosen = registry.find(version) if registry else None
+    if chosen is None:
         raise InputError(f"--version: there is no version {version}; `nightschool checkpoints` lists them")
     checkpoint = home.checkpoints / chosen.digest
     if not is_intact(checkpoint):

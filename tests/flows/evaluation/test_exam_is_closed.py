@@ -229,7 +229,7 @@ def of_no_benchmark(inputs: LessonInputs, folder: Path) -> Artifact:
     rows = read_table(folder / "traces.parquet", TRACES)
     assert len(rows) == 2
     rows["benchmark"] = None
-    return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})  # pyright: ignore
+    return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})
 
 
 def learned(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:

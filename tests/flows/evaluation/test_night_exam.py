@@ -76,7 +76,7 @@ def sit(
     nights.append(night)
     engine = Class(home.checkpoints / "champion", {"champion": 0.3, "candidate": candidate, "first": 0.1})
     night.engine.end()
-    night.engine = engine  # pyright: ignore
+    night.engine = engine
     night.hours = hours or night.hours
     champion, first = (home.checkpoints / name for name in ("champion", "first"))
     found = Exam(night, champion, first, Division(150), 0.025).sit(home.checkpoints / "candidate", picks)

@@ -180,7 +180,7 @@ def test_the_server_is_told_of_every_stage() -> None:
 
 @pytest.mark.usefixtures("tolerant")
 def test_events_that_cannot_be_sent_are_kept() -> None:
-    event = Event(event="stage", resource={"prefect.resource.id": "a"})  # pyright: ignore[reportArgumentType]
+    event = Event(event="stage", resource={"prefect.resource.id": "a"})
     with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{free_port()}/api"}):
         client = PrefectEventsClient(reconnection_attempts=RECONNECTIONS)
         for _ in range(3):

@@ -91,7 +91,7 @@ def teach(school: School) -> None:
     """Teach the champion by day, with a real day copy."""
     champion = school.home.checkpoints / school.first.digest
     room = Classroom(school.home, CONFIG)
-    assert room.open(ScriptedEngine(champion))  # pyright: ignore[reportArgumentType]
+    assert room.open(ScriptedEngine(champion))
 
     async def taught() -> None:
         answers = (await ask(room, QUESTION[0]["content"]))["answers"]

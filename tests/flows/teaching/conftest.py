@@ -82,7 +82,7 @@ class School:
         self.engine = ScriptedEngine(self.champion, texts)
         config: NightConfig = load_night(STARTER, [*SETTINGS, *settings])
         room = Classroom(self.home, config)
-        room.open(self.engine)  # pyright: ignore[reportArgumentType]
+        room.open(self.engine)
         return room
 
 

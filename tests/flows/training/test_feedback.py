@@ -62,7 +62,7 @@ def lessons(school: School, request: pytest.FixtureRequest) -> Iterator[Callable
     def begin(*settings: str) -> Lessons:
         engine, trainer = ScriptedEngine(school.student, []), InProcessWorker()
         night = school.night(request.node.name, engine, STAGES, EXAM, *settings)
-        night.trainer = trainer  # pyright: ignore
+        night.trainer = trainer
         return Lessons(night, night.home.checkpoints / school.student.name, engine, trainer)
 
     yield begin

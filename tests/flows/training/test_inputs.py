@@ -38,7 +38,7 @@ def home(home_with_mlflow: Callable[[str], Home]) -> Iterator[Home]:
 def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tuple[Artifact, Any, Path]:
     """Return the stage, MLflow's data of the run, and the outcome that it keeps as an artifact."""
     night = Night(home, "2026-11-20", load_night(STARTER, SETTINGS))
-    night.trainer = trainer or InProcessWorker()  # pyright: ignore
+    night.trainer = trainer or InProcessWorker()
     night.folder.mkdir(parents=True, exist_ok=True)
     tracking = Tracking(home, night.config)
     tracking.open_run(night.folder, night.config, {})
@@ -88,7 +88,7 @@ def given_to_the_fit(night: Night, champion: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(night, "run", run)
     day = write_stage(night.folder / "freeze_journal", {})
     with pytest.raises(KeyboardInterrupt):
-        reward_model_of(night, day, champion, None, ())  # pyright: ignore[reportArgumentType]
+        reward_model_of(night, day, champion, None, ())
     return given[0]
 
 

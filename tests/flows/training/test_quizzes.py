@@ -24,7 +24,7 @@ def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
     night = Night(home, "2026-11-20", load_night(STARTER, ["engine.max_model_len=4096"]))
     engine = TableEngine(checkpoint, {})
     night.engine.end()
-    night.engine = engine  # pyright: ignore
+    night.engine = engine
     quiz = run_quiz(night, "round-05/quiz", checkpoint, (), 4)
     shutil.rmtree(checkpoint)  # removed when later rounds took its place
     assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
@@ -40,7 +40,7 @@ def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(tmp_path: Path) ->
     night = Night(home, "2026-11-20", load_night(STARTER, settings))
     engine = TableEngine(first, {})
     night.engine.end()
-    night.engine = engine  # pyright: ignore
+    night.engine = engine
     quizzes = Quizzes(night, ())
     start = quizzes.ask("start", first)
     assert quizzes.ask("distill-before", first) == start

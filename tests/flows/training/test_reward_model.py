@@ -130,7 +130,7 @@ def study(
     """Run or resume the rounds of a night; it is killed at the given call of the reward model."""
     engine, trainer = TinyEngine(), JudgingTrainer(school.trainer, taste, killed_at)
     night = school.night(name, engine, *SETTINGS, *settings)
-    night.trainer = trainer  # pyright: ignore
+    night.trainer = trainer
     base = night.home.checkpoints / school.student.name
     day, fitted = write_day(night.folder, base.name, serves)
     candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, []))
@@ -337,7 +337,7 @@ HELD_OUT_PICKS = [
 @pytest.fixture
 def night(tmp_path: Path, prefect_server: None) -> Iterator[Night]:
     night = Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["lora={rank: 2}"]))
-    night.trainer = InProcessWorker()  # pyright: ignore
+    night.trainer = InProcessWorker()
     night.folder.mkdir(parents=True)
     yield night
     trainer_process._let_go()
@@ -359,6 +359,6 @@ def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str,
 
 
 def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    night.trainer = FailingWorker(WorkerDiedError("the trainer died"))  # pyright: ignore
+    night.trainer = FailingWorker(WorkerDiedError("the trainer died"))
     assert rank(night, HELD_OUT_PICKS, champion=write_tiny(tmp_path / "one")) == {}
     assert "the champion does not rank the held-out picks: the trainer died" in caplog.text

@@ -25,7 +25,7 @@ def reward_tables(draw: st.DrawFn) -> torch.Tensor:
 
 @pytest.mark.parametrize("scale", ["none", "std"])
 def test_a_single_graded_completion_has_no_advantage(scale: str) -> None:
-    found = group_advantages(torch.tensor([[math.nan, 7.0], [math.nan, math.nan]]), scale)  # pyright: ignore
+    found = group_advantages(torch.tensor([[math.nan, 7.0], [math.nan, math.nan]]), scale)
     assert found[0, 1] == 0.0
     assert found.isnan().tolist() == [[True, False], [True, True]]
 
@@ -41,7 +41,7 @@ def test_equal_rewards_whose_mean_is_rounded() -> None:
 @given(reward_tables(), st.randoms())
 def test_neither_order_nor_the_other_groups_matter(rewards: torch.Tensor, chance: object) -> None:
     order = torch.arange(rewards.shape[1]).tolist()
-    chance.shuffle(order)  # pyright: ignore[reportAttributeAccessIssue]
+    chance.shuffle(order)
     found = group_advantages(rewards)
     shuffled = group_advantages(rewards[:, order])
     torch.testing.assert_close(shuffled, found[:, order], equal_nan=True, atol=1e-5, rtol=1e-5)

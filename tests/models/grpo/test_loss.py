@@ -135,7 +135,7 @@ def test_a_completion_that_was_not_graded_is_left_out(advantages: list[float]) -
 @pytest.mark.parametrize("shape", [(2, 3), (2, 0), (0, 0)])
 def test_nothing_to_train_on(aggregation: str, shape: tuple[int, int]) -> None:
     """Completions without a token: a loss of 0 with no gradient, and a denominator of 0 that harms nothing."""
-    config = GrpoConfig(aggregation=aggregation)  # pyright: ignore
+    config = GrpoConfig(aggregation=aggregation)
     assert loss_denominator([0] * shape[0], config) == 0.0
     junk = torch.full(shape, math.nan)
     loss, slope, metrics = loss_and_gradient(

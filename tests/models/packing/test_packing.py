@@ -60,7 +60,7 @@ def gradients(model: Any, logprobs: dict[int, Tensor]) -> dict[str, Tensor]:
     model.zero_grad()
     chance = torch.Generator().manual_seed(3)
     total = sum((row * torch.randn(len(row), generator=chance)).sum() for _, row in sorted(logprobs.items()))
-    total.backward()  # pyright: ignore
+    total.backward()
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
 
 

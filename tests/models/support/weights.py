@@ -52,7 +52,7 @@ def gradients_of_steps(trainer: Trainer, work: Callable[[], Any], weights: list[
             weights.append(weights_of(trainer))
         return norm
 
-    trainer.weights.step = record  # pyright: ignore[reportAttributeAccessIssue]
+    trainer.weights.step = record
     try:
         work()
     finally:

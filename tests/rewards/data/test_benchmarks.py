@@ -100,4 +100,4 @@ def test_only_a_configuration_may_name_code_to_run() -> None:
     with pytest.raises(InputError, match="os:getcwd"):
         load("os:getcwd")
     with pytest.raises(ValidationError):
-        TraceFile(source="traces.jsonl", benchmark="os:getcwd")  # pyright: ignore[reportArgumentType]
+        TraceFile(source="traces.jsonl", benchmark="os:getcwd")

@@ -17,7 +17,7 @@ AT = "2026-11-20"
 EXAM_IDS = {problem.problem_id for problem in Arithmetic().problems("test")}
 EXAM_QUESTIONS = {problem.question for problem in Arithmetic().problems("test")}
 EXAM_PROMPTS = {Arithmetic().prompt(problem) for problem in Arithmetic().problems("test")}
-ALL: list[Lessons] = [*KINDS]  # pyright: ignore[reportAssignmentType]
+ALL: list[Lessons] = [*KINDS]
 
 
 def verdict(response: str, truth: str) -> str:

@@ -11,7 +11,7 @@ LAKE = FrozenLake()
 
 def shortest(problem: object) -> list[str]:
     """Return the words of a way over the ice, by breadth-first search through the adapter itself."""
-    state, _ = LAKE.reset(problem)  # pyright: ignore[reportArgumentType]
+    state, _ = LAKE.reset(problem)
     waiting, known = [(state, [])], set[str]()
     while waiting:
         at, words = waiting.pop(0)

@@ -106,9 +106,9 @@ def changed(node: ast.AST) -> bool:
     """Change the node a little. Return whether its kind allows that."""
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in SWAPPED:
-            node.op = SWAPPED[type(op)]()  # pyright: ignore
+            node.op = SWAPPED[type(op)]()
         case ast.Compare(ops=[op, *others]) if type(op) in SWAPPED:
-            node.ops = [SWAPPED[type(op)](), *others]  # pyright: ignore
+            node.ops = [SWAPPED[type(op)](), *others]
         case ast.Constant(value=bool(value)):
             node.value = not value
         case ast.Constant(value=int(value) | float(value)):

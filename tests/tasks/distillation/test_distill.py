@@ -84,9 +84,9 @@ def run(
         drawn_by="tonight",
         max_tokens=max_tokens,
         checkpoints=folder / "checkpoints",
-        trainer=trainer,  # pyright: ignore
+        trainer=trainer,
         rehearsed=rehearsed,
-        answering=answers and Player(student, StudentConfig(), EngineConfig(), TableEngine(student, answers), 48, 0.0),  # pyright: ignore
+        answering=answers and Player(student, StudentConfig(), EngineConfig(), TableEngine(student, answers), 48, 0.0),
         pace=pace,
     )
     written = Artifact(folder=folder / "distill", digest="")

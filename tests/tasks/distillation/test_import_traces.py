@@ -21,7 +21,7 @@ def imported(tmp_path: Path, *files: TraceFile) -> tuple[list[dict[str, Any]], l
     import_traces.write(folder, files=files)
     tables = ("traces", TRACES), ("quarantine", QUARANTINE)
     traces, quarantine = (read_table(folder / f"{name}.parquet", schema).to_dict("records") for name, schema in tables)
-    return traces, quarantine  # pyright: ignore
+    return traces, quarantine
 
 
 def asked(trace: dict[str, Any]) -> list[tuple[str, str]]:

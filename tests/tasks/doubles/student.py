@@ -25,6 +25,6 @@ def write_student(folder: Path, *, tokenizer: bool = True) -> Path:
 def _tokenizer() -> PreTrainedTokenizerFast:
     vocabulary = {letter: number for number, letter in enumerate(sorted(ByteLevel.alphabet()))}
     inner = Tokenizer(BPE(vocab=vocabulary | {"<end>": END}, merges=[]))
-    inner.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)  # pyright: ignore
-    inner.decoder = ByteLevelDecoder()  # pyright: ignore
+    inner.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.decoder = ByteLevelDecoder()
     return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")

@@ -34,14 +34,14 @@ class UnprovenEngine(InProcessWorker):
 @pytest.mark.parametrize("unproven", [0, 1])
 def test_a_new_process_is_asked_after_an_unproven_sync(unproven: int) -> None:
     engine = UnprovenEngine(unproven)
-    assert call_verified(engine, engine_process.sample) == 1 + unproven  # pyright: ignore
+    assert call_verified(engine, engine_process.sample) == 1 + unproven
     assert engine.losses == ["the engine was restarted: cafe is not what the engine samples from"] * unproven
 
 
 def test_a_checkpoint_that_cannot_be_proven_ends_the_night() -> None:
     engine = UnprovenEngine(2)
     with pytest.raises(SyncError, match="cafe"):
-        call_verified(engine, engine_process.sample)  # pyright: ignore
+        call_verified(engine, engine_process.sample)
     assert engine.processes == 2
 
 

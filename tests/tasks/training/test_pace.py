@@ -47,7 +47,7 @@ def test_a_lesson_that_was_killed_comes_to_the_same_bits(
     def three_steps(*arguments: object) -> dict[str, float]:
         if next(steps, None) is None:
             raise PowerCutError
-        return imitate(*arguments)  # pyright: ignore
+        return imitate(*arguments)
 
     with monkeypatch.context() as cut:
         cut.setattr(Trainer, "imitate", three_steps)

@@ -78,7 +78,7 @@ class Round:
     @property
     def resources(self) -> UpdateResources:
         retired = (self.policies[:-1], [self.state(number) for number in range(1, len(self.policies))])
-        return UpdateResources(self.predecessor, self.checkpoints, self.trainer, *retired)  # pyright: ignore
+        return UpdateResources(self.predecessor, self.checkpoints, self.trainer, *retired)
 
     def update(self) -> Updated:
         return update([self.rollouts], [self.advantages], CONFIG, 1.0, self.resources)
