@@ -7,7 +7,7 @@ are the classroom's lessons (`models/learn.py`) without and with traces. `critic
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Four answers are
 sampled at a time, and rated one after the other. Teaching ends when the champion and the student then differ by 0.03
-nats a token on everyday questions, or after 80 ratings. Before and after, the owner rates 400 answers to other
+nats a token on everyday questions, or after 80 ratings. Before and after, the owner rates 200 answers to other
 questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in
 docs/teaching.md.
 """
@@ -50,7 +50,7 @@ from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/eligibility.jsonl"), Path("docs/teaching.md"), "benchmarks.eligibility"
 TOKENS = 48
-UNSEEN = 80  # questions that are never taught; the owner rates a few answers to each
+UNSEEN = 40  # questions that are never taught; the owner rates a few answers to each
 SAMPLES = 5
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: where teaching ends
