@@ -100,7 +100,6 @@ def nightly(
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
             night = Night(home, date, config, first_start(home.night(date)))
-            night.prepare_workers()
             return final_state(run_night(night))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
@@ -128,6 +127,7 @@ def run_night(night: Night) -> dict[str, Any]:
 
 def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     """Run the stages of a night, from choosing the champion to writing the report."""
+    night.prepare_workers()
     config, home, registry = night.config, night.home, Registry(tracking.client, night.config.name)
     with alias_lock(home):
         registry.finish_alias_move()

@@ -13,7 +13,7 @@ from flows import cli
 from models.hf.checkpoint import keep, write_lineage
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
-from tests.docs.pages import blocks, commands, run_shell
+from tests.docs.pages import blocks, commands
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.night import write_night
 from tests.tasks.doubles.registry import School
@@ -67,5 +67,9 @@ def test_the_commands_of_the_morning(
         assert ended.value.code in (0, None), printed.err
         assert part in printed.out, f"$ {command}\n{printed.out}"
     snippet = next(block for block in blocks("sh") if block.page.name == "serve-by-day.md" and "models:/" in block.text)
-    done = run_shell(snippet.text, folder)
-    assert done.returncode == 0, done.stdout
+    name, uri = snippet.text.splitlines()[0].removeprefix("export ").split("=")
+    python, option, program = shlex.split("\n".join(snippet.text.splitlines()[1:]))
+    assert (python, option) == ("python", "-c")
+    monkeypatch.setenv(name, uri)
+    exec(program, {})
+    assert capsys.readouterr().out

@@ -6,24 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from models.engine.environment import trainer_environment
 from models.hf.checkpoint import keep, write_lineage
-from tasks.workers.worker import Worker
 from tests.flows.rounds import School
 from tests.models.support.tiny import write_teacher, write_tiny
+from tests.tasks.doubles.workers import InProcessWorker
 
 
 @pytest.fixture(scope="session")
-def trainer() -> Iterator[Worker]:
-    """A trainer's process, which all tests of rounds share."""
-    worker = Worker("trainer", trainer_environment())
-    yield worker
-    worker.close()
+def trainer() -> InProcessWorker:
+    """The trainer, in this process, which has imported its libraries already."""
+    return InProcessWorker()
 
 
 @pytest.fixture(scope="module")
 def school(
-    tmp_path_factory: pytest.TempPathFactory, prefect_server: None, _empty_mlflow: Path, trainer: Worker
+    tmp_path_factory: pytest.TempPathFactory, prefect_server: None, _empty_mlflow: Path, trainer: InProcessWorker
 ) -> Iterator[School]:
     """A tiny student's nights of one test file."""
     root = tmp_path_factory.mktemp("rounds")

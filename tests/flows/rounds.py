@@ -27,9 +27,9 @@ from tasks.journal.freeze import LESSONS
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.workers import engine_process
-from tasks.workers.worker import Worker
 from tests.chaos.tiny_engine import Sampler
 from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.workers import InProcessWorker
 
 DATE = "2026-11-20"
 SETTINGS = [
@@ -143,7 +143,7 @@ class School:
     root: Path
     database: Path
     student: Path
-    trainer: Worker
+    trainer: InProcessWorker
 
     def home(self, name: str) -> Home:
         """Return the home of this name, with the student in it."""

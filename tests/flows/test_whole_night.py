@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -26,6 +28,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf
 ASKED = [{"role": "user", "content": "2 + 2?"}]
 NIGHTLY = STARTER.with_name("nightly.yaml")
 FIXED = ["budget_minutes=null"]
+FOUND = re.compile(r'"id": ?"([0-9a-f-]{36})"')  # a run whose result another takes
 
 
 def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
@@ -126,6 +129,19 @@ def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dic
         runs = dict(database.execute(of_the_night))
     assert {"round 1 · sample", "round 2 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}
     assert {*runs.values()} == {"Completed"}
+
+
+def test_prefect_knows_what_each_stage_takes(finished: tuple[Path, dict[str, Any]]) -> None:
+    with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
+        rows = list(database.execute("SELECT id, name, task_inputs FROM task_run"))
+    names = {str(UUID(identity)): name for identity, name, _ in rows}
+    takes = {name: {names[id_] for id_ in FOUND.findall(inputs) if id_ in names} for _, name, inputs in rows}
+    assert takes["freeze journal"] == takes["quiz · start"] == {"enroll"}
+    assert takes["distill"] == {"enroll", "freeze journal"}
+    assert takes["round 2 · score"] == {"round 2 · select prompts", "round 2 · sample"}
+    assert takes["round 2 · checkpoint"] > {"round 2 · sample", "round 2 · credit", "round 2 · update"}
+    assert takes["decide"] > {"quiz · rounds", "exam · look 1", "evaluate · champion", "evaluate · candidate"}
+    assert (takes["promote"] & {"decide"}, takes["report"] & {"promote"}) == ({"decide"}, {"promote"})
 
 
 @pytest.mark.full

@@ -97,6 +97,7 @@ def test_a_recursive_trace_is_one_weighted_backward_pass(folder: Path) -> None:
         assert torch.allclose(recursive, whole, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.full
 def test_the_random_walk_has_the_books_errors() -> None:
     """Figures 12.6 and 12.8: in the middle between one-step and Monte Carlo it is best, and true online is better."""
     start = float(np.sqrt(np.mean(TRUTH**2)))
@@ -141,6 +142,7 @@ def episodes_needed(lam: float, seed: int, most: int = 400) -> int | None:
     return None
 
 
+@pytest.mark.full
 def test_traces_find_the_way_through_a_grid_in_fewer_episodes() -> None:
     needed = [episodes_needed(0.9, seed) for seed in range(5)]
     fewer = [count and episodes_needed(0.0, seed, count) is None for seed, count in enumerate(needed)]

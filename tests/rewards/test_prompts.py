@@ -28,6 +28,7 @@ def tokenizer() -> Any:
     return AutoTokenizer.from_pretrained(package.submodule_search_locations[0], gguf_file=STARTER_FILE)
 
 
+@pytest.mark.full
 def test_the_beginning_fills_a_block_of_the_cache(tokenizer: Any) -> None:
     """Barely: where nothing is cached, each of its tokens costs. Own questions are asked as they are."""
     begun = {}

@@ -46,9 +46,8 @@ def diff(
 
 
 def _other(name: str | None, settings: NightConfig) -> NightConfig:
-    if name is None:  # without validation: the defaults of one section may not go with the others
-        exam = type(settings.exam).model_construct(target=settings.exam.target)
-        return NightConfig.model_construct(benchmarks=settings.benchmarks, exam=exam)
+    if name is None:  # without validation: there is no default of what to learn
+        return NightConfig.model_construct(benchmarks=(), exam=type(settings.exam).model_construct(target=None))
     night = Home.here().nights / name / "config.yaml"
     return load_night(night if night.exists() else Path(name))
 

@@ -1,13 +1,13 @@
 """What is deployed: the deployments of prefect.yaml, and the values that its build step adds."""
 
 import datetime
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from prefect.cli import app
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.settings import PREFECT_API_URL
@@ -50,13 +50,18 @@ def test_nothing_beside_a_deployed_flow_hides_a_package() -> None:
 
 @pytest.fixture(scope="module")
 def deployed(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncPrefectClient]:
-    """A client of a server to which prefect.yaml has been deployed."""
+    """A client of a server to which prefect.yaml has been deployed, by the command in this process."""
     environment = environment_of(Home(tmp_path_factory.mktemp("school")), PREFECT_API_URL.value() or "", None)
-    with get_client(sync_client=True) as client:
+    with get_client(sync_client=True) as client, pytest.MonkeyPatch.context() as patch:
         template = ProcessWorker.get_default_base_job_template()
         client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
-        done = subprocess.run(DEPLOY, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", DEPLOY[2:])
+        patch.chdir(PROJECT)
+        with pytest.raises(SystemExit) as ended:
+            app()
+        assert ended.value.code in (0, None)
         yield client
 
 

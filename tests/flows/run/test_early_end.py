@@ -14,6 +14,7 @@ from tasks.monitoring.incidents import EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
 from tasks.workers.worker import HoursOverError, Worker
 from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine
+from tests.tasks.doubles.workers import InProcessWorker
 
 
 def candidate_of(folder: Path, number: int) -> str:
@@ -64,7 +65,7 @@ def test_a_resumed_round_keeps_the_rate_that_was_written_down(school: School) ->
 class LateTrainer:
     """A trainer whose lessons take longer than the night's hours."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: InProcessWorker) -> None:
         self.worker = worker
 
     def __getattr__(self, name: str) -> Any:

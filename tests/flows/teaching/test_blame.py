@@ -12,6 +12,7 @@ from conf.storage.journal import LESSON, LIVE, entry_of
 from conf.storage.journal_file import append
 from flows.commands.blame import blame
 from tests.flows.serving.conftest import SETTINGS, School
+from tests.tasks.doubles.workers import InProcessWorker
 
 MORE = ["learned_reward.owner_share=0", "teach.step_nats=2", "teach.max_answer_tokens=4"]
 ASKED = {"messages": [{"role": "user", "content": "7 + 5?"}]}
@@ -28,6 +29,7 @@ def test_the_lesson_that_matters_is_found(
 ) -> None:
     home = home_with_mlflow("school")
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
+    monkeypatch.setattr("flows.teaching.day.Worker", lambda *_: InProcessWorker())  # a process takes long to start
     served = School(home)
     served.registry.promote(served.second.version, "night 2026-11-21")
     append(home.journal, [entry_of({LESSON: str(n), LIVE: True, **each}) for n, each in enumerate(LESSONS)])

@@ -15,10 +15,10 @@ from models.hf.checkpoint import keep
 from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
 from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
-from tasks.workers.worker import Worker
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import WRONG, write_round, write_stage
+from tests.tasks.doubles.workers import InProcessWorker
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 DATE = "2026-11-20"
@@ -26,7 +26,7 @@ UNSEEN = '[{"role": "user", "content": "How are you?"}]'  # held out by its hash
 
 
 @pytest.fixture
-def night(tmp_path: Path, trainer: Worker) -> Callable[..., Night]:
+def night(tmp_path: Path, trainer: InProcessWorker) -> Callable[..., Night]:
     def make(*settings: str) -> Night:
         small = "distill={steps: 3, batch_size: 1, learning_rate: 0.01}"
         stages = "stages=[distill, {grpo: 1}, self_distill, {grpo: 1}]"

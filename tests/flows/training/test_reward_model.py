@@ -33,7 +33,7 @@ from tasks.reward_model import process
 from tasks.stage import Artifact, committed
 from tasks.tables import LEARNED, PROMPTS, SCORES, read_table
 from tasks.training import trainer_process
-from tasks.workers.worker import Worker, WorkerDiedError
+from tasks.workers.worker import WorkerDiedError
 from tests.flows.rounds import DATE, School, TinyEngine
 from tests.models.support.chat_server import Reply, chat_server
 from tests.models.support.chat_server import said as said_by_server
@@ -89,7 +89,7 @@ def breaks(answer: list[int]) -> float:
 class JudgingTrainer:
     """The trainer's process, with a stand-in for the reward model."""
 
-    def __init__(self, worker: Worker, taste: Taste, killed_at: int | None) -> None:
+    def __init__(self, worker: InProcessWorker, taste: Taste, killed_at: int | None) -> None:
         self.worker, self.taste, self.judged, self.killed_at = worker, taste, 0, killed_at
 
     def __getattr__(self, name: str) -> Any:

@@ -58,5 +58,5 @@ def test_others_solutions_go_first(tmp_path: Path) -> None:
 
 
 def test_levels_that_join_practice_later_have_none(tmp_path: Path) -> None:
-    traces = drawn(tmp_path / "a", BenchmarkConfig(name="ants", levels=("0", "1")), count=100)
+    traces = drawn(tmp_path / "a", BenchmarkConfig(name="ants", levels=("0", "1")), count=12)
     assert {trace.source.split("/")[1] for trace in traces} == {"0"}
