@@ -5,7 +5,7 @@
 An owner rates the starter's answers, one after the other, by how they end or by how they begin. `whole` and `traces`
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
-of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Four answers are
+of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are
 sampled at a time, and rated one after the other. Teaching ends when the champion and the student then differ by 0.03
 nats a token on everyday questions, or after 80 ratings. Before and after, the owner rates 200 answers to other
 questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in
@@ -54,7 +54,7 @@ UNSEEN = 40  # questions that are never taught; the owner rates a few answers to
 SAMPLES = 5
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: where teaching ends
-AT_ONCE = 4  # answers that are sampled together; afterwards comes a look at the KL
+AT_ONCE = 8  # answers that are sampled together; afterwards comes a look at the KL
 STEP = 2.0  # nats of a lesson
 ANCHORS = 24
 CPU = torch.device("cpu")
