@@ -63,7 +63,7 @@ def row(kind: str, seed: int) -> list[Any]:
 def delivered(exams: pd.DataFrame, game: Ants) -> list[int]:
     """Replay the episodes of an exam, and return the food that each delivered."""
     layouts = {problem.problem_id: problem for problem in game.problems("test")}
-    ends = [replay(game, layouts[row.problem_id], texts_of(row.text))[-1] for row in exams.itertuples()]  # pyrefly: ignore
+    ends = [replay(game, layouts[row.problem_id], texts_of(row.text))[-1] for row in exams.itertuples()]  # pyrefly: ignore[bad-argument-type, bad-index]
     return [int(game.step(dict(turn.state), turn.text)[5]["food"]) for turn in ends]
 
 

@@ -5,11 +5,10 @@
 An owner rates the starter's answers, one after the other, by how they end or by how they begin. `whole` and `traces`
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
-of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are
-sampled at a time, and rated one after the other. Teaching ends when the champion and the student then differ by 0.03
-nats a token on everyday questions, or after 80 ratings. Before and after, the owner rates 200 answers to other
-questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in
-docs/teaching.md.
+of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
+a time and rated one after the other. Teaching ends once the champion and the student differ by 0.03 nats a token on
+everyday questions, or after 80 ratings. Before and after, the owner rates 200 answers to other questions, which vLLM
+samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse

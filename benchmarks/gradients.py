@@ -125,7 +125,7 @@ def differentiate(
         kept.append(torch.cat(parts))
         return 0.0
 
-    trainer.weights.step = keep  # pyrefly: ignore
+    trainer.weights.step = keep
     for number, choice in itertools.product(range(len(batches)), CHOICES):
         kept: list[Any] = []
         rollouts, advantages = chosen(choice, batches[number], batches[(number + 1) % len(batches)])

@@ -34,7 +34,7 @@ def main() -> None:
         url = json.loads(process.stdout.readline())["url"]
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-            page = browser.new_page(viewport=SIZE)  # pyrefly: ignore
+            page = browser.new_page(viewport=SIZE)
             page.goto(url)
             page.locator("#ask-button:enabled").wait_for()
             frames = list(lesson(page, sys.argv[1] if len(sys.argv) > 1 else QUESTION))

@@ -191,7 +191,7 @@ class Trainer:
         """Move all but the policy's weights to a device: to main memory while the engine needs the GPU, and back."""
         self.weights.move(device)
         if self.reference is not None:
-            self.reference.to(device)  # pyrefly: ignore
+            self.reference.to(device)  # pyrefly: ignore[bad-argument-type]
 
     def _accumulate(
         self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], dropout: bool

@@ -59,7 +59,7 @@ class Clock(TrainerCallback):
 def keep(model: torch.nn.Module, student: Path, folder: Path) -> None:
     """Write the weights as a night stores them, and copy all other files from the student's folder."""
     shutil.copytree(student, folder, ignore=shutil.ignore_patterns("*.safetensors", PROBE_FILE))
-    shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyrefly: ignore
+    shared = model.get_input_embeddings() is not None and getattr(model.config, "tie_word_embeddings", False)  # pyrefly: ignore[not-callable]
     tensors = {
         name: tensor.detach().to("cpu", PRECISION).contiguous()
         for name, tensor in model.state_dict().items()

@@ -19,7 +19,7 @@ def tolerate_lost_server() -> None:
 
     This patches Prefect's events client, the only class that sends the events of runs.
     """
-    PrefectEventsClient._emit = _emit_or_keep  # pyrefly: ignore
+    PrefectEventsClient._emit = _emit_or_keep  # pyrefly: ignore[bad-assignment]
     if EventsWorker._client_override is None and not emit_events_to_cloud():
         EventsWorker.set_client_override(PrefectEventsClient, reconnection_attempts=RECONNECTIONS)
 

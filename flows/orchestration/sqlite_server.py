@@ -41,5 +41,5 @@ def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
 
 if __name__ == "__main__":
     server.create_app = create_app
-    AioSqliteConfiguration.begin_transaction = begin_as_writer  # pyrefly: ignore
+    AioSqliteConfiguration.begin_transaction = begin_as_writer  # pyrefly: ignore[bad-assignment]
     app()

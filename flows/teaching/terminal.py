@@ -131,7 +131,7 @@ class Terminal:
 
     async def _teach(self, kind: str, number: int, text: str = "", from_char: int = -1) -> None:
         answer = self._answer(number)[0]
-        self._tell(await self.classroom.teach(kind, answer, text, from_char))  # pyrefly: ignore
+        self._tell(await self.classroom.teach(kind, answer, text, from_char))  # pyrefly: ignore[bad-argument-type]
 
     def _answer(self, number: int) -> tuple[str, str]:
         if not 1 <= number <= len(self.shown):

@@ -20,7 +20,7 @@ def install() -> None:
 
     if not current_platform.is_cpu() or Wrapper.add_lora_linear is add_products:
         return
-    Wrapper.add_lora_linear = add_products  # pyrefly: ignore
+    Wrapper.add_lora_linear = add_products  # pyrefly: ignore[bad-assignment]
     Wrapper.update_metadata = _with_runs(Wrapper.update_metadata)
     Layer.reset_lora = _forgetting(Layer.reset_lora)
     Layer._apply_lora_to_output = _where_adapted(Layer._apply_lora_to_output)

@@ -10,7 +10,7 @@ import torch
 USED_BY_OTHERS_ONLY = ("sklearn",) if torch.version.cuda else ("sklearn", "triton")
 
 _absent = [package for package in USED_BY_OTHERS_ONLY if package not in sys.modules]
-sys.modules.update(dict.fromkeys(_absent))  # pyrefly: ignore  # None makes importing them fail, for now
+sys.modules.update(dict.fromkeys(_absent))  # pyrefly: ignore[no-matching-overload]  # None makes importing them fail, for now
 try:
     import transformers.models.auto.modeling_auto  # noqa: F401
 finally:

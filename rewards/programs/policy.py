@@ -123,4 +123,4 @@ def tolerated(config: SandboxConfig) -> frozenset[Layer]:
 def _add(rules: object, action: int, name: str, *arguments: object) -> None:
     """Add a rule, or do nothing if this architecture lacks the system call (arm64 has no `open`)."""
     with contextlib.suppress(OSError):
-        rules.add_rule(action, name, *arguments)  # pyrefly: ignore
+        rules.add_rule(action, name, *arguments)  # pyrefly: ignore[missing-attribute]

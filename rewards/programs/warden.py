@@ -110,7 +110,7 @@ class Trial:
             verdict, detail = self._how_it_ended(status, used)
         return {"verdict": verdict, "detail": detail, "seconds": used}
 
-    def _fork(self, run: Callable[..., None], own: list[int], report: int, seconds: float, memory: int) -> int:  # pyrefly: ignore
+    def _fork(self, run: Callable[..., None], own: list[int], report: int, seconds: float, memory: int) -> int:  # pyrefly: ignore[bad-return]
         """Fork a locked-down child that calls `run` with the descriptors `own` and `report` and has no others."""
         pid = self.layers.fork()
         if pid:

@@ -142,7 +142,7 @@ class Encoder:
             return ["dict", [[self.encode(k, depth), self.encode(v, depth)] for k, v in dict.items(value)]]
         for kind in COLLECTIONS:
             if isinstance(value, kind):
-                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]  # pyrefly: ignore
+                return [kind.__name__, [self.encode(item, depth) for item in kind.__iter__(value)]]  # pyrefly: ignore[bad-argument-type]
         view = DICT_VIEWS.get(type(value))
         if view is not None:
             return [view, [self.encode(item, depth) for item in value]]

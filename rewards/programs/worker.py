@@ -163,4 +163,4 @@ def _memory_file(content: bytes) -> BinaryIO:
 def scored(verdict: str, detail: str, seconds: float) -> Score:
     """Return a program's score. `detail`, which may quote the program, is reduced to one line of printable text."""
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(detail.split()))
-    return Score.of(verdict, line, seconds)  # pyrefly: ignore
+    return Score.of(verdict, line, seconds)  # pyrefly: ignore[bad-argument-type]

@@ -107,7 +107,7 @@ def parsed(expression: str) -> Basic | MatrixBase | None:
         EXTRACTION,
         fallback_mode="no_fallback",
         extraction_mode="first_match",
-        parsing_timeout=None,  # pyrefly: ignore  # no alarm, as documented
+        parsing_timeout=None,  # pyrefly: ignore[bad-argument-type]  # no alarm, as documented
     )
     return expressions[0] if expressions else None
 
@@ -151,7 +151,7 @@ def mistaken(truth: Basic | MatrixBase, answer: Basic | MatrixBase) -> bool:
     if truth.free_symbols or answer.free_symbols:
         return False
     if isinstance(truth, Expr) and isinstance(answer, Expr):
-        difference: Any = truth - answer  # pyrefly: ignore
+        difference: Any = truth - answer  # pyrefly: ignore[unsupported-operation]
         return bool(abs(N(difference)) > max(abs(N(truth)) / 1000, TINY))
     return isinstance(truth, Boolean) and truth != answer
 

@@ -86,4 +86,4 @@ def _graded(folder: Path, answers: bool) -> Sequence[dict[str, Any]]:
         texts = [*KEY, "sample", "text", "finish_reason"]
         rows = rows.merge(pd.read_parquet(rollouts, columns=texts), on=[*KEY, "sample"])
     rows = rows[rows["benchmark"].notna() & rows["truth"].notna() & (rows["verdict"] != FAILED)]
-    return rows.astype(object).where(rows.notna(), None).to_dict("records")  # pyrefly: ignore
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")  # pyrefly: ignore[bad-return]

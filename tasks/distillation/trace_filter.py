@@ -215,7 +215,7 @@ def _grade(traces: Sequence[Trace], benchmark: Benchmark, problems: Mapping[str,
 def _fate(score: Score) -> Fate:
     if score.reward is None:
         return "unknown"
-    return {"correct": "kept", "no_answer": "unreadable"}.get(score.verdict, "dropped")  # pyrefly: ignore
+    return {"correct": "kept", "no_answer": "unreadable"}.get(score.verdict, "dropped")  # pyrefly: ignore[bad-return]
 
 
 def _problem(trace: Trace, question: str) -> Problem:

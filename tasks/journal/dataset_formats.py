@@ -197,7 +197,7 @@ def _alike(one: Sequence[Any], other: Sequence[Any]) -> int:
 def _score(item: Mapping[str, Any]) -> float | None:
     value = next((item[name] for name in SCORES if item.get(name) is not None), None)
     try:
-        score = float(value)  # pyrefly: ignore  # anything else raises
+        score = float(value)  # pyrefly: ignore[bad-argument-type]  # anything else raises
     except (TypeError, ValueError):  # missing, or "N/A"
         return None
     return None if math.isnan(score) else score

@@ -101,7 +101,7 @@ def _loaded(source: str, split: str, subset: str | None, limit: int | None) -> I
     else:
         streaming = path.exists() or limit is not None  # no copy of a private file in the cache, no needless download
         rows = datasets.load_dataset(source, subset, split=split, streaming=streaming)
-    yield from enumerate(rows, 1)  # pyrefly: ignore
+    yield from enumerate(rows, 1)  # pyrefly: ignore[invalid-yield]
 
 
 def _entries(

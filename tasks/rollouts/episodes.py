@@ -61,7 +61,7 @@ class Episode:
             whole.token_ids,
             whole.sampler_logprobs,
             whole.loss_mask,
-            finish,  # pyrefly: ignore
+            finish,  # pyrefly: ignore[bad-argument-type]
             json.dumps(self.texts),
             self.policy_digest,
             whole.windows or None,

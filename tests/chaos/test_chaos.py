@@ -1,7 +1,6 @@
 """Nights that are killed and resumed, and that the checks of them can fail. See `python -m tests.chaos`."""
 
 import os
-import random
 import re
 import sqlite3
 from contextlib import closing
@@ -79,12 +78,6 @@ def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> 
     stages = {name.rpartition(" · ")[2] for name in inside}
     assert stages >= {"select prompts", "sample", "score", "credit", "update", "checkpoint", "quiz"}
     assert "round 2 > round 2 · checkpoint" in graph.edges["round 2 > round 2 · update"]
-
-
-@pytest.mark.full
-def test_a_night_survives_a_power_cut_at_any_commit(school: School, reference: Reference) -> None:
-    moment = random.Random(7).choice(_commits(reference))
-    assert str(strike(school, "cut", [Trap(moment, "power")], reference)) == "nothing"
 
 
 @pytest.mark.full

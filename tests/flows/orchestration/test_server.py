@@ -86,7 +86,6 @@ def assert_guarded(url: str) -> None:
         assert request_runs(url, **key, Origin=origin)[1]["Access-Control-Allow-Origin"] == allowed
 
 
-@pytest.mark.full
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]

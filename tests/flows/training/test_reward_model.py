@@ -87,7 +87,7 @@ def breaks(answer: list[int]) -> float:
 
 
 class JudgingTrainer:
-    """The trainer's process, with a stand-in for the reward model."""
+    """The trainer, with a stand-in for the reward model."""
 
     def __init__(self, worker: InProcessWorker, taste: Taste, killed_at: int | None) -> None:
         self.worker, self.taste, self.judged, self.killed_at = worker, taste, 0, killed_at

@@ -24,14 +24,14 @@ def real_problems() -> list[Problem]:
 
 @needs_data
 def test_real_truths_are_correct_against_themselves_and_wrong_against_others() -> None:
-    chosen = random.Random("truths").sample(real_problems(), 500)
+    chosen = random.Random("truths").sample(real_problems(), 1500)
     scores = CompetitionMath().score([Attempt(problem, problem.truth) for problem in chosen])
     assert {score.verdict for score in scores} == {"correct"}
 
 
 @needs_data
 def test_real_truths_of_other_problems_are_hardly_ever_right() -> None:
-    chosen = random.Random("others").sample(real_problems(), 120)
+    chosen = random.Random("others").sample(real_problems(), 250)
     others = [*chosen[1:], chosen[0]]
     pairs = [
         (problem, other)
@@ -52,13 +52,13 @@ def test_real_truths_of_other_problems_are_hardly_ever_right() -> None:
 def test_real_truths_with_a_digit_changed_are_wrong() -> None:
     chance = random.Random("digits")
     attempts = []
-    for problem in chance.sample(real_problems(), 200):
+    for problem in chance.sample(real_problems(), 400):
         truth = last_boxed(problem.truth) or ""
         if places := [match.start() for match in re.finditer("[0-9]", truth)]:
             place = chance.choice(places)
             digit = chance.choice([digit for digit in "123456789" if digit != truth[place]])
             attempts.append(Attempt(problem, rf"\boxed{{{truth[:place]}{digit}{truth[place + 1 :]}}}"))
-    assert len(attempts) > 125
+    assert len(attempts) > 250
     scores = CompetitionMath().score(attempts)
     assert [a.completion for a, score in zip(attempts, scores, strict=True) if score.verdict != "wrong"] == []
 
