@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help night teach services test test-full lint format lock setup
+.PHONY: help night teach services test test-ci test-full lint format lock setup
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
@@ -34,11 +34,15 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-
 # three workers would compile them.
 LINT = .venv/bin/pytest --collect-only --quiet >/dev/null 2>&1 & $(MAKE) --no-print-directory lint && wait
 
-test: setup ## lint, then the tests of every change (ARGS go to pytest)
+test: setup ## lint, then the quick tests (ARGS go to pytest)
 	@$(LINT)
 	@$(PYTEST) $(ARGS)
 
-test-full: setup ## lint, then all tests, the long ones too
+test-ci: setup ## lint, then the quick and the slow tests: whole nights, vLLM and a browser too
+	@$(LINT)
+	@$(PYTEST) -m "not full" $(ARGS)
+
+test-full: setup ## lint, then all tests
 	@$(LINT)
 	@$(PYTEST) -m "full or not full" --hypothesis-profile=thorough $(ARGS)
 

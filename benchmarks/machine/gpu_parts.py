@@ -41,7 +41,7 @@ def versions(student: Path) -> Rows:
 
 def tests(student: Path) -> Rows:
     """Run tests/models, whose tests use the GPU if there is one."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not engine and not full", "tests/models"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow and not full", "tests/models"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("FAILED"):

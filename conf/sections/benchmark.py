@@ -40,7 +40,7 @@ Subset = Annotated[
     str | None, Field(description='math: "500" for MATH-500; mbpp: "sanitized"; null: the whole benchmark')
 ]
 Levels = Annotated[
-    tuple[str, ...] | None,
+    Annotated[tuple[str, ...], Field(min_length=1)] | None,
     Field(description="levels to use (gsm8k: calculations in a solution; ants: tiers); null: all (ants: only tier 0)"),
 ]
 Colony = Annotated[

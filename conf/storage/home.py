@@ -9,6 +9,7 @@ from pathlib import Path
 SHORT_REPORT = "report.md"  # next to report.html: a report short enough for a chat or an e-mail
 DIGEST = re.compile(r"[0-9a-f]{20}")  # the name of a checkpoint's folder
 SUMMARY = "summary.json"  # in the folder of a finished night
+START = "start.json"  # in a night's folder: the checkpoint that the night begins with
 
 
 class InputError(Exception):

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -40,16 +41,17 @@ def night(
         _show_plan(home, settings, date, config or own_file(home, None if fresh else date), as_json)
         return
     from flows.run.context import promotes_nothing  # after the first checks: the libraries take seconds to import
-    from flows.run.history import resume_command, unfinished_before
+    from flows.run.history import first_start, resume_command, unfinished_before
     from flows.run.levels import with_next_level
 
     earlier = None if date_named or fresh else unfinished_before(home, date, with_next_level(settings, home, date))
     # with --no-promote, a night that may promote is not resumed
     if earlier and (not no_promote or promotes_nothing(home.night(earlier))):
-        if settings.deadline is None:
+        hours = Hours.of(settings, earlier, first_start(home.night(earlier)))
+        if settings.deadline is None and hours.end > time.time():
             _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")
             date = earlier
-        else:  # the deadline has passed, or soon will have
+        else:  # its hours are over, or soon will be
             _say(f"Resuming the interrupted night {earlier}, which has its exam left; then the night {date} starts.")
             try:
                 _summary(home, settings, earlier, now, fresh, no_promote)

@@ -21,6 +21,7 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import AwaitingRetry, Completed, Crashed
 
+from conf.load import config_of
 from conf.sections.hours import clocks_in
 from conf.storage.home import SUMMARY, Home
 from conf.storage.locks import holder
@@ -75,7 +76,7 @@ def show_killed(home: Home) -> None:
             _terminate(client, runs, home)
 
 
-def resume_crashed(client: SyncPrefectClient) -> list[str]:
+def resume_crashed(client: SyncPrefectClient, home: Home) -> list[str]:
     """Let a worker resume tonight's scheduled runs if they crashed, as Prefect's *Retry* does. Return their dates.
 
     From noon on, last night's runs are not resumed, because they would run into the day.
@@ -88,7 +89,7 @@ def resume_crashed(client: SyncPrefectClient) -> list[str]:
             sort=FlowRunSort.START_TIME_DESC,
             limit=10,
         )
-        tonights = [run for run in crashed if _date(run) == _tonight(run)]
+        tonights = [run for run in crashed if _date(run) == _tonight(run, home)]
         for run in tonights:
             client.set_flow_run_state(run.id, AwaitingRetry(message="The services are back."), force=True)
         return [_date(run) for run in tonights]
@@ -108,9 +109,10 @@ def _date(run: FlowRun) -> str:
     return run.name.rpartition(" ")[2]
 
 
-def _tonight(run: FlowRun) -> str:
-    config = run.parameters.get("config") or {}
-    return date_of_night(clocks_in(config.get("deadline_time_zone")))
+def _tonight(run: FlowRun, home: Home) -> str:
+    """Return the date of the night that is on now, by the time zone of the run's night."""
+    config = config_of(home.night(_date(run)))
+    return date_of_night(clocks_in(config.deadline_time_zone if config else None))
 
 
 def _active_runs(client: SyncPrefectClient, **filters: Any) -> list[FlowRun]:

@@ -45,7 +45,7 @@ def working(home: Home, api: str, key: str | None) -> Iterator[tuple[Child, Path
             client.create_work_pool(WorkPoolCreate(name=POOL, type="process", base_job_template=template))
         if start_child(DEPLOY, environment, logs / "deploy.log", cwd=PROJECT).wait():
             raise ServerError(f"{DEPLOYMENTS} could not be deployed; see {logs / 'deploy.log'}")
-        for date in resume_crashed(client):
+        for date in resume_crashed(client, home):
             print(f"Resuming the interrupted night {date}.")
         process = start_child(WORKER, environment, logs / "worker.log", cwd=PROJECT)
         try:

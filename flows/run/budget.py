@@ -42,7 +42,8 @@ class Division:
     `most`: the maximum number of exam problems. `hours`: the time from the night's first start to its end. `before`:
     the time spent before the division. `after`: the time for the report. `round`: the time expected per round, or None.
     `enough`: the minutes of the shortest night that fits the lesson and one round. `steps`: the number of optimizer
-    steps expected to fit into a worked-solutions lesson, or None. Without a time limit, only `most` is set.
+    steps expected to fit into a worked-solutions lesson, or None. `answer`: the time per answer in the quiz before the
+    lessons, or None. Without a time limit, only `most` is set.
     """
 
     most: int
@@ -55,6 +56,7 @@ class Division:
     round: float | None = None
     enough: int | None = None
     steps: int | None = None
+    answer: float | None = None
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -100,12 +102,12 @@ def divide(
     division = Division(problems)
     if not math.isinf(hours.end):
         whole, left, most = hours.end - hours.start, hours.end - time.time(), problems
-        exam = EXAM_SHARE * whole
+        exam, answer = EXAM_SHARE * whole, None
         if quiz is not None:
-            seconds_an_answer = seconds_answering(quiz) / config.lessons.quiz_problems
+            answer = an_answer = seconds_answering(quiz) / (quiz.figure("asked") or config.lessons.quiz_problems)
 
             def seconds(asked: int, guards: int = 0) -> float:
-                return seconds_an_answer * (2 * asked - min(stored, asked) + 2 * guards)
+                return an_answer * (2 * asked - min(stored, asked) + 2 * guards)
 
             while seconds(most) > exam and most > LEAST_EXAM:
                 most = max(LEAST_EXAM, most // 2)
@@ -116,7 +118,8 @@ def divide(
         a_round, enough, a_step = expected() or (None, None, None)
         sharing = sum(step.kind == "distill" for step in config.steps)
         steps = max(TIMED, math.ceil(lessons / sharing / a_step)) if a_step and sharing else None
-        division = Division(most, exam, whole, whole - left, after, lessons, shared - lessons, a_round, enough, steps)
+        rounds, before = shared - lessons, whole - left
+        division = Division(most, exam, whole, before, after, lessons, rounds, a_round, enough, steps, answer)
     write_atomically(file, json.dumps(asdict(division)))
     return division
 
@@ -155,7 +158,7 @@ class Allowance:
         self.rounds: list[float] = []
         self.quizzes: list[float] = []
         self.quiz = quiz if latest is None else latest
-        saved = division.most * max(0.0, quiz - self.quiz) / max(1, config.lessons.quiz_problems)
+        saved = division.most * (division.answer or 0.0) * max(0.0, 1.0 - self.quiz / quiz) if quiz else 0.0
         self.after = max(0.0, (division.exam or 0.0) - saved) + (division.after or 0.0) + self.quiz + ranking
 
     @property

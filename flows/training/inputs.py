@@ -9,7 +9,7 @@ from conf.load import config_of
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
-from conf.storage.home import SUMMARY, InputError, inside
+from conf.storage.home import START, SUMMARY, InputError, inside
 from flows.run.context import CHANGED, Night, log
 from flows.run.history import last_finished
 from flows.run.levels import new_levels
@@ -28,7 +28,6 @@ from tasks.rollouts.teacher_advantages import find_teacher
 from tasks.stage import Artifact, committed
 from tasks.workers.worker import WorkerDiedError
 
-START = "start.json"  # in the night's folder: the checkpoint that the night begins with
 DAMAGED_CHAMPION = (
     "restore the folder from a backup, or go back to the previous champion with "
     "`nightschool rollback --config {config}`, and begin this night anew with --fresh"

@@ -134,8 +134,8 @@ def quiz(
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on a few training problems that match none of the `exam_questions`.
 
-    Quizzes check lessons and show the night's trend; they never promote a model. Returns the seconds spent on answering
-    and grading, excluding the engine's startup.
+    Quizzes check lessons and show the night's trend; they never promote a model. Returns how many problems were `asked`
+    and the seconds spent on answering and grading, excluding the engine's startup.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
     there = benchmark.draw(seed, part.problems or 0)
@@ -151,4 +151,4 @@ def quiz(
     rows = answer_questions(benchmark, problems, prompts, player)
     seconds = time.perf_counter() - started
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
-    return {"seconds_answering": seconds}
+    return {"asked": float(len(problems)), "seconds_answering": seconds}

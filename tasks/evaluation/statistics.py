@@ -38,8 +38,11 @@ class Accuracy:
     def of_outcomes(cls, outcomes: pd.Series, counted: bool) -> "Accuracy":
         """Return the accuracy of outcomes, which are 0 or 1 if `counted`, else values of episodes. NaN is ignored."""
         graded = outcomes.dropna().to_numpy(dtype=float)
-        if counted or len(graded) < 2:
+        if counted or len(graded) == 0:
             return cls.of(int(graded.sum()), len(graded))
+        if len(graded) == 1:  # one value has no interval
+            value = float(graded[0])
+            return cls(value, min(0.0, value), max(1.0, value), 1, counted=False)
         mean, error = float(graded.mean()), float(t.ppf(0.975, len(graded) - 1) * sem(graded))
         return cls(mean, mean - error, mean + error, len(graded), counted=False)
 

@@ -104,9 +104,11 @@ def load_answers(exams: Path, inputs: Inputs) -> Answers:
     for folder in sorted(exams.glob(f"{key(inputs)}-*")):
         if (artifact := committed(folder, inputs)) is None:
             continue
-        keys = iter(artifact.read_json("keys.json"))
-        for row in table_rows(folder / "answers.parquet", EVALUATIONS):
-            answers.setdefault(next(keys), []).append(row)
+        own: Answers = {}  # another process may have stored some of the same problems in another folder
+        rows = table_rows(folder / "answers.parquet", EVALUATIONS)
+        for name, row in zip(artifact.read_json("keys.json"), rows, strict=True):
+            own.setdefault(name, []).append(row)
+        answers |= own
     return answers
 
 

@@ -80,10 +80,10 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
             _save_state(draft, model, optimizers, step + 1)
             saved = time.monotonic()
     save(draft, model, tokenizer)
-    (draft / STATE).unlink()
     sync_folder(draft)
     draft.rename(folder)
     sync(folder.parent)
+    (folder / STATE).unlink()
 
 
 def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
@@ -115,4 +115,6 @@ def _save_state(folder: Path, model: Any, optimizers: Sequence[torch.optim.Optim
     draft = folder / f"{STATE}.draft"
     states = [optimizer.state_dict() for optimizer in optimizers]
     torch.save({"model": model.state_dict(), "optimizers": states, "step": step}, draft)
+    sync(draft)
     draft.rename(folder / STATE)
+    sync(folder)

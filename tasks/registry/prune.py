@@ -13,7 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from conf.load import config_of
-from conf.storage.home import DIGEST, SUMMARY, Home
+from conf.storage.home import DIGEST, START, SUMMARY, Home
 from conf.storage.locks import alias_lock
 from models.hf.checkpoint import DamagedCheckpointError, base_of
 from models.optim.trainer_state import NOTE
@@ -156,12 +156,12 @@ def _of_another_mlflow(home: Home, client: MlflowClient, digests: set[str]) -> d
 
 
 def _needed(night: Path) -> set[str]:
-    """Return the digests that a night needs to resume: its champion's and those in its stages and trainer states."""
+    """Return the digests that a night needs to resume: its champion, its start, and its stages' and trainer states'."""
     notes = [night / "champion.txt", *night.rglob("checkpoint.txt")]
     digests = {note.read_text().strip() for note in notes if note.exists()}
-    for state in night.glob(f"state/*/{NOTE}"):
-        with suppress(ValueError, KeyError):  # a night cannot resume from a damaged state
-            digests.add(json.loads(state.read_text())["checkpoint"])
+    for file, key in ((night / START, "digest"), *((state, "checkpoint") for state in night.glob(f"state/*/{NOTE}"))):
+        with suppress(FileNotFoundError, ValueError, KeyError):  # a night cannot resume from a damaged state
+            digests.add(json.loads(file.read_text())[key])
     return digests
 
 

@@ -34,6 +34,7 @@ def reference(school: School) -> Reference:
     return undisturbed(school)
 
 
+@pytest.mark.slow
 def test_a_night_survives_a_power_cut(school: School) -> None:
     """In round 2, as its scores are committed. Other victims, and whether the outcome is the same: `make test-full`."""
     scored = f"renamed nights/{DATE}/round-02/score{MOVED}"

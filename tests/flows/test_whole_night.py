@@ -23,7 +23,7 @@ from tests.chaos.school import DATE, School, open_school
 from tests.flows.planted import MARK, owners, owners_environment, with_keys
 from tests.flows.watched import can_watch, watching
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # a CPU without bf16 takes minutes a night
 
 ASKED = [{"role": "user", "content": "2 + 2?"}]
 NIGHTLY = STARTER.with_name("nightly.yaml")

@@ -23,7 +23,7 @@ from tests.models.support import engine_calls
 from tests.models.support.malicious import write_malicious
 from tests.models.support.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.slow
 full = pytest.mark.full
 
 PROMPTS = [random_tokens(size, seed=size) for size in (3, 9, 20)]

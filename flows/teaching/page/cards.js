@@ -15,8 +15,8 @@ export function told(lesson, kind) {
   if (lesson.why) return `Saved, not learned now: ${lesson.why}`;
   if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
   const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
-  const size = lesson.change_nats < 1 ? "a small change" : lesson.change_nats < 4 ? "a clear change" : "a large change";
-  return `${seconds} · ${nouns[kind]}: ${size}`;
+  const size = lesson.change_nats < 1 ? "small" : lesson.change_nats < 4 ? "clear" : "large";
+  return `${seconds} · ${nouns[kind]}: a ${size} effect here`;
 }
 
 export const figures = (lesson) => (lesson.kl === null ? ""
@@ -66,8 +66,8 @@ export function add(list, id, { pick }) {
   const tools = element("div", { className: "tools" }, ...(pick ? [best] : []),
     tool("+", "Praise: this is good", "+", (answer) => teach("praise", answer)),
     tool("−", "Blame: this is bad", "-", (answer) => teach("blame", answer)),
-    tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
     tool("Correct", "Type a better answer", "e", edit),
+    tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
     ...(pick ? [] : [more, tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),
     tool("Why?", "Why does it say that?", "w", why),
     ...(navigator.clipboard // not on a shared page, which is no secure context

@@ -21,6 +21,7 @@ from conf.storage.home import Home, InputError, NightError
 from conf.storage.locks import NightRunningError, hold
 from flows.commands import night as command
 from flows.run.context import freeze_config
+from flows.run.history import STARTED
 from tests.conf.storage.lock_holder import holder
 from tests.flows.commands.command import DATE, Outcome, Run, finish, refused
 
@@ -135,6 +136,16 @@ def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_
     assert (dates, outcome.code) == (begun, code)
     assert message in outcome.err
     assert outcome.out == ('{"night": "2026-01-21"}\n' if code == 0 else "")
+
+
+@pytest.mark.usefixtures("evening")
+def test_so_it_is_where_its_budget_is_used_up(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    dates: list[str] = []
+    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    (home.night(DATE) / STARTED).write_text(json.dumps({"started": 0.0}))
+    monkeypatch.setattr(command, "_run", lambda _, __, date, *___: dates.append(date) or {"night": date})
+    assert run("night", "--json").code == 0
+    assert dates == [DATE, "2026-01-21"]
 
 
 @pytest.mark.usefixtures("evening")

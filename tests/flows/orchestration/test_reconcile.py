@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -33,6 +32,7 @@ from flows.orchestration.reconcile import (
     show_crashed,
     show_killed,
 )
+from flows.run.context import freeze_config
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 from tests.conf.storage.lock_holder import holder
 
@@ -156,17 +156,21 @@ def finish(home: Home, date: str) -> None:
     (home.night(date) / SUMMARY).write_text("{}")
 
 
-def test_a_workers_crash_is_resumed_until_noon(client: SyncPrefectClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workers_crash_is_resumed_until_noon(
+    client: SyncPrefectClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An older, failed or cancelled one is not, nor a run of the command, which its owner resumes."""
+    home, eastern_hours = Home(tmp_path), ["deadline=06:30", "deadline_time_zone=Pacific/Kiritimati"]
+    freeze_config(home.night("2026-11-21"), load_night(STARTER, eastern_hours), fresh=False)
     deployment = client.create_deployment(client.create_flow(tonight), "goes-on")
 
-    def run(name: str, state: State, **parameters: Any) -> UUID:
-        created = client.create_flow_run_from_deployment(deployment, parameters=parameters, name=f"starter {name}")
+    def run(name: str, state: State) -> UUID:
+        created = client.create_flow_run_from_deployment(deployment, name=f"starter {name}")
         client.set_flow_run_state(created.id, state, force=True)
         return created.id
 
     mine = run("2026-11-20", Crashed())
-    eastern = run("2026-11-21", Crashed(), config={"deadline_time_zone": "Pacific/Kiritimati"})  # 14 hours ahead of UTC
+    eastern = run("2026-11-21", Crashed())  # 14 hours ahead of UTC
     others = [run("2026-11-19", Crashed()), run("2026-11-20", Failed()), run("2026-11-20", Cancelled())]
     command = client.create_flow_run(tonight, name="starter 2026-11-20", state=Crashed()).id
     hour = 12
@@ -175,10 +179,10 @@ def test_a_workers_crash_is_resumed_until_noon(client: SyncPrefectClient, monkey
         return datetime.datetime(2026, 11, 21, hour, tzinfo=datetime.UTC).astimezone(time_zone(zone or "Etc/UTC"))
 
     monkeypatch.setattr("flows.orchestration.reconcile.clocks_in", clocks)
-    assert resume_crashed(client) == ["2026-11-21"]  # there it is two in the morning
+    assert resume_crashed(client, home) == ["2026-11-21"]  # there it is two in the morning
     hour = 3
-    assert resume_crashed(client) == ["2026-11-20"]
-    assert resume_crashed(client) == []
+    assert resume_crashed(client, home) == ["2026-11-20"]
+    assert resume_crashed(client, home) == []
     for id in (mine, eastern):
         state = client.read_flow_run(id).state
         assert state is not None
@@ -191,7 +195,7 @@ def test_a_server_that_does_not_answer_is_only_a_warning(tmp_path: Path, caplog:
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
         show_crashed(Home(tmp_path), "http://127.0.0.1:9/api")
         with client_of("http://127.0.0.1:9/api") as client:
-            assert resume_crashed(client) == []
+            assert resume_crashed(client, Home(tmp_path)) == []
     assert "runs that died could not be shown as crashed" in caplog.text
 
 

@@ -52,10 +52,10 @@ def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
     assert night.hours == Hours(NOW + 1800, "budget_minutes (90)", NOW - 3600)
 
 
-def quiz(folder: Path, seconds: float) -> Artifact:
-    """A quiz of 200 problems, answered in so many seconds after the engine's start."""
+def quiz(folder: Path, seconds: float, asked: int = 200) -> Artifact:
+    """A quiz of so many problems, answered in so many seconds after the engine's start."""
     folder.mkdir()
-    return commit(folder, "quiz", {}, seconds + 30.0, {"seconds_answering": seconds})
+    return commit(folder, "quiz", {}, seconds + 30.0, {"asked": asked, "seconds_answering": seconds})
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,14 @@ def test_the_exam_gets_what_its_longest_length_takes_or_is_halved(
     found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 868, stored, taken, guards=guards)
     assert (found.most, found.exam) == (most, pytest.approx(exam))
     assert found.looks[-1] == most
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_time_of_an_answer_is_by_the_problems_that_there_were(tmp_path: Path) -> None:
+    """The file has 40 for a quiz of 200: 0.5 s an answer."""
+    config = load_night(STARTER, ["budget_minutes=15"])
+    found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 100, 0, quiz(tmp_path / "quiz", 20.0, 40))
+    assert found.exam == 100.0
 
 
 def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Path, clock: list[float]) -> None:
@@ -124,7 +132,7 @@ def test_lessons_share_their_seconds_evenly_and_what_is_not_used_is_left_to_the_
 def allowance(tmp_path: Path, minutes: float, *settings: str, **seconds: float) -> Allowance:
     """With 100 s for the exam and 60 s for the report."""
     config = load_night(STARTER, [f"budget_minutes={minutes}", *settings])
-    division = Division(100, exam=100.0, after=60.0, round=seconds.pop("round", None))
+    division = Division(100, exam=100.0, after=60.0, round=seconds.pop("round", None), answer=0.2)
     return Allowance(Hours.of(config, "2026-11-20"), config, division, **seconds)
 
 
@@ -189,7 +197,7 @@ def test_the_rate_falls_to_zero_over_the_rounds_that_fit(tmp_path: Path, clock: 
 
 
 def test_a_student_that_answers_faster_leaves_more_time(tmp_path: Path) -> None:
-    """200 quiz problems took 40 s before the lessons and 20 s after: the exam's 100 take it 10 s less."""
+    """The quiz took 40 s before the lessons, 0.2 s an answer, and 20 s after: the exam's 100 take it 10 s less."""
     assert allowance(tmp_path, 10, quiz=40.0).after == 100 + 60 + 40
     assert allowance(tmp_path, 10, quiz=40.0, latest=20.0).after == 90 + 60 + 20
     assert allowance(tmp_path, 10, quiz=40.0, latest=50.0).after == 100 + 60 + 50

@@ -25,7 +25,7 @@ from tests.flows.teaching.conftest import ScriptedEngine, ask
 
 ROOT = Path(__file__).parents[3]
 
-pytestmark = [pytest.mark.engine, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 QUESTION: Any = [{"role": "user", "content": "What is 2 + 2?"}]
 LIMIT = 300.0  # seconds; an engine takes a minute to start

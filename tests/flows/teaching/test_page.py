@@ -19,7 +19,10 @@ from tests.flows.teaching.conftest import ANSWERS, School
 TOKEN = "secret"
 CHROMIUM = shutil.which("chromium")
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
+]
 
 
 @pytest.fixture(scope="module")

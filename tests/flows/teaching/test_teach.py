@@ -91,7 +91,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "teach.err"
 
 
-@pytest.mark.engine
+@pytest.mark.slow
 def test_a_day_with_the_real_engine(served: Served, log: Path) -> None:
     day = Teaching(served, log)
     long = day.client.post("/api/ask", json={"text": "12 " * 200})
@@ -115,7 +115,6 @@ def assert_recorded(served: Served, last: dict[str, Any]) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.engine
 def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
     first = Teaching(served, log)
     taught = []

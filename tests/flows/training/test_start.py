@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
-from conf.storage.home import SUMMARY, Home
+from conf.storage.home import START, SUMMARY, Home
 from flows.run.context import Night
-from flows.training.inputs import START, start_of
+from flows.training.inputs import start_of
 from models.hf.checkpoint import DamagedCheckpointError
 from tests.tasks.doubles.registry import make_models
 

@@ -12,7 +12,7 @@ from conf.sections.lessons import EndpointConfig
 from models.hf.teacher_client import Question, ask
 from rewards.arithmetic import Arithmetic
 
-pytestmark = [pytest.mark.engine, pytest.mark.full]
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

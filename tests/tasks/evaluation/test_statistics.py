@@ -3,6 +3,7 @@
 from math import sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,11 @@ from tasks.evaluation.statistics import (
 )
 def test_mcnemar_by_hand(gained: int, lost: int, p_value: float) -> None:
     assert mcnemar(gained, lost) == pytest.approx(p_value, rel=1e-12)
+
+
+@pytest.mark.parametrize(("value", "low", "high"), [(0.6, 0.0, 1.0), (-1.0, -1.0, 1.0), (2.5, 0.0, 2.5)])
+def test_one_episode_has_a_value_and_no_narrow_interval(value: float, low: float, high: float) -> None:
+    assert Accuracy.of_outcomes(pd.Series([value, np.nan]), counted=False) == Accuracy(value, low, high, 1, False)
 
 
 def test_agresti_min_by_hand() -> None:

@@ -104,12 +104,14 @@ def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
 
 def test_what_an_unfinished_night_resumes_from_stays(school: School) -> None:
     champion = school.version("its champion", DATES[0])
+    start = school.checkpoint("the last night's candidate, with which it begins")
     base = school.checkpoint("the base of its adapter")
     adapter = school.checkpoint("its adapter", base=base.name)
     state, distilled = school.checkpoint("its state's"), school.checkpoint("its lessons'")
     stray = school.checkpoint("nobody's")
     night = school.night("2026-11-16", finished=False)
     (night / "champion.txt").write_text(champion.name)
+    (night / "start.json").write_text(json.dumps({"digest": start.name, "unpromoted": 1}))
     for place, checkpoint in (("distill", distilled), ("round-01/checkpoint", adapter)):
         (night / place).mkdir(parents=True)
         (night / place / "checkpoint.txt").write_text(checkpoint.name)
@@ -117,13 +119,13 @@ def test_what_an_unfinished_night_resumes_from_stays(school: School) -> None:
         (night / "state" / f"round-{number}").mkdir(parents=True)
         (night / "state" / f"round-{number}" / "state.json").write_text(note)
     assert school.prune() == [f"checkpoint {stray.name}"]
-    assert school.on_disk() == names(champion, base, adapter, state, distilled)
+    assert school.on_disk() == names(champion, start, base, adapter, state, distilled)
     assert school.registered() == [champion.name]
     stays = plan(school.home, 2, school.registry).stays
     assert stays[adapter.name] == "the night 2026-11-16 is unfinished: finish it, or remove its folder"
     assert stays[base.name] == f"it is the base of {adapter.name}"
     school.night("2026-11-16", finished=True)
-    assert len(school.prune()) == 5
+    assert len(school.prune()) == 6
     assert school.on_disk() == set()
 
 

@@ -63,7 +63,7 @@ def vllm(folder: Path) -> Iterator[Worker]:
     worker.close()
 
 
-VLLM = pytest.param(vllm, marks=[pytest.mark.full, pytest.mark.engine], id="vllm")
+VLLM = pytest.param(vllm, marks=pytest.mark.full, id="vllm")
 on_vllm = pytest.mark.parametrize("engine", [VLLM], indirect=True)
 
 
