@@ -7,7 +7,7 @@ are the classroom's lessons (`models/learn.py`) without and with traces. `critic
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
 a time and rated one after the other. Teaching ends once the champion and the student differ by 0.03 nats a token on
-everyday questions, or after 80 ratings. Before and after, the owner rates 200 answers to other questions, which vLLM
+everyday questions, or after 80 ratings. Before and after, the owner rates 400 answers to other questions, which vLLM
 samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
@@ -50,11 +50,11 @@ from tasks.workers.worker import Worker
 RESULTS, PAGE, NAME = Path("docs/eligibility.jsonl"), Path("docs/teaching.md"), "benchmarks.eligibility"
 TOKENS = 48
 UNSEEN = 40  # questions that are never taught; the owner rates a few answers to each
-SAMPLES = 5
+SAMPLES = 10
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: where teaching ends
 AT_ONCE = 8  # answers that are sampled together; afterwards comes a look at the KL
-STEP = 8.0  # nats of a lesson, the classroom's default; at 2, 80 ratings changed the student by 0.002 nats a token
+STEPS = {"whole": 11.0, "traces": 2.5, "critic": 11.0}  # nats of a lesson, so that about 80 ratings reach the KL
 ANCHORS = 24
 CPU = torch.device("cpu")
 RIDGE = 10.0
@@ -159,7 +159,7 @@ class Student:
         """Return the function that teaches a rating. Only the literal rule changes all weights."""
         if arm in RATES:
             return literal(self.model, float(arm))
-        bounded = TeachConfig(traces=arm == "traces", step_nats=STEP, kl_of_day=1.0, kl_per_lesson=1.0)
+        bounded = TeachConfig(traces=arm == "traces", step_nats=STEPS[arm], kl_of_day=1.0, kl_per_lesson=1.0)
         copy = DayCopy(self.folder, bounded)
         self.model = copy.model
         if arm == "critic":
