@@ -6,9 +6,11 @@ An owner rates the starter's answers, one after the other, by how they end or by
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
-a time and rated one after the other. Teaching ends once the champion and the student differ by 0.03 nats a token on
-everyday questions, or after 80 ratings. Before and after, the owner rates 400 answers to other questions, which vLLM
-samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
+a time and rated one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday
+questions: the classroom refuses a lesson that would go beyond it, which ends the teaching. So do 80 ratings. For the
+literal rule, the difference is measured after every eight ratings. Before and after, the owner rates 400 answers to
+other questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table
+in docs/teaching.md.
 """
 
 import argparse
@@ -52,10 +54,10 @@ TOKENS = 48
 UNSEEN = 40  # questions that are never taught; the owner rates a few answers to each
 SAMPLES = 10
 RATINGS = 80
-KL = 0.03  # nats a token, on everyday questions: where teaching ends
-AT_ONCE = 8  # answers that are sampled together; afterwards comes a look at the KL
-STEPS = {"whole": 11.0, "traces": 2.5, "critic": 11.0}  # nats of a lesson, so that about 80 ratings reach the KL
-ANCHORS = 24
+KL = 0.03  # nats a token, on everyday questions: the limit
+AT_ONCE = 8  # answers that are sampled together
+STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0}  # nats of a lesson, so that about 80 ratings reach the KL
+ANCHORS = 12
 CPU = torch.device("cpu")
 RIDGE = 10.0
 TASTES: Mapping[str, Callable[[str], bool]] = {
@@ -64,7 +66,7 @@ TASTES: Mapping[str, Callable[[str], bool]] = {
 }
 RATES = ("1e-5", "1e-4", "1e-3")
 ARMS = ("whole", "traces", "critic", *RATES)
-Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answer, rating
+Lesson = Callable[[Sequence[int], Sequence[int], float], bool]  # prompt, answer, rating: was it learned?
 Run = dict[str, Any]
 
 
@@ -100,11 +102,12 @@ def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Ru
     student.use(student.folder)
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
-    while len(values) < ratings and student.kl() < KL:
+    going_on = True
+    while going_on and len(values) < ratings and student.kl() < KL:
         prompts = [student.prompt(next(asked)) for _ in range(AT_ONCE)]
         for prompt, answer in zip(prompts, student.sample(prompts), strict=True):
             values.append(1.0 if likes(student.text(answer)) else -1.0)
-            lesson(prompt, answer, values[-1])
+            going_on &= lesson(prompt, answer, values[-1])
     with tempfile.TemporaryDirectory() as folder:
         looks = student.untaught(unseen, seed), student.answers(student.save(Path(folder)), unseen, seed)
     before, after = ([likes(text) for group in look for text in group] for look in looks)
@@ -159,12 +162,13 @@ class Student:
         """Return the function that teaches a rating. Only the literal rule changes all weights."""
         if arm in RATES:
             return literal(self.model, float(arm))
-        bounded = TeachConfig(traces=arm == "traces", step_nats=STEPS[arm], kl_of_day=1.0, kl_per_lesson=1.0)
-        copy = DayCopy(self.folder, bounded)
+        bounded = TeachConfig(traces=arm == "traces", step_nats=STEPS[arm], kl_of_day=KL, kl_per_lesson=1.0)
+        copy = DayCopy(self.folder, bounded, self.anchors)
         self.model = copy.model
         if arm == "critic":
             return critic(copy)
-        return lambda prompt, answer, rating: (learn.praise if rating > 0 else learn.blame)(copy, prompt, answer)
+        by_rating = {1.0: learn.praise, -1.0: learn.blame}
+        return lambda prompt, answer, rating: by_rating[rating](copy, prompt, answer).learned
 
     def prompt(self, question: str) -> list[int]:
         """Return the tokens of a question."""
@@ -219,7 +223,7 @@ def literal(model: Any, rate: float) -> Lesson:
     parameters, baseline = [*model.parameters()], 0.0
     model.requires_grad_(True)
 
-    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> None:
+    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> bool:
         nonlocal baseline
         error, baseline = rating - baseline, 0.99 * baseline + 0.01 * rating
         logprobs = log_distribution(model, prompt, answer).gather(1, torch.tensor(answer)[:, None]).squeeze(1)
@@ -228,6 +232,7 @@ def literal(model: Any, rate: float) -> Lesson:
         with torch.no_grad():
             for parameter, part in zip(parameters, gradient, strict=True):
                 parameter += rate * error * part
+        return True
 
     return step
 
@@ -237,14 +242,14 @@ def critic(copy: DayCopy) -> Lesson:
     width = copy.model.config.hidden_size
     a, b = RIDGE * torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
 
-    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> object:
+    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> bool:
         states = hidden(copy, prompt, answer)
         values = [*(states[:-1] @ torch.linalg.solve(a, b)).tolist(), 0.0]
         observe(a, b, states, rating)
         rewards = [0.0] * (len(answer) - 1) + [rating]
         weights = gae(rewards, values, learn.GAMMA, learn.LAMBDA).float()
         share = float(weights.abs().mean())
-        return learn._learn(copy, prompt, [answer], [weights / share], learn.RATE)
+        return learn._learn(copy, prompt, [answer], [weights / share], learn.RATE).learned
 
     return step
 
