@@ -7,10 +7,9 @@ are the classroom's lessons (`models/learn.py`) without and with traces. `critic
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
 a time and rated one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday
-questions: the classroom refuses a lesson that would go beyond it, which ends the teaching. So do 80 ratings. For the
-literal rule, the difference is measured after every eight ratings. Before and after, the owner rates 400 answers to
-other questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table
-in docs/teaching.md.
+questions: the classroom refuses a lesson that would go beyond it. Teaching ends at 95 % of this, which is looked at
+after every eight ratings, or after 80. Before and after, the owner rates 400 answers to other questions, which vLLM
+samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -66,7 +65,7 @@ TASTES: Mapping[str, Callable[[str], bool]] = {
 }
 RATES = ("1e-5", "1e-4", "1e-3")
 ARMS = ("whole", "traces", "critic", *RATES)
-Lesson = Callable[[Sequence[int], Sequence[int], float], bool]  # prompt, answer, rating: was it learned?
+Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answer, rating
 Run = dict[str, Any]
 
 
@@ -102,12 +101,11 @@ def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Ru
     student.use(student.folder)
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
-    going_on = True
-    while going_on and len(values) < ratings and student.kl() < KL:
+    while len(values) < ratings and student.kl() < 0.95 * KL:
         prompts = [student.prompt(next(asked)) for _ in range(AT_ONCE)]
         for prompt, answer in zip(prompts, student.sample(prompts), strict=True):
             values.append(1.0 if likes(student.text(answer)) else -1.0)
-            going_on &= lesson(prompt, answer, values[-1])
+            lesson(prompt, answer, values[-1])
     with tempfile.TemporaryDirectory() as folder:
         looks = student.untaught(unseen, seed), student.answers(student.save(Path(folder)), unseen, seed)
     before, after = ([likes(text) for group in look for text in group] for look in looks)
@@ -168,7 +166,7 @@ class Student:
         if arm == "critic":
             return critic(copy)
         by_rating = {1.0: learn.praise, -1.0: learn.blame}
-        return lambda prompt, answer, rating: by_rating[rating](copy, prompt, answer).learned
+        return lambda prompt, answer, rating: by_rating[rating](copy, prompt, answer)
 
     def prompt(self, question: str) -> list[int]:
         """Return the tokens of a question."""
@@ -223,7 +221,7 @@ def literal(model: Any, rate: float) -> Lesson:
     parameters, baseline = [*model.parameters()], 0.0
     model.requires_grad_(True)
 
-    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> bool:
+    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> None:
         nonlocal baseline
         error, baseline = rating - baseline, 0.99 * baseline + 0.01 * rating
         logprobs = log_distribution(model, prompt, answer).gather(1, torch.tensor(answer)[:, None]).squeeze(1)
@@ -232,7 +230,6 @@ def literal(model: Any, rate: float) -> Lesson:
         with torch.no_grad():
             for parameter, part in zip(parameters, gradient, strict=True):
                 parameter += rate * error * part
-        return True
 
     return step
 
@@ -242,14 +239,14 @@ def critic(copy: DayCopy) -> Lesson:
     width = copy.model.config.hidden_size
     a, b = RIDGE * torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
 
-    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> bool:
+    def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> object:
         states = hidden(copy, prompt, answer)
         values = [*(states[:-1] @ torch.linalg.solve(a, b)).tolist(), 0.0]
         observe(a, b, states, rating)
         rewards = [0.0] * (len(answer) - 1) + [rating]
         weights = gae(rewards, values, learn.GAMMA, learn.LAMBDA).float()
         share = float(weights.abs().mean())
-        return learn._learn(copy, prompt, [answer], [weights / share], learn.RATE).learned
+        return learn._learn(copy, prompt, [answer], [weights / share], learn.RATE)
 
     return step
 
