@@ -6,8 +6,9 @@ An owner rates the starter's answers, one after the other, by how they end or by
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
-a time and rated one after the other. Teaching ends once the champion and the student differ by 0.03 nats a token on
-everyday questions, or after 80 ratings. Before and after, the owner rates 200 answers to other questions, which vLLM
+a time and rated one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday
+questions: the classroom refuses a lesson that would go beyond it. Teaching ends at 95 % of this, which is looked at
+after every eight ratings, or after 80. Before and after, the owner rates 400 answers to other questions, which vLLM
 samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
@@ -50,12 +51,12 @@ from tasks.workers.worker import Worker
 RESULTS, PAGE, NAME = Path("docs/eligibility.jsonl"), Path("docs/teaching.md"), "benchmarks.eligibility"
 TOKENS = 48
 UNSEEN = 40  # questions that are never taught; the owner rates a few answers to each
-SAMPLES = 5
+SAMPLES = 10
 RATINGS = 80
-KL = 0.03  # nats a token, on everyday questions: where teaching ends
-AT_ONCE = 8  # answers that are sampled together; afterwards comes a look at the KL
-STEP = 2.0  # nats of a lesson
-ANCHORS = 24
+KL = 0.03  # nats a token, on everyday questions: the limit
+AT_ONCE = 8  # answers that are sampled together
+STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0}  # nats of a lesson, so that about 80 ratings reach the KL
+ANCHORS = 12
 CPU = torch.device("cpu")
 RIDGE = 10.0
 TASTES: Mapping[str, Callable[[str], bool]] = {
@@ -100,7 +101,7 @@ def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Ru
     student.use(student.folder)
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
-    while len(values) < ratings and student.kl() < KL:
+    while len(values) < ratings and student.kl() < 0.95 * KL:
         prompts = [student.prompt(next(asked)) for _ in range(AT_ONCE)]
         for prompt, answer in zip(prompts, student.sample(prompts), strict=True):
             values.append(1.0 if likes(student.text(answer)) else -1.0)
@@ -159,12 +160,13 @@ class Student:
         """Return the function that teaches a rating. Only the literal rule changes all weights."""
         if arm in RATES:
             return literal(self.model, float(arm))
-        bounded = TeachConfig(traces=arm == "traces", step_nats=STEP, kl_of_day=1.0, kl_per_lesson=1.0)
-        copy = DayCopy(self.folder, bounded)
+        bounded = TeachConfig(traces=arm == "traces", step_nats=STEPS[arm], kl_of_day=KL, kl_per_lesson=1.0)
+        copy = DayCopy(self.folder, bounded, self.anchors)
         self.model = copy.model
         if arm == "critic":
             return critic(copy)
-        return lambda prompt, answer, rating: (learn.praise if rating > 0 else learn.blame)(copy, prompt, answer)
+        by_rating = {1.0: learn.praise, -1.0: learn.blame}
+        return lambda prompt, answer, rating: by_rating[rating](copy, prompt, answer)
 
     def prompt(self, question: str) -> list[int]:
         """Return the tokens of a question."""
