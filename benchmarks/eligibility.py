@@ -280,7 +280,7 @@ def table(runs: Sequence[Run]) -> str:
         gain = statistics.mean(run["after"] - run["before"] for run in same)
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
         rated, kl = (statistics.mean(run[name] for run in same) for name in ("rated", "kl"))
-        rows.append([taste, arm, rates, f"{gain:+.2f}", f"{p:.3f}", f"{rated:.0f}", f"{kl:.3f}"])
+        rows.append([taste, arm, rates, f"{gain:+.2f}", f"{p:.2g}", f"{rated:.0f}", f"{kl:.3f}"])
     return markdown("taste | arm | liked answers, by seed | mean gain | p | ratings | KL", rows)
 
 
