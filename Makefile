@@ -26,12 +26,12 @@ night: setup ## tonight's night; in a new home the starter night: a small model 
 services: setup ## every night at 01:00 by itself, and the pages to watch it: until Ctrl-C (docs/how-to/every-night.md)
 	@.venv/bin/nightschool services $(ARGS)
 
-# Three at a time, because most wait for processes that start; the tests of a file share what takes long to start. One
+# Four at a time, because most wait for processes that start; the tests of a file share what takes long to start. One
 # thread each: on two cores, OpenMP teams of two would wait for each other.
-PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # The type checker leaves a core idle. Meanwhile one process imports all libraries, because in a new .venv each of the
-# three workers would compile them.
+# workers would compile them.
 LINT = .venv/bin/pytest --collect-only --quiet >/dev/null 2>&1 & $(MAKE) --no-print-directory lint && wait
 
 test: setup ## lint, then the quick tests (ARGS go to pytest)

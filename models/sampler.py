@@ -285,7 +285,7 @@ def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
     They need not differ if an update was too small to change the trainer's own log-probabilities, or if one checkpoint
     is an adapter and the other is not, because the adapter may be near 0.
     """
-    if (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint) or not previous.is_dir():
+    if not previous.is_dir() or (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint):
         return False
     earlier = read_probe(previous)
     visible = earlier is not None and earlier.difference(probe.logprobs) > VISIBLE

@@ -3,6 +3,7 @@
 Each lesson is a generator function that yields every step's metrics as soon as the step is taken.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -66,7 +67,7 @@ def kto(
     with a single example has no such pair, so its KL term is 0. An answer counts by its rating's size, and all the
     lesson's praise weighs as much as all its criticism.
     """
-    steps, sizes = [], [abs(example.rating) for example in examples]
+    began, steps, sizes = time.perf_counter(), [], [abs(example.rating) for example in examples]
     praised = sum(max(example.rating, 0.0) for example in examples) / (sum(sizes) or 1.0)
     weights = (0.5 / praised, 0.5 / (1 - praised)) if 0 < praised < 1 else (1.0, 1.0)
     for batch in batches(examples, config, seed):
@@ -75,7 +76,7 @@ def kto(
         pairs = [(example.prompt, [other.answer]) for example, other in zip(batch, previous, strict=False)]
         mismatched = answer_groups(pairs)
         steps.append((batch, rated, mismatched, answer_logprobs(trainer, rated), answer_logprobs(trainer, mismatched)))
-    for step, _, (batch, rated, mismatched, reference, mismatched_reference) in paced(steps, pace):
+    for step, _, (batch, rated, mismatched, reference, mismatched_reference) in paced(steps, pace and pace.left(began)):
         loss = partial(
             kto_loss,
             reference=reference,
@@ -99,7 +100,7 @@ def dpo(
     A correction is also imitated: the mean of −log π/length over the chosen answers is added to the loss, because DPO
     alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733).
     """
-    steps, imitated = [], isinstance(config, CorrectionsConfig)
+    began, steps, imitated = time.perf_counter(), [], isinstance(config, CorrectionsConfig)
     for batch in batches(picks, config, seed):
         groups = answer_groups([(pick.prompt, pick.answers) for pick in batch])
         pairs = [
@@ -110,7 +111,7 @@ def dpo(
         ]
         lengths = [len(pick.answers[pick.chosen]) for pick in batch for _ in pick.answers[1:]]
         steps.append((groups, pairs, lengths if imitated else (), answer_logprobs(trainer, groups)))
-    for step, _, (groups, pairs, lengths, reference) in paced(steps, pace):
+    for step, _, (groups, pairs, lengths, reference) in paced(steps, pace and pace.left(began)):
         loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, beta=BETA)
         yield {"step": step + 1.0} | preference_step(trainer, groups, loss)
 

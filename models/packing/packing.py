@@ -123,7 +123,7 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
     No prompt and no completion may be empty.
     """
     beginnings = {tokens: row for row, tokens in enumerate(dict.fromkeys(group.beginning for group in groups))}
-    if len(beginnings) == len(groups):  # nothing is shared
+    if len(beginnings) == len(groups) or not any(beginnings):  # nothing is shared
         groups, beginnings = [replace(group, shared=0) for group in groups], {}
     levels = _levels(groups, beginnings)
     ends = [*accumulate((len(sequence) for level in levels for sequence in level.sequences), initial=0)]

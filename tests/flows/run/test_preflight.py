@@ -85,6 +85,14 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
     assert refused(tmp_path, override.format(tmp=tmp_path)).startswith(message.format(tmp=tmp_path))
 
 
+@pytest.mark.parametrize("override", ["grpo.overlong=shape", "reward.length_penalty=0.1"])
+def test_an_episode_has_no_length_limit_of_its_own(tmp_path: Path, override: str) -> None:
+    """The limit is a turn's."""
+    config = load_night(STARTER.with_name("ants.yaml"), ["budget_minutes=null", override])
+    with pytest.raises(InputError, match="are for single answers; leave them out with an environment"):
+        check_night(Home(tmp_path), config)
+
+
 def test_a_webhook_without_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "MY_CHAT")
     assert refused(tmp_path).startswith("NIGHTSCHOOL_WEBHOOK holds no http:// or https:// URL")
