@@ -7,9 +7,10 @@ are the classroom's lessons (`models/learn.py`) without and with traces. `critic
 function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
 of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
 a time and rated one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday
-questions: the classroom refuses a lesson that would go beyond it. Teaching ends at 95 % of this, which is looked at
-after every eight ratings, or after 80. Before and after, the owner rates 400 answers to other questions, which vLLM
-samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
+questions: the classroom refuses a lesson that would go beyond it, the literal rule does not. Teaching ends after 80
+ratings, or once 95 % of the limit is reached, which is checked after every eight. Before and after, the owner rates 400
+answers to other questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes
+the table in docs/teaching.md.
 """
 
 import argparse
@@ -55,7 +56,7 @@ SAMPLES = 10
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: the limit
 AT_ONCE = 8  # answers that are sampled together
-STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0}  # nats of a lesson, so that about 80 ratings reach the KL
+STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0}  # nats of a lesson: 80 ratings reach the limit
 ANCHORS = 12
 CPU = torch.device("cpu")
 RIDGE = 10.0

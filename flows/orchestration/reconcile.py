@@ -21,7 +21,7 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import AwaitingRetry, Completed, Crashed
 
-from conf.load import config_of
+from conf.load import load_night, own_file
 from conf.sections.hours import clocks_in
 from conf.storage.home import SUMMARY, Home
 from conf.storage.locks import holder
@@ -111,8 +111,8 @@ def _date(run: FlowRun) -> str:
 
 def _tonight(run: FlowRun, home: Home) -> str:
     """Return the date of the night that is on now, by the time zone of the run's night."""
-    config = config_of(home.night(_date(run)))
-    return date_of_night(clocks_in(config.deadline_time_zone if config else None))
+    config = load_night(own_file(home, _date(run)))
+    return date_of_night(clocks_in(config.deadline_time_zone))
 
 
 def _active_runs(client: SyncPrefectClient, **filters: Any) -> list[FlowRun]:

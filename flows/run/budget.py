@@ -104,14 +104,14 @@ def divide(
         whole, left, most = hours.end - hours.start, hours.end - time.time(), problems
         exam, answer = EXAM_SHARE * whole, None
         if quiz is not None:
-            answer = an_answer = seconds_answering(quiz) / (quiz.figure("asked") or config.lessons.quiz_problems)
+            answer = seconds_answering(quiz) / (quiz.figure("asked") or config.lessons.quiz_problems)
 
-            def seconds(asked: int, guards: int = 0) -> float:
-                return an_answer * (2 * asked - min(stored, asked) + 2 * guards)
+            def answers(asked: int, guards: int = 0) -> int:
+                return 2 * asked - min(stored, asked) + 2 * guards
 
-            while seconds(most) > exam and most > LEAST_EXAM:
+            while answer * answers(most) > exam and most > LEAST_EXAM:
                 most = max(LEAST_EXAM, most // 2)
-            exam = max(seconds(most), seconds(min(problems, LEAST_EXAM), guards))
+            exam = answer * max(answers(most), answers(min(problems, LEAST_EXAM), guards))
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
         lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0

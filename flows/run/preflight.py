@@ -183,8 +183,8 @@ def _check_training(config: NightConfig) -> None:
     if True in played and any(step.kind == "on_policy" for step in config.steps):
         raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
     if True in played and (config.grpo.overlong != "train" or config.reward.length_penalty):
-        single = "grpo.overlong and reward.length_penalty are for single answers; leave them out with an environment"
-        raise InputError(single)
+        lengths = "grpo.overlong and reward.length_penalty"
+        raise InputError(f"{lengths} are for single answers; leave them out with an environment")
     if any(step.kind == "self_play" for step in config.steps):
         proposing_benchmark(config.benchmarks)
 

@@ -22,7 +22,7 @@ ALIKE = 0.1  # largest relative error of the measured change that needs no corre
 CORRECTIONS = 2  # how often, at most, a step's length is corrected towards the intended change
 FARTHEST = 4.0  # largest factor by which a correction lengthens or shortens a step
 TOO_MUCH = "it would have changed the model too much by day; the night may learn it"
-LEARNED = "nothing is left to learn from it"
+NOTHING_LEFT = "nothing is left to learn from it"
 NOTHING = 1e-12  # squared gradient norm below which nothing can be learned
 
 Adapter = dict[str, Tensor]
@@ -115,7 +115,7 @@ class DayCopy:
         weights, share, gradient = self._credited(view, credit)
         intended, norm = share * self.config.step_nats, _squared(gradient)
         if intended <= 0 or norm < NOTHING:
-            return LessonOutcome(False, 0.0, 0.0, why=LEARNED, day_kl=self.day_kl(), intended_nats=intended)
+            return LessonOutcome(False, 0.0, 0.0, why=NOTHING_LEFT, day_kl=self.day_kl(), intended_nats=intended)
         length = intended / norm
         change, new = self._try(before, gradient, length, view, weights)
         for _ in range(CORRECTIONS):

@@ -40,7 +40,7 @@ class Accuracy:
         graded = outcomes.dropna().to_numpy(dtype=float)
         if counted or len(graded) == 0:
             return cls.of(int(graded.sum()), len(graded))
-        if len(graded) == 1:  # one value has no interval
+        if len(graded) == 1:  # Student's interval takes two
             value = float(graded[0])
             return cls(value, min(0.0, value), max(1.0, value), 1, counted=False)
         mean, error = float(graded.mean()), float(t.ppf(0.975, len(graded) - 1) * sem(graded))

@@ -139,7 +139,9 @@ def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_
 
 
 @pytest.mark.usefixtures("evening")
-def test_so_it_is_where_its_budget_is_used_up(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_finished_first_where_its_budget_is_used_up(
+    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dates: list[str] = []
     freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
     (home.night(DATE) / STARTED).write_text(json.dumps({"started": 0.0}))

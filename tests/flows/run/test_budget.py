@@ -84,7 +84,7 @@ def test_the_exam_gets_what_its_longest_length_takes_or_is_halved(
 
 
 @pytest.mark.usefixtures("clock")
-def test_the_time_of_an_answer_is_by_the_problems_that_there_were(tmp_path: Path) -> None:
+def test_the_time_per_answer_counts_the_problems_that_were_asked(tmp_path: Path) -> None:
     """The file has 40 for a quiz of 200: 0.5 s an answer."""
     config = load_night(STARTER, ["budget_minutes=15"])
     found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 100, 0, quiz(tmp_path / "quiz", 20.0, 40))
