@@ -124,7 +124,7 @@ def tables(runs: Sequence[Run]) -> str:
         [
             markdown(
                 "data | arm | seed | untouched | after the lesson | after the rounds | mean@8 | rounds | groups with a "
-                "signal, first and last five rounds | minutes",
+                "signal, first and last five rounds | minutes, further exams included",
                 map(_row, runs),
             ),
             markdown(
