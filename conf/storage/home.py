@@ -135,10 +135,13 @@ class Home:
 
         Raises InputError if chmod fails, or if the folder is not a home but holds files that others may need.
         """
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        another = "name a folder of its own: NIGHTSCHOOL_HOME=/path/to/school"
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.root}: cannot be a home ({error.strerror}); {another}") from None
         if not self.root.stat().st_mode & 0o077:
             return False
-        another = "name a folder of its own: NIGHTSCHOOL_HOME=/path/to/school"
         if any(self.root.iterdir()) and not any((self.root / part).exists() for part in PARTS):
             raise InputError(f"{self.root}: others can enter this folder, and it holds other things; {another}")
         try:

@@ -19,7 +19,7 @@ from conf.storage.home import Home, InputError
 
 NIGHT = "the night "  # how a night names itself in its lock, before its date
 QUERY_SECONDS = 0.35  # how long to retry: a process that only checks who holds a lock takes it for an instant
-UPKEEP_SECONDS = 600.0  # how long to wait for a holder other than a night: such holders finish soon
+UPKEEP_SECONDS = 600.0  # how long to wait for a prune, which finishes soon
 SERVER_SECONDS = 120.0  # how long to wait for a server to finish its answers (30 seconds) and stop its engine
 SERVER_LOCK = "serve.lock"
 log = logging.getLogger("nightschool")
@@ -141,11 +141,11 @@ def alias_lock(home: Home) -> Iterator[None]:
 
 
 def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, patience: float) -> None:
-    """Wait until nobody holds the lock. Raises NightRunningError after `patience` (for a night) or UPKEEP_SECONDS."""
+    """Wait until nobody holds the lock. Raises NightRunningError after UPKEEP_SECONDS (for a prune) or `patience`."""
     begun = time.monotonic()
     while (other := other_holder()) is not None:
-        is_night = other.get("who", NIGHT).startswith(NIGHT)
-        if time.monotonic() - begun >= (patience if is_night else UPKEEP_SECONDS):
+        is_brief = "prune" in other.get("who", "")
+        if time.monotonic() - begun >= (UPKEEP_SECONDS if is_brief else patience):
             what = "another night is just starting; wait for it"
             if "who" in other and "pid" in other:
                 what = f"{other['who']} is running (process {other['pid']}); wait for it, or end it with Ctrl-C there"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from packaging.requirements import Requirement
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from conf.schema import NightConfig
@@ -59,7 +60,8 @@ def print_findings(findings: list[Finding]) -> None:
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
     table = Table("", "what", "found", "advice", box=None)
     for finding in findings:
-        table.add_row(f"[{colours[finding.level]}]{finding.level}", finding.name, finding.found, finding.advice)
+        texts = map(escape, (finding.name, finding.found, finding.advice))  # they may contain [brackets]
+        table.add_row(f"[{colours[finding.level]}]{finding.level}", *texts)
     Console().print(table)
 
 

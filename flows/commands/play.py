@@ -8,7 +8,7 @@ import typer
 
 from conf.load import load_night
 from conf.schema import NightConfig
-from conf.sections.benchmark import ExamPart
+from conf.sections.benchmark import TIERS, ExamPart
 from conf.storage.home import Home, InputError
 from flows.commands.options import Config, Overrides
 from rewards.data.benchmarks import configured
@@ -36,6 +36,8 @@ def play(
     settings = load_night(config or ANTS, overrides or [])
     part = settings.exam.target
     if tier is not None:
+        if tier not in TIERS:
+            raise InputError(f"--tier {tier}: there is no such tier; choose from {', '.join(TIERS)}")
         part = ExamPart(benchmark="ants", levels=(tier,), ants=part.ants)
     benchmark = configured(part, settings.sandbox)
     if benchmark.environment is None:

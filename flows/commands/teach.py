@@ -1,5 +1,6 @@
 """`nightschool teach`: open the classroom, as a local web page or in the terminal."""
 
+import datetime
 import os
 import secrets
 import signal
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conf.schema import NightConfig
+from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running, refuse_second_server, running_night
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
@@ -104,8 +106,15 @@ def for_teaching(config: NightConfig) -> NightConfig:
 def start_night(home: Home, config: Path | None, overrides: Sequence[str]) -> Path:
     """Start tonight's night in a process of its own, which outlives this one. Return the file that it prints to.
 
-    Raises InputError if the night ends before it has begun.
+    Raises InputError if tonight's night is finished already, or ends before it has begun.
     """
+    from flows.run.dates import date_of_night
+    from flows.run.preflight import finished_summary
+
+    now = clocks_in(configuration(config, list(overrides)).deadline_time_zone)
+    if finished_summary(home, date := date_of_night(now)):
+        tomorrow = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
+        raise InputError(f"the night of {date} is finished; the next one can start from noon of {tomorrow} on")
     log, settings = home.root / NIGHT_LOG, [f"--set={each}" for each in overrides]
     command = [sys.executable, "-m", "flows", "night", *(["--config", str(config)] if config else []), *settings]
     environment = {name: value for name, value in os.environ.items() if name not in IMPATIENT}

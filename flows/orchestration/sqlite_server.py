@@ -1,10 +1,11 @@
-"""`python -m flows.orchestration.sqlite_server server start`: Prefect's server with two changes.
+"""`python -m flows.orchestration.sqlite_server server start`: Prefect's server with three changes.
 
 1. Every SQLite transaction begins as a writer (IMMEDIATE), and waits a few milliseconds if another is writing. Prefect
 begins transactions as readers (DEFERRED). Such a transaction fails at once if another one writes between its read and
 its write (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy timeout is. The client then
 gets a 503 and retries after 2 s, which would happen several times per round.
 2. To prevent DNS rebinding, the server rejects requests for any host name but its own.
+3. It refuses WebSockets that another site's page opens: browsers restrict reading across origins for HTTP alone.
 """
 
 import os
@@ -16,7 +17,10 @@ from prefect.cli import app
 from prefect.server.api import server
 from prefect.server.database.configurations import AioSqliteConfiguration
 from sqlalchemy.ext.asyncio import AsyncSession, AsyncSessionTransaction
+from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from flows.web.address import HOSTS
 
@@ -36,7 +40,17 @@ async def begin_as_writer(
 def create_app(*args: Any, final: bool = False, **kwargs: Any) -> Any:
     """Create Prefect's app. The app that is served (`final`) accepts only the host names in NIGHTSCHOOL_PAGES_HOSTS."""
     pages = create_open_app(*args, final=final, **kwargs)
-    return TrustedHostMiddleware(pages, os.environ[HOSTS].split(","), www_redirect=False) if final else pages
+    if not final:
+        return pages
+
+    async def own_sockets(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "websocket" else Headers()
+        if (origin := headers.get("origin")) and origin != f"http://{headers.get('host')}":
+            await WebSocketClose(1008)(scope, receive, send)
+        else:
+            await pages(scope, receive, send)
+
+    return TrustedHostMiddleware(own_sockets, os.environ[HOSTS].split(","), www_redirect=False)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """`nightschool night --plan`: what a night would do, and about how long each part takes on this machine."""
 
+import math
+
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home
-from flows.run.dates import check_deadline
+from flows.run.dates import Hours, check_deadline
 from flows.run.history import first_start
 from flows.run.levels import with_next_level
 from flows.run.preflight import finished_summary
@@ -17,15 +19,17 @@ LESSONS = {
 
 def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds."""
-    check_deadline(config, date, clocks_in(config.deadline_time_zone))
     config, started = with_next_level(config, home, date), first_start(home.night(date))
+    if not started:
+        check_deadline(config, date, clocks_in(config.deadline_time_zone))
     minutes, known, grpo = minutes_left(config, date, started), expected(home, config), config.grpo
     weights = "adapters" if config.lora else "all weights"
     exam = ", ".join(
         f"{part.name} ({f'up to {part.problems}' if part.problems else 'all'})" for part in config.exam.parts
     )
     state = "finished" if finished_summary(home, date) else "begun" if started else "new"
-    time = "no time limit" if minutes is None else f"{minutes:.0f} minutes"
+    limited = "no time limit" if math.isinf(Hours.of(config, date, started).end) else "its time is over"
+    time = limited if minutes is None else f"{minutes:.0f} minutes"
     lines = [
         ("night", f"{date}, {state}, {time}, in {home.root}"),
         ("student", f"{config.student.source} or its champion, {weights}"),

@@ -182,6 +182,16 @@ def _check_training(config: NightConfig) -> None:
         raise InputError("benchmarks: an environment and single questions cannot share a round; give each a night")
     if True in played and any(step.kind == "on_policy" for step in config.steps):
         raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
+    if True in played and (config.distill.teacher or any(step.kind == "self_distill" for step in config.steps)):
+        raise InputError("distill.teacher and self_distill are for single answers; leave them out with an environment")
+    if True in played and len({source.name for source in config.benchmarks}) < len(config.benchmarks):
+        raise InputError("benchmarks: an environment is listed twice; give one entry all the levels")
+    if True in played and config.grpo.credit == "td" and config.reward.format:
+        raise InputError(
+            "reward.format has no effect with grpo.credit: td, which takes the environment's rewards alone"
+        )
+    if 1 in config.grpo.hints and any(step.kind == "on_policy" for step in config.steps):
+        raise InputError("grpo.hints: a teacher cannot weigh whole solutions; leave out the 1 with {on_policy: …}")
     if True in played and (config.grpo.overlong != "train" or config.reward.length_penalty):
         lengths = "grpo.overlong and reward.length_penalty"
         raise InputError(f"{lengths} are for single answers; leave them out with an environment")

@@ -99,7 +99,10 @@ class Gate:
         if (engine := self._engine) is None:  # the gate closed while the body arrived
             return await self._not_now()(request.scope, request.receive, send)
         headers = _without(request.headers.raw, OF_THE_CONNECTION | OF_THE_GATE)
-        url = httpx.URL("http://engine", path=request.url.path, query=request.url.query.encode())
+        try:
+            url = httpx.URL("http://engine", path=request.url.path, query=request.url.query.encode())
+        except httpx.InvalidURL as error:
+            return await _error(400, str(error))(request.scope, request.receive, send)
         begun = False
         try:
             async with (

@@ -16,7 +16,7 @@ from conf.storage.home import Home, NightError
 from flows.run.child import end_child, start_child
 from models.engine.adapters import linear_layers
 from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
-from models.hf.checkpoint import base_of, is_adapter
+from models.hf.checkpoint import base_of, is_adapter, learned, write_learned
 from models.hf.hardware import compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
@@ -135,5 +135,6 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
 
         shutil.rmtree(merged, ignore_errors=True)
         call_once("merging", MERGE_LIMIT, merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
+        write_learned(merged / "draft", learned(checkpoint))  # or the classroom would teach it all again
         (merged / "draft").rename(target)
     return target

@@ -210,4 +210,5 @@ def _last_solve_rates(night: Night) -> Artifact | None:
     """Return the last `score` stage of the newest finished night with rounds, or None. The stage has solve rates."""
     earlier = finished(night.home.nights, night.config.name, night.date)
     rounds = next(filter(None, map(committed_rounds, earlier)), [])
-    return committed(passes_of(rounds[-1])[-1] / "score") if rounds else None
+    scores = (committed(folder / "score") for folder in reversed(passes_of(rounds[-1]))) if rounds else ()
+    return next(filter(None, scores), None)  # a refill that drew nothing has none

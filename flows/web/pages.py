@@ -13,6 +13,7 @@ from flows.orchestration.reconcile import show_crashed, show_killed
 from flows.orchestration.server import IDLE_SERVICES, ServerError, start_server, wait_until_ready
 from flows.run.child import Child, end_child, start_child
 from flows.web.address import PASSWORD, USER, Address, require_free
+from flows.web.health import check_mlflow
 
 Servers = dict[str, tuple[Child, Path]]  # each server's process and log, by the server's name
 
@@ -28,6 +29,7 @@ def pages(
     """
     require_free(prefect_port, address.host, "--prefect-port")
     require_free(mlflow_port, address.host, "--mlflow-port")
+    check_mlflow(home.database)
     home.make_private()
     folder = home.root / "prefect"
     folder.mkdir(parents=True, exist_ok=True)

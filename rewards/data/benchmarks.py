@@ -96,14 +96,13 @@ def _imported(name: str, source: str | None) -> Benchmark:
     """Return an instance of `module:Class`: an environment wrapped in `Episodes`, or a benchmark given its defaults."""
     module, _, class_name = name.partition(":")
     try:
-        benchmark_class = getattr(importlib.import_module(module), class_name)
+        benchmark = getattr(importlib.import_module(module), class_name)(source)
     except Exception as error:  # a user's module can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"{name} cannot be imported ({type(error).__name__}: {reason}); "
             "its module lies in rewards/ or on PYTHONPATH"
         ) from error
-    benchmark = benchmark_class(source)
     if hasattr(benchmark, "step"):
         return Episodes(benchmark)
     for member in OPTIONAL_MEMBERS:

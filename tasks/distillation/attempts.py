@@ -12,7 +12,7 @@ import pandas as pd
 from conf.load import config_of
 from conf.storage.layout import passes, rounds
 from rewards.verifier import Problem
-from tasks.rollouts.verdicts import FAILED
+from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import MANIFEST, committed
 
 log = logging.getLogger("nightschool")
@@ -80,8 +80,9 @@ def _graded(folder: Path, answers: bool) -> Sequence[dict[str, Any]]:
                 log.warning("%s is damaged: this round is not used for lessons", table)
             return []
     rows = pd.read_parquet(scores, columns=[*KEY, "sample", "verdict"])
-    asked = [*KEY, "messages", "question", "benchmark", "truth", "level"]
-    rows = rows.merge(pd.read_parquet(prompts, columns=asked), on=KEY)
+    asked = [*KEY, "messages", "question", "benchmark", "truth", "level", "hint"]
+    rows = rows.merge(pd.read_parquet(prompts).reindex(columns=asked), on=KEY)
+    rows = rows[(rows["hint"].fillna("") == "") & (rows["verdict"] != GIVEN)]  # what follows a hint is no whole answer
     if answers:
         texts = [*KEY, "sample", "text", "finish_reason"]
         rows = rows.merge(pd.read_parquet(rollouts, columns=texts), on=[*KEY, "sample"])

@@ -8,7 +8,7 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.data.benchmarks import configured
 from tasks.distillation.trace_filter import DATASET
 from tasks.journal.tables import TRACES
-from tasks.rollouts.draw import practised, shares
+from tasks.rollouts.draw import level_order, practised, shares
 from tasks.stage import stage
 from tasks.tables import Row, write_table
 
@@ -33,7 +33,7 @@ def reference_solutions(
         taught = {problem.problem_id for problem in practised([problem for problem, _ in found], benchmark, {})}
         easiest = sorted(
             (each for each in found if each[0].problem_id in taught),
-            key=lambda each: (each[0].level or "", len(each[1]), each[0].problem_id),
+            key=lambda each: (level_order(each[0].level or ""), len(each[1]), each[0].problem_id),
         )
         pool = easiest[: EASIEST * share]
         for problem, solution in random.Random(f"{seed} {entry.label}").sample(pool, min(share, len(pool))):

@@ -53,9 +53,14 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
     return pool
 
 
+def level_order(level: str) -> tuple[int, str]:
+    """Return a key that sorts levels from easy to hard: numbers by their value, before or after other names."""
+    return (int(level), "") if level.isdecimal() else (0, level)
+
+
 def practised(pool: Sequence[Problem], benchmark: Benchmark, rates: Rates) -> list[Problem]:
     """Return the problems of the pool whose level is practised: the lowest, and any that follows a mastered one."""
-    levels = sorted({problem.level for problem in pool if problem.level is not None})
+    levels = sorted({problem.level for problem in pool if problem.level is not None}, key=level_order)
     reached: set[str | None] = {None}
     for level in levels:
         reached.add(level)

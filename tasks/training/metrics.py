@@ -81,9 +81,12 @@ def _proposals(judged: Artifact) -> dict[str, float]:
 
 
 def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
-    """Return the completions' metrics. `reward` leaves out given solutions and the (standardised) learned rewards."""
+    """Return the metrics of the student's completions. `reward` also leaves out the (standardised) learned rewards."""
     sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
     table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
+    counts = Counter(table.verdict)
+    table = table[[rollout.finish_reason != "given" for rollout in sampled]]  # a given solution is not the student's
+    sampled = [rollout for rollout in sampled if rollout.finish_reason != "given"]
     tokens = [rollout.written for rollout in sampled]
     ended = [rollout.finish_reason == "stop" for rollout in sampled]
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
@@ -98,7 +101,7 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
         "tokens_per_second": sum(tokens) / _seconds(rollouts),
         **{f"reward/{part}": float(parts[part].mean()) for part in _reward_parts(parts)},
         **(learned_metrics(answers, parts) if (answers.verdict == verdicts.JUDGED).any() else {}),
-        **{f"verdicts/{verdict}": count for verdict, count in Counter(table.verdict).items()},
+        **{f"verdicts/{verdict}": count for verdict, count in counts.items()},
         **by_benchmark,
     }
 
@@ -108,7 +111,11 @@ def _completion_length(prompts: Sequence[Artifact], rollouts: Sequence[Artifact]
     written = list[int]()
     for asked, sampled in zip(prompts, rollouts, strict=True):
         hinted = {row["group"] for row in table_rows(asked.folder / "prompts.parquet", PROMPTS) if row["hint"]}
-        written += [rollout.written for rollout in sampled_rollouts(sampled) if rollout.group not in hinted]
+        written += [
+            rollout.written
+            for rollout in sampled_rollouts(sampled)
+            if rollout.group not in hinted and rollout.finish_reason != "given"
+        ]
     return sum(written) / len(written) if written else math.nan
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -70,11 +71,14 @@ def export(
         raise InputError(f"{checkpoint}: changed, damaged or missing; choose another with --version")
     if folder.exists():
         raise InputError(f"{folder}: exists already; name a new folder")
-    draft = folder.with_name(f"{folder.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
     whole = whole_model(checkpoint, home, settings.student.trust_remote_code)
-    shutil.copytree(whole, draft, copy_function=shutil.copyfile)
-    draft.rename(folder)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            draft = Path(place, folder.name)
+            shutil.copytree(whole, draft, copy_function=shutil.copyfile)
+            draft.rename(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder") from None
     print_json({"digest": chosen.digest, "folder": str(folder)}) if as_json else print(folder)
 
 
