@@ -73,6 +73,7 @@ def export(
         raise InputError(f"{folder}: exists already; name a new folder")
     whole = whole_model(checkpoint, home, settings.student.trust_remote_code)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             draft = Path(place, folder.name)
             shutil.copytree(whole, draft, copy_function=shutil.copyfile)

@@ -54,6 +54,12 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     assert not Home(tmp_path / "projects").make_private()
 
 
+def test_a_file_is_no_home(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("")
+    with pytest.raises(InputError, match="notes: cannot be a home"):
+        Home(tmp_path / "notes").make_private()
+
+
 def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise PermissionError(1, "Operation not permitted")

@@ -26,6 +26,9 @@ from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from conf.storage.home import Home, InputError
 from flows.orchestration import server as prefect_server
@@ -84,6 +87,10 @@ def assert_guarded(url: str) -> None:
     own = url.removesuffix("/api")
     for origin, allowed in ((own, own), ("http://evil.example", None)):
         assert request_runs(url, **key, Origin=origin)[1]["Access-Control-Allow-Origin"] == allowed
+    events = f"{url.replace('http', 'ws', 1)}/events/out"
+    connect(events, origin=Origin(own), subprotocols=[Subprotocol("prefect")]).close()
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(events, origin=Origin("http://evil.example"), subprotocols=[Subprotocol("prefect")])
 
 
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,7 +24,8 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said["rounds"].startswith("up to 80 of 24 × 8 answers, ")
     assert said["exam"] == "arithmetic-1-2 (all), instructions (up to 150)"
     freeze_config(home.night(DATE), config, fresh=False)
-    assert dict(plan(home, config, DATE))["night"].startswith(f"{DATE}, begun, ")
+    monkeypatch.setattr("flows.run.speed.time.time", lambda: 4e9)
+    assert dict(plan(home, config, DATE))["night"].startswith(f"{DATE}, begun, its time is over, ")
     assert not [*home.night(DATE).glob("round-*")]
 
 

@@ -85,12 +85,24 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
     assert refused(tmp_path, override.format(tmp=tmp_path)).startswith(message.format(tmp=tmp_path))
 
 
-@pytest.mark.parametrize("override", ["grpo.overlong=shape", "reward.length_penalty=0.1"])
-def test_an_episode_has_no_length_limit_of_its_own(tmp_path: Path, override: str) -> None:
-    """The limit is a turn's."""
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ("grpo.overlong=shape", "are for single answers; leave them out with an environment"),  # the limit is a turn's
+        ("reward.length_penalty=0.1", "are for single answers; leave them out with an environment"),
+        ("stages=[self_distill, {grpo: 1}]", "are for single answers; leave them out with an environment"),
+        ("reward.format=0.1", "has no effect with grpo.credit: td"),
+    ],
+)
+def test_what_an_environment_has_no_use_for(tmp_path: Path, override: str, reason: str) -> None:
     config = load_night(STARTER.with_name("ants.yaml"), ["budget_minutes=null", override])
-    with pytest.raises(InputError, match="are for single answers; leave them out with an environment"):
+    with pytest.raises(InputError, match=reason):
         check_night(Home(tmp_path), config)
+
+
+def test_a_teacher_weighs_no_whole_solutions(tmp_path: Path) -> None:
+    overrides = ["on_policy.teacher=starter", "stages=[{on_policy: 1}]", "grpo.hints=[0.5, 1]"]
+    assert "leave out the 1" in refused(tmp_path, *overrides)
 
 
 def test_a_webhook_without_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

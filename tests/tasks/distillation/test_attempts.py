@@ -58,6 +58,15 @@ def test_truncated_answers_are_not_correct_answers(tmp_path: Path) -> None:
     assert (practised.tried, practised.solved, practised.correct) == (3, 1, [])
 
 
+def test_what_follows_a_hint_is_no_answer(tmp_path: Path) -> None:
+    write_round(tmp_path, {"problem": HARD})
+    rows = [row | {"hint": "12 - 8"} for row in table_rows(tmp_path / "select_prompts/prompts.parquet", PROMPTS)]
+    write_stage(tmp_path / "hinted/select_prompts", {"prompts": (PROMPTS, rows)})
+    for name in ("score", "sample"):
+        (tmp_path / "hinted" / name).symlink_to(tmp_path / name)
+    assert problems_of([tmp_path / "hinted"], answers=True) == []
+
+
 def test_rounds_and_nights_come_in_order(tmp_path: Path) -> None:
     for number in (1, 2, 10):
         (tmp_path / f"2026-11-10/round-{number:02d}/refill-1").mkdir(parents=True)

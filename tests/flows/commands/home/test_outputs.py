@@ -41,7 +41,10 @@ def test_a_version_is_exported_by_any_of_its_names(
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
     name = digest[:6] if name == "digest" else name
     assert _digest(name, home, load_night(own_file(home))) == (name if name == digest[:6] else digest)
+    (tmp_path / "out.draft").mkdir()  # of somebody else
     assert run("export", "out", "--version", name).out == "out\n"
+    assert (tmp_path / "out.draft").is_dir()
+    assert "cannot be written" in refused(run("export", "out/config.json/deeper"))
     assert digest_folder(tmp_path / "out") == digest
     assert "exists already" in refused(run("export", "out"))
     assert "there is no version 9" in refused(run("export", "other", "--version", "9"))
