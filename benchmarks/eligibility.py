@@ -4,13 +4,14 @@
 
 An owner rates the starter's answers, one after the other, by how they end or by how they begin. `whole` and `traces`
 are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
-function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces. A number is the rate
-of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at
-a time and rated one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday
-questions: the classroom refuses a lesson that would go beyond it, the literal rule does not. Teaching ends after 80
-ratings, or once 95 % of the limit is reached, which is checked after every eight. Before and after, the owner rates 400
-answers to other questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes
-the table in docs/teaching.md.
+function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces; `baseline` is the same
+with γ = λ = 1, so that a token's credit is the rating minus the value before it. A number is the rate of the literal
+rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at a time and rated
+one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday questions: the
+classroom refuses a lesson that would go beyond it, the literal rule does not. Teaching ends after 80 ratings, or once
+95 % of the limit is reached, which is checked after every eight. Before and after, the owner rates 400 answers to other
+questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in
+docs/teaching.md.
 """
 
 import argparse
@@ -56,7 +57,7 @@ SAMPLES = 10
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: the limit
 AT_ONCE = 8  # answers that are sampled together
-STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0}  # nats of a lesson: 80 ratings reach the limit
+STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0, "baseline": 10.0}  # nats of a lesson: 80 ratings reach the limit
 ANCHORS = 12
 CPU = torch.device("cpu")
 RIDGE = 10.0
@@ -65,7 +66,8 @@ TASTES: Mapping[str, Callable[[str], bool]] = {
     "beginning": lambda text: len(text.strip().partition(" ")[0]) <= 3,  # with a short word
 }
 RATES = ("1e-5", "1e-4", "1e-3")
-ARMS = ("whole", "traces", "critic", *RATES)
+DECAYS = {"critic": (learn.GAMMA, learn.LAMBDA), "baseline": (1.0, 1.0)}  # γ, λ
+ARMS = ("whole", "traces", *DECAYS, *RATES)
 Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answer, rating
 Run = dict[str, Any]
 
@@ -164,8 +166,8 @@ class Student:
         bounded = TeachConfig(traces=arm == "traces", step_nats=STEPS[arm], kl_of_day=KL, kl_per_lesson=1.0)
         copy = DayCopy(self.folder, bounded, self.anchors)
         self.model = copy.model
-        if arm == "critic":
-            return critic(copy)
+        if arm in DECAYS:
+            return critic(copy, *DECAYS[arm])
         by_rating = {1.0: learn.praise, -1.0: learn.blame}
         return lambda prompt, answer, rating: by_rating[rating](copy, prompt, answer)
 
@@ -235,7 +237,7 @@ def literal(model: Any, rate: float) -> Lesson:
     return step
 
 
-def critic(copy: DayCopy) -> Lesson:
+def critic(copy: DayCopy, gamma: float, lam: float) -> Lesson:
     """Return lessons by the TD errors of a value function, fitted to the ratings so far by LSTD(λ)."""
     width = copy.model.config.hidden_size
     a, b = RIDGE * torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
@@ -243,9 +245,9 @@ def critic(copy: DayCopy) -> Lesson:
     def step(prompt: Sequence[int], answer: Sequence[int], rating: float) -> object:
         states = hidden(copy, prompt, answer)
         values = [*(states[:-1] @ torch.linalg.solve(a, b)).tolist(), 0.0]
-        observe(a, b, states, rating)
+        observe(a, b, states, rating, gamma, lam)
         rewards = [0.0] * (len(answer) - 1) + [rating]
-        weights = gae(rewards, values, learn.GAMMA, learn.LAMBDA).float()
+        weights = gae(rewards, values, gamma, lam).float()
         share = float(weights.abs().mean())
         return learn._learn(copy, prompt, [answer], [weights / share], learn.RATE)
 
@@ -260,12 +262,12 @@ def hidden(copy: DayCopy, prompt: Sequence[int], answer: Sequence[int]) -> Tenso
     return torch.nn.functional.normalize(states[len(prompt) - 1 :], dim=-1).double()
 
 
-def observe(a: Tensor, b: Tensor, states: Tensor, rating: float) -> None:
+def observe(a: Tensor, b: Tensor, states: Tensor, rating: float, gamma: float, lam: float) -> None:
     """Add a rated answer to LSTD(λ)'s equations A w = b for a linear value function (Boyan 2002), in place."""
     trace = torch.zeros_like(b)
-    later = [*(learn.GAMMA * states[1:-1]), torch.zeros_like(b)]  # the answer ends with the rating
+    later = [*(gamma * states[1:-1]), torch.zeros_like(b)]  # the answer ends with the rating
     for state, following in zip(states[:-1], later, strict=True):
-        trace = learn.GAMMA * learn.LAMBDA * trace + state
+        trace = gamma * lam * trace + state
         a += torch.outer(trace, state - following)
     b += rating * trace
 

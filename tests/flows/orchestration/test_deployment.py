@@ -65,6 +65,7 @@ def deployed(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> 
         yield client
 
 
+@pytest.mark.slow
 def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(deployed: SyncPrefectClient) -> None:
     in_the_pool = [each for each in deployed.read_deployments() if each.work_pool_name == POOL]
     deployments = {deployment.name: deployment for deployment in in_the_pool}
@@ -81,6 +82,7 @@ def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(dep
     assert [(each.cron, each.timezone) for each in schedules["nightly"]] == [("0 1 * * *", machine_zone())]
 
 
+@pytest.mark.slow
 def test_the_next_night_is_the_first_one_to_come(deployed: SyncPrefectClient) -> None:
     nightly = deployed.read_deployment_by_name("nightly/nightly").id
     now = datetime.datetime.now().astimezone()

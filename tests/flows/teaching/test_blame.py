@@ -24,6 +24,7 @@ LESSONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_the_lesson_that_matters_is_found(
     home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

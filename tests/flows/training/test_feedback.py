@@ -69,6 +69,7 @@ def lessons(school: School, request: pytest.FixtureRequest) -> Iterator[Callable
     trainer_process._let_go()
 
 
+@pytest.mark.slow
 def test_each_channel_goes_on_from_the_one_before(lessons: Callable[..., Lessons]) -> None:
     settings = ("preference_learning=direct",)
     one = lessons(*settings)

@@ -256,6 +256,7 @@ def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taug
         assert studied.rounds.monitor.hacked == alarm
 
 
+@pytest.mark.slow
 def test_a_reward_model_that_fails_costs_no_night_and_is_not_asked_again(school: School) -> None:
     settings = ("grpo.rounds=3", *FEW)
     studied = study(school, "broken", breaks, *settings)

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from vllm.v1.sample import sampler
 
 from models.engine import token_ranks
 
 
 def test_nothing_is_counted_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vllm.v1.sample import sampler  # seconds, which each process that collects tests would need
+
     def compiled(*_: object) -> None:
         raise AssertionError("a kernel would be compiled")
 

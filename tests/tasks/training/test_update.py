@@ -138,6 +138,7 @@ def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_a_process_that_dies_between_update_and_state(
     the_round: Round, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
