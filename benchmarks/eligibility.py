@@ -3,15 +3,15 @@
     python -m benchmarks.eligibility [--arms whole traces critic 1e-5 …] [--tastes ending beginning] [--seeds 1 2 3]
 
 An owner rates the starter's answers, one after the other, by how they end or by how they begin. `whole` and `traces`
-are the classroom's lessons (`models/learn.py`) without and with traces. `critic` takes the TD errors of a linear value
-function of the hidden states, fitted to all ratings so far by LSTD(λ) (Boyan 2002), with traces; `baseline` is the same
-with γ = λ = 1, so that a token's credit is the rating minus the value before it. A number is the rate of the literal
-rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ + αδe. Eight answers are sampled at a time and rated
-one after the other. The student may come to differ from the champion by 0.03 nats a token on everyday questions: the
-classroom refuses a lesson that would go beyond it, the literal rule does not. Teaching ends after 80 ratings, or once
-95 % of the limit is reached, which is checked after every eight. Before and after, the owner rates 400 answers to other
-questions, which vLLM samples. Each run is a line in docs/eligibility.jsonl and is not repeated; writes the table in
-docs/teaching.md.
+are the classroom's lessons (`models/learn.py`) without and with traces, and `gentle` is `whole` with smaller steps.
+`critic` takes the TD errors of a linear value function of the hidden states, fitted to all ratings so far by LSTD(λ)
+(Boyan 2002), with traces; `baseline` is the same with γ = λ = 1, so that a token's credit is the rating minus the value
+before it. A number is the rate of the literal rule on all weights: e ← γλe + ∇log π, δ = rating − baseline, θ ← θ +
+αδe. Eight answers are sampled at a time and rated one after the other. The student may come to differ from the champion
+by 0.03 nats a token on everyday questions: the classroom refuses a lesson that would go beyond it, the literal rule
+does not. Teaching ends after 80 ratings, or once 95 % of the limit is reached, which is checked after every eight.
+Before and after, the owner rates 400 answers to other questions, which vLLM samples. Each run is a line in
+docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -57,7 +57,8 @@ SAMPLES = 10
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: the limit
 AT_ONCE = 8  # answers that are sampled together
-STEPS = {"whole": 10.0, "traces": 4.0, "critic": 10.0, "baseline": 10.0}  # nats of a lesson: 80 ratings reach the limit
+# Nats of a lesson. Those of `gentle` are few enough for 80 ratings.
+STEPS = {"whole": 10.0, "gentle": 6.0, "traces": 4.0, "critic": 10.0, "baseline": 10.0}
 ANCHORS = 12
 CPU = torch.device("cpu")
 RIDGE = 10.0
@@ -67,7 +68,7 @@ TASTES: Mapping[str, Callable[[str], bool]] = {
 }
 RATES = ("1e-5", "1e-4", "1e-3")
 DECAYS = {"critic": (learn.GAMMA, learn.LAMBDA), "baseline": (1.0, 1.0)}  # γ, λ
-ARMS = ("whole", "traces", *DECAYS, *RATES)
+ARMS = (*STEPS, *RATES)
 Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answer, rating
 Run = dict[str, Any]
 

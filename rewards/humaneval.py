@@ -8,7 +8,7 @@ from typing import Any
 from conf.schema import SandboxConfig
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
-from rewards.programs.extraction import last_block, program_text
+from rewards.programs.extraction import definition, last_block, program_text
 from rewards.programs.unit_tests import DEFAULT_SANDBOX, ProgramTests, score_programs
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 
@@ -80,13 +80,13 @@ def whole_program(completion: str, prompt: str, entry_point: str) -> str | None:
     prompt. Anything else is a whole program. The prompt's imports and helpers are prepended to a whole program.
     """
     completion = completion.replace("\r\n", "\n")
-    fenced = last_block(completion)
+    fenced = last_block(completion, entry_point)
     if fenced is None or not definition(entry_point).search(fenced):
         if _indented(completion):
             return _continued(prompt, completion)
         if fenced is not None and _indented(fenced):
             return _continued(prompt, fenced)
-    program = program_text(completion)
+    program = program_text(completion, entry_point)
     if program is None or FUTURE.search(program):  # nothing may precede a future import
         return program
     return f"{preamble(prompt, entry_point) or ''}\n{program}"
@@ -96,12 +96,6 @@ def preamble(prompt: str, entry_point: str) -> str | None:
     """Return the imports and helpers before the prompt's definition of `entry_point`; None if the prompt lacks it."""
     head = definition(entry_point).search(prompt)
     return None if head is None else prompt[: head.start()]
-
-
-def definition(name: str) -> re.Pattern[str]:
-    """Return a pattern that matches a top-level definition of the function `name`, by `def` or by assignment."""
-    name = re.escape(name)
-    return re.compile(rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|{name}[ \t]*=(?!=))", re.MULTILINE)
 
 
 def _continued(prompt: str, body: str) -> str:

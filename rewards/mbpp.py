@@ -75,7 +75,9 @@ class Mbpp(Benchmark):
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give a reward of 1 if all asserts pass, else 0; None if the sandbox fails or the truth is unreadable."""
-        return score_programs(attempts, self.sandbox, lambda attempt, _: program_text(attempt.completion))
+        return score_programs(
+            attempts, self.sandbox, lambda one, tests: program_text(one.completion, tests.entry_point)
+        )
 
     def _with_reference(self, row: Mapping[str, Any]) -> tuple[Problem, str] | Excluded:
         prefix = self.name if self.subset == "full" else f"{self.name}/{self.subset}"

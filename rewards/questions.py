@@ -17,7 +17,10 @@ from rewards.verifier import Attempt, Problem, Score, Split
 
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[$€£]?\.?[0-9][0-9.,]*%?")
 ARTICLE = re.compile(r"^(?:a|an|the) ")
-OUTER = " .,;:!?\"'()[]“”‘’"
+MARKS = "*`"  # of Markdown
+OUTER = " .,;:!?\"'()[]“”‘’" + MARKS
+SIGNS = re.compile(r"[$€£%]")
+CODE = re.compile(r"0[0-9]")  # 007 is not 7
 EXAM = 4  # of every four questions, one is for the exam
 
 
@@ -52,7 +55,7 @@ class Questions(TriviaQa):
         return [(problem, _solution(row)) for problem, row in rows if problem]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Give a reward of 1 if the text after the last `Answer:` reads like a true answer (see `reading`), else 0.
+        """Give a reward of 1 if the text after the last `Answer:` reads like a true answer (see `same`), else 0.
 
         A completion without `Answer:` is graded as a whole. The reward is None if the truth has no names.
         """
@@ -100,11 +103,20 @@ def _solution(row: Mapping[str, Any]) -> str:
 
 def reading(answer: str) -> Fraction | str:
     """Return a number's value (1,000 is 1000), or any other text without case, article and outer punctuation."""
-    short = " ".join(answer.split()).strip("*`").removesuffix(".")
-    if NUMBER.fullmatch(short):
-        (value,) = numbers(short)
-        return short if value is None else value  # None: a date, a version, a decimal comma
+    short = " ".join(answer.split()).strip(MARKS)
+    bare = short.lstrip(OUTER.replace(".", "")).rstrip(OUTER)  # .5 keeps its point
+    bare = bare[1:-1] if bare.startswith("$") and bare.endswith("$") else bare  # as in LaTeX
+    if NUMBER.fullmatch(bare) and not CODE.match(bare):
+        (value,) = numbers(bare)
+        return bare if value is None else value  # None: a date, a version, a decimal comma
     return ARTICLE.sub("", short.lower().strip(OUTER)) or short
+
+
+def same(answer: str, truth: str) -> bool:
+    """Return whether two answers read alike. A currency or percent sign may be left out, but must not differ."""
+    signs = [set(SIGNS.findall(text.strip(OUTER))) for text in (answer, truth)]
+    conflict = all(signs) and signs[0] != signs[1]
+    return reading(answer) == reading(truth) and not conflict
 
 
 def _score(attempt: Attempt) -> Score:
@@ -114,5 +126,5 @@ def _score(attempt: Attempt) -> Score:
     answer = answer_of(attempt).strip()
     if not answer:
         return Score.of("no_answer", "no answer")
-    correct = reading(answer) in [reading(name) for name in names]
+    correct = any(same(answer, name) for name in names)
     return Score.of("correct" if correct else "wrong", f"answered {answer[:80]!r}")

@@ -35,19 +35,27 @@ class RefusedError(Exception):
 
 @dataclass
 class Shown:
-    """An answer on the page. `policies`: the author (DAY or CHAMPION) of each sample that gave this answer."""
+    """An answer on the page. `policies`: the author (DAY or CHAMPION) of each sample that gave this answer.
+
+    `text`: as the model wrote it. `corrections`: the owner's corrections, by their lessons.
+    """
 
     name: str
     text: str
     policies: list[str]
     finished: bool = False
-    corrected: str = ""  # the owner's correction, or empty if there is none
+    corrections: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def better(self) -> str:
+        """The owner's last correction or, without one, the model's text."""
+        return [self.text, *self.corrections.values()][-1]
 
     @property
     def shown(self) -> dict[str, Any]:
         """The answer as the page shows it. `count`: the number of samples that gave it."""
-        found = {"id": self.name, "text": self.text, "html": as_html(self.text), "finished": self.finished}
-        return found | {"count": len(self.policies)}
+        found = {"id": self.name, "text": self.better, "html": as_html(self.better)}
+        return found | {"finished": self.finished or bool(self.corrections), "count": len(self.policies)}
 
 
 @dataclass
@@ -95,13 +103,12 @@ class Question:
         """Remember a lesson about one of the answers. A chat goes on from the better answer. `text`: a correction."""
         self.judged = True
         if kind == "correct":
-            answer.corrected = text
+            answer.corrections[lesson] = text
         if kind in PICKS:
             self.pick = kind, answer.name, lesson
         if self.conversation and kind in ("pick", "correct"):
             with contextlib.suppress(InputError):  # the lesson is there, whatever becomes of the conversation
-                better = answer.corrected or answer.text
-                conversations.replace_answer(journal, self.conversation, self.turn, better)
+                conversations.replace_answer(journal, self.conversation, self.turn, answer.better)
 
     @property
     def authors(self) -> dict[str, list[str]]:
@@ -148,6 +155,12 @@ class Questions:
             if (shown := question.answers.get(question.merged.get(name, name))) is not None:
                 return question, shown
         return None
+
+    def forget(self, lesson: str) -> None:
+        """Forget a correction that was undone."""
+        for question in self._questions:
+            for answer in question.answers.values():
+                answer.corrections.pop(lesson, None)
 
     def add(self, question: Question) -> Question:
         """Add a question that has no answers yet; give it a name if it has none. Only the latest QUESTIONS are kept."""

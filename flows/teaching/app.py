@@ -24,6 +24,7 @@ from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
 from flows.web.same_origin import SameOrigin, refusal
+from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 LONGEST = 64_000  # maximum bytes in a request's body
 OF_THE_REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
@@ -127,13 +128,16 @@ class _Endpoints:
 
     async def compare(self, _: Request, body: dict[str, Any]) -> Response:
         """Return the greedy answers of the champion and of today's copy."""
-        return JSONResponse(await self.chats.compare(_text(body, "text"), _text(body, "conversation", "")))
+        return JSONResponse(await self.chats.compare(_text(body, "text"), _text(body, "again", "")))
 
     async def blame(self, _: Request, body: dict[str, Any]) -> Response:
         """Return how likely an answer was under each champion so far and after each lesson."""
         question, answer = self.classroom.answer_named(_text(body, "answer"))
         day = self.classroom.opened()
-        steps = await day.run(history, day, question, answer)
+        try:
+            steps = await day.run(history, day, question, answer)
+        except (WorkerEndedError, WorkerDiedError) as error:
+            raise RefusedError(503, self.classroom.why or str(error)) from None
         return JSONResponse({"steps": steps})
 
     async def conversations(self, _: Request, body: dict[str, Any]) -> Response:

@@ -21,7 +21,7 @@ def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]
     these, and `what` says what made it serve), and the day's lessons (`kind` as in `entries.KINDS`, `what` is taught,
     `lesson` the id). `logprob`: the answer's log-probability in nats. `moved`: its change since the step before.
     """
-    about = question.messages, answer.text, answer.finished
+    about = question.messages, answer.better, answer.finished or bool(answer.corrections)
     steps: list[dict[str, Any]] = [
         {"kind": "champion", "what": by, "when": at, "lesson": "", "logprob": day.logprob_under(folder, *about)}
         for folder, by, at in earlier_champions(day.home, day.config, day.champion.name)

@@ -71,7 +71,9 @@ class Chats:
         if answer.text.strip():
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
             whole = [*messages, {"role": "assistant", "content": answer.text}]
-            await asyncio.to_thread(self._record, name, whole, unfinished, question.held_out)
+            about = day.champion.name, unfinished, question.held_out
+            if known is None or conversations.conversation(self.journal, name):  # else it was deleted meanwhile
+                await asyncio.to_thread(self._record, name, whole, *about)
         granted = answer.text.strip() if answer.finished and is_wish(text) else None
         better = corrected(turns[-1]["content"], text) or granted if turns else None
         if better and better != turns[-1]["content"].strip():
@@ -125,11 +127,15 @@ class Chats:
         lines = await asyncio.to_thread(conversations.forget, self.journal, name)
         return {"lines": lines, "learned_by": learned_by}
 
-    async def compare(self, text: str, name: str = "") -> dict[str, str]:
-        """Return the greedy answers of the champion and of today's copy to a text, perhaps within a conversation."""
+    async def compare(self, text: str, again: str = "") -> dict[str, str]:
+        """Return the greedy answers of the champion and of today's copy to a text.
+
+        `again`: the name of an earlier question, which is asked instead, with the conversation before it.
+        """
         room = self.room
-        day, turns = room.ready_for(text), self._named(name).turns if name else []
-        question = Question("compare", [*turns, {"role": "user", "content": text}])
+        day, asked = room.ready_for(text), [{"role": "user", "content": text}]
+        earlier = room.questions.like(again, self.journal)
+        question = Question("compare", earlier.messages if earlier else asked)
         async for _ in room.answers(day, question, sample_both):
             pass
         champion, *today = question.answers.values()
@@ -143,10 +149,10 @@ class Chats:
     def _learned_by(self, name: str) -> list[str]:
         return conversations.learned_by(self.journal, name, str(datetime.date.today()), self.room.home.checkpoints)
 
-    def _record(self, name: str, turns: list[Turn], unfinished: list[str], held_out: bool) -> None:
+    def _record(self, name: str, turns: list[Turn], policy: str, unfinished: list[str], held_out: bool) -> None:
         keys: dict[str, Any] = {UNFINISHED: unfinished, HELD_OUT: held_out, SESSION: self.room.session}
         try:
-            conversations.record(self.journal, name, turns, self.room.opened().champion.name, **keys)
+            conversations.record(self.journal, name, turns, policy, **keys)
         except InputError as error:
             raise RefusedError(507, str(error)) from None
 

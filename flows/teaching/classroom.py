@@ -10,11 +10,12 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from conf.storage.journal import LESSON, LIVE, SESSION, entry_of
+from conf.storage.journal import CONVERSATION, LESSON, LIVE, SESSION, Correction, Preference, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
 from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, Shown, recorded_answer, sample
@@ -23,6 +24,7 @@ from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
 from flows.teaching.entries import Kind, Lines, any_pick, conversation, entries_of, teach_what_is_implied
 from models.lessons.outcome import LessonOutcome
+from tasks.journal import conversations
 from tasks.teaching.lessons import Lesson
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
@@ -40,7 +42,8 @@ class Classroom:
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
-        self.questions = Questions(self.session[:4])
+        self._taught: Path | None = None  # the champion that wrote the answers to `questions`
+        self.questions = Questions(secrets.token_hex(2))
         self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
         self._order = asyncio.Lock()  # lessons go into the journal, and to the learner, in the same order
@@ -61,6 +64,8 @@ class Classroom:
         if not day.make(goes_on):
             day.end()
             return False
+        if self._taught != engine.champion:  # nobody must teach this champion from answers of the one before
+            self._taught, self.questions = engine.champion, Questions(secrets.token_hex(2))
         self.book, self._day = day.book, day
         self._say("")
         first, self.on_first_open = self.on_first_open, lambda: None
@@ -94,7 +99,8 @@ class Classroom:
         if not again:
             self.notice(earlier, question)
         if self.live and not question.held_out and (pick := any_pick(question)) is not None:
-            self._in_background(day.run(day.prepare, pick, lambda: question is self.questions.latest))
+            with contextlib.suppress(WorkerEndedError):  # a night begins
+                self._in_background(day.run(day.prepare, pick, lambda: question is self.questions.latest))
 
     async def answers(self, day: Day, question: Question, sampling: Sampling) -> AsyncIterator[Event]:
         """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
@@ -194,12 +200,22 @@ class Classroom:
         with self._at_work():  # if the learner ends, the journal is already correct
             async with self._order:
                 day = self.opened()
-                if name not in day.book.lessons:
+                if (lesson := day.book.lessons.get(name)) is None:
                     raise RefusedError(404, "there is no such lesson, or it was undone already")
                 forgetting = await self._take_back(day, name)
+                await asyncio.to_thread(self._restore, lesson)
             await forgetting
         self._in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
+
+    def _restore(self, lesson: Lesson) -> None:
+        """Put back what a correction, or a pick in a chat, has replaced."""
+        self.questions.forget(lesson.name)
+        entry, chat = lesson.entries[0], lesson.key(CONVERSATION)
+        if chat and isinstance(entry, Correction | Preference):
+            better = entry.correction if isinstance(entry, Correction) else entry.responses[entry.chosen]
+            with contextlib.suppress(InputError):  # the lesson is undone, whatever becomes of the conversation
+                conversations.restore_answer(self.home.journal, chat, better)
 
     async def _take_back(self, day: Day, name: str) -> Awaitable[None]:
         """Remove a lesson from the journal. To wait until the day copy has forgotten it, too, await the result."""

@@ -27,7 +27,7 @@ from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import is_held_out
 from tasks.teaching import learner_process
 from tasks.teaching.lessons import Lesson, count_lessons, lessons_without, why_only_tonight
-from tasks.workers.worker import Worker, WorkerDiedError
+from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -125,8 +125,14 @@ class Day:
         self._make_if_lost()
 
     def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
-        """Run a function that uses the learner, after all for which this was called before."""
-        return asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *args, **kwargs))
+        """Run a function that uses the learner, after all for which this was called before.
+
+        Raises WorkerEndedError after `end`.
+        """
+        try:
+            return asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *args, **kwargs))
+        except RuntimeError as error:  # the thread takes no more work
+            raise WorkerEndedError(str(error)) from None
 
     def prepare(self, pick: Preference, wanted: Callable[[], bool]) -> None:
         """Compute what any pick among these answers needs first, if it is still `wanted`. Raises as `learn` does."""

@@ -30,6 +30,8 @@ def entries_of(
         case "pick":
             if len(choices) < 2 or shown not in choices:
                 raise ValueError("there is nothing to choose from: correct, praise or blame the answer")
+            if shown.corrections:
+                raise ValueError("you have corrected this answer: praise it, or pick another")
             responses, chosen = [answer.text for answer in choices], choices.index(shown)
             if not question.pick[0]:  # otherwise the owner knows who wrote them: no blind test
                 keys |= {POLICIES: [answer.policies for answer in choices]}
@@ -41,15 +43,15 @@ def entries_of(
         case "correct":
             fields = [{"kind": "correction", "response": shown.text, "correction": text}]
         case "praise":
-            fields = [{"kind": "feedback", "response": shown.text, "value": 1}]
+            fields = [{"kind": "feedback", "response": shown.better, "value": 1}]
         case "blame":
-            fields = [{"kind": "feedback", "response": shown.text, "value": -1}]
+            fields = [{"kind": "feedback", "response": shown.better, "value": -1}]
         case "wrong_from":
-            if not 0 <= from_char <= len(shown.text):
-                raise ValueError(f"from_char: {from_char} is not in the answer, which has {len(shown.text)} characters")
-            fields = [{"kind": "feedback", "response": shown.text, "value": -1, FROM_CHAR: from_char}]
+            if not 0 <= from_char <= (length := len(shown.better)):
+                raise ValueError(f"from_char: {from_char} is not in the answer, which has {length} characters")
+            fields = [{"kind": "feedback", "response": shown.better, "value": -1, FROM_CHAR: from_char}]
         case "good_talk" | "bad_talk":
-            talk = [*question.messages, {"role": "assistant", "content": shown.corrected or shown.text}]
+            talk = [*question.messages, {"role": "assistant", "content": shown.better}]
             turns = sum(message["role"] == "assistant" for message in talk)
             reward = 1 if kind == "good_talk" else -1
             fields = [{"kind": "conversation", "messages": talk, "rewards": [None] * (turns - 1) + [reward]}]

@@ -17,7 +17,7 @@ FORMS: Mapping[str, tuple[str, Callable[[str, str], bool]]] = {
     "question": ("Ask me a question about {}.", lambda answer, topic: answer.endswith("?")),
     "word": (
         'Write a sentence about {} that contains the word "often".',
-        lambda answer, topic: "often" in answer.lower().split(),
+        lambda answer, topic: "often" in WORD.findall(answer.lower()),
     ),
     "completion": (
         "Complete the sentence: I like {} because",

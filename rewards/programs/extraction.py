@@ -10,22 +10,31 @@ LABEL = re.compile(r"[{.]*([\w+#-]*)")
 PYTHON = ("", "python", "python3", "py", "py3")
 
 
-def program_text(completion: str) -> str | None:
+def definition(name: str) -> re.Pattern[str]:
+    """Return a pattern that matches a top-level definition of `name`, by `def`, `class` or assignment."""
+    name = re.escape(name)
+    return re.compile(rf"^(?:(?:(?:async[ \t]+)?def|class)[ \t]+{name}\b|{name}[ \t]*=(?!=))", re.MULTILINE)
+
+
+def program_text(completion: str, entry_point: str | None = None) -> str | None:
     """Return the program to run: the last fenced block or, without one, the whole text; None if that is blank.
 
+    With an `entry_point`, it is the last block that defines that name, if any does (as usage may follow a program).
     Text without a block is returned even if it is prose. Prose does not compile, so its verdict is `crashed`, whereas
     blank text gets `no_answer`. Fences without content are removed. Takes linear time and never raises.
     """
     text = _with_plain_line_ends(completion)
-    block = last_block(text)
+    block = last_block(text, entry_point)
     if block is not None:
         return block
     bare = FENCE.sub("", text)
     return bare if bare.strip() else None
 
 
-def last_block(completion: str) -> str | None:
+def last_block(completion: str, entry_point: str | None = None) -> str | None:
     """Return the content of the last fenced block that is not blank, or None if there is none.
+
+    With an `entry_point`, it is the last one that defines that name, if any does.
 
     A block that is never closed extends to the end of the text. A block labelled with a language other than Python
     (```text, ```bash) counts only if no block is Python or unlabelled. Content loses the indentation of its fence.
@@ -33,7 +42,14 @@ def last_block(completion: str) -> str | None:
     blocks = [block for block in _blocks(_with_plain_line_ends(completion)) if block[1].strip()]
     if not blocks:
         return None
+    if entry_point is not None:
+        blocks = [block for block in blocks if definition(entry_point).search(_unindented(*block))] or blocks
     fence, content = next((block for block in reversed(blocks) if _label(block[0]) in PYTHON), blocks[-1])
+    return _unindented(fence, content)
+
+
+def _unindented(fence: re.Match[str], content: str) -> str:
+    """Return a block's content without the indentation of its fence."""
     indent = len(fence[1])
     return re.sub(rf"^ {{1,{indent}}}", "", content, flags=re.MULTILINE) if indent else content
 

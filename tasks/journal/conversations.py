@@ -53,9 +53,24 @@ def replace_answer(journal: Path, name: str, number: int, answer: str, finished:
     """Record the conversation with another text as its answer `number`, from 1. Raises InputError."""
     found = conversation(journal, name)
     if found is not None and (at := answer_index(found.turns, number)) is not None:
-        turns = [*found.turns[:at], {"role": "assistant", "content": answer}, *found.turns[at + 1 :]]
-        cut = [*found.unfinished, *([] if finished else [answer])]
-        record(journal, name, turns, found.policy, unfinished=cut)
+        _replace(journal, found, at, answer, finished)
+
+
+def restore_answer(journal: Path, name: str, answer: str) -> None:
+    """Where an answer was replaced by `answer`, record the conversation with the text before it. Raises InputError."""
+    records = [found for found in _records(journal) if found.name == name]
+    for at in range(len(records[-1].turns) if records else 0):
+        having = [found for found in records if at < len(found.turns)]
+        texts = [found.turns[at]["content"] for found in having]
+        if texts[-1] == answer and (first := texts.index(answer)):
+            before = texts[first - 1]
+            _replace(journal, records[-1], at, before, before not in having[first - 1].unfinished)
+
+
+def _replace(journal: Path, found: Record, at: int, answer: str, finished: bool) -> None:
+    turns = [*found.turns[:at], {"role": "assistant", "content": answer}, *found.turns[at + 1 :]]
+    cut = [*found.unfinished, *([] if finished else [answer])]
+    record(journal, found.name, turns, found.policy, unfinished=cut)
 
 
 def conversations(journal: Path) -> list[Record]:

@@ -4,7 +4,7 @@ import { announce, attempt, element, find, send, short } from "./dom.js";
 
 export const cards = new Map(); // by the answer's id: { item, text, body, … }
 export const picks = () => [...cards].filter(([, card]) => card.pick); // the answers to choose among
-export const actions = {}; // what the page does for a card: others, compare, taught
+export const actions = {}; // what the page does for a card: others, taught, undo, busy, goOn
 
 const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
   blame: "your blame", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your blame", went_on: "going on",
@@ -36,10 +36,25 @@ export async function teach(kind, answer, more = {}) {
   });
   const result = await response.json();
   for (const [id, authors] of Object.entries(result.authors ?? {})) reveal(cards.get(id), authors);
-  if (card && kind === "correct") fill(card, { text: more.text, html: "" });
+  if (card) card.lesson = result.lesson;
+  if (card && kind === "correct") {
+    card.earlier.push({ lesson: result.lesson, text: card.text, html: card.html, finished: !card.cut });
+    fill(card, { text: more.text, html: "" });
+  }
   announce(told(result, kind));
   await actions.taught(kind, answer, result);
   return result;
+}
+
+// Take back what a lesson that was undone has changed on the cards.
+export function forget(lesson) {
+  for (const card of cards.values()) {
+    if (card.lesson === lesson) card.item.classList.remove("picked", "blamed");
+    const at = card.earlier.findIndex((one) => one.lesson === lesson);
+    if (at < 0) continue;
+    const [before] = card.earlier.splice(at, 1);
+    if (at === card.earlier.length) fill(card, before);
+  }
 }
 
 // Who wrote an answer, which the owner may know after the pick.
@@ -74,7 +89,7 @@ export function add(list, id, { pick }) {
       ? [tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text))] : []));
   const item = element("li", { className: "answer" },
     element("div", { className: "top" }, label, count), body, tools);
-  const card = { item, body, count, label, best, more, tools, pick, text: "" };
+  const card = { item, body, count, label, best, more, tools, pick, text: "", earlier: [] };
   cards.set(id, card);
   list.append(item);
   number();

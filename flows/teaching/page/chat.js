@@ -6,8 +6,28 @@ import { announce, attempt, element, events, find, get, send } from "./dom.js";
 let conversation = localStorage.getItem("conversation") ?? "";
 export const late = "Your last lesson was still being learned: this was written without it.";
 let proposal = null; // a correction that the last message seems to make
+let answering = null; // the answer that is being written
 
-export async function chat(text, busy) {
+// Stop the answer that is being written, and wait until it is recorded.
+async function stopped() {
+  if (!answering) return;
+  await send("api/stop");
+  await answering.catch(() => {});
+}
+
+async function alone(write) {
+  await stopped();
+  answering = write();
+  try {
+    await answering;
+  } finally {
+    answering = null;
+  }
+}
+
+export const chat = (text, busy) => alone(() => say(text, busy));
+
+async function say(text, busy) {
   const last = find("turns").lastElementChild;
   const said = element("li", { className: "said" }, text);
   busy(true);
@@ -43,7 +63,9 @@ export async function chat(text, busy) {
 }
 
 // The rest of an answer that was cut off.
-actions.goOn = async (id) => {
+actions.goOn = (id) => alone(() => goOn(id));
+
+async function goOn(id) {
   const card = cards.get(id);
   card.more.hidden = true;
   actions.busy(true);
@@ -56,7 +78,7 @@ actions.goOn = async (id) => {
     actions.busy(false);
     card.more.hidden = !card.cut;
   }
-};
+}
 
 function keep(name) {
   conversation = name;
@@ -77,6 +99,7 @@ export const accept = async () => {
 };
 
 export async function open(name = conversation) {
+  await stopped();
   cards.clear();
   propose(null);
   find("turns").replaceChildren();

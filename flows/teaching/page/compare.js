@@ -2,8 +2,8 @@
 
 import { element, find, send } from "./dom.js";
 
-export async function compare(text) {
-  const found = await (await send("api/compare", { text })).json();
+export async function compare(text, again) {
+  const found = await (await send("api/compare", { text, again })).json();
   find("before-after").hidden = false;
   find("compared").textContent = text;
   const [before, after] = [found.champion, found.today].map((answer) => answer.split(/(\s+)/));

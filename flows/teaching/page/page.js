@@ -1,6 +1,6 @@
 // The classroom's page: questions with five answers, or a chat. The day's state comes from /api/events.
 
-import { actions, add, cards, chooseWord, edit, figures, fill, number, picks, teach, told, why } from "./cards.js";
+import { actions, add, cards, chooseWord, edit, figures, fill, forget, number, picks, teach, told, why } from "./cards.js";
 import { accept, chat, late, list, open } from "./chat.js";
 import { compare } from "./compare.js";
 import "./model.js";
@@ -87,16 +87,19 @@ actions.taught = async (kind, answer, result) => {
   }
   find("hint").textContent = result.learned ? "Learned. Press r for five others, or b to see before and after." : result.why;
 };
-actions.others = (answer) => ask(lastSaid(answer), { again: answer.slice(0, answer.lastIndexOf("-")) });
+actions.others = (answer) => ask(lastSaid(answer), { again: questionOf(answer) });
 
 actions.undo = undo;
 actions.busy = busy;
+
+const questionOf = (answer) => answer.slice(0, answer.lastIndexOf("-"));
 
 function lastSaid(answer) {
   return cards.get(answer).item.previousElementSibling?.textContent ?? "";
 }
 
 async function undo(lesson) {
+  const kind = state.lessons.find(({ id }) => id === lesson)?.what.kind;
   undoing = true;
   show(state);
   let result;
@@ -107,6 +110,8 @@ async function undo(lesson) {
     undone = result && (state.lessons.find((one) => one.id !== lesson)?.id ?? "");
     show(state);
   }
+  forget(lesson);
+  if (mode === "chat" && ["pick", "correct"].includes(kind)) await open(); // the conversation is as it was before
   announce(`Undone in ${result.seconds.toFixed(1)} s.`);
 }
 
@@ -174,9 +179,9 @@ const others = () => (mode === "chat" ? actions.others(current()) : ask(asked.te
 const current = () => [...cards].find(([, { item }]) => item.contains(document.activeElement))?.[0]
   ?? picks()[0]?.[0] ?? [...cards.keys()].at(-1);
 const beforeAfter = () => {
-  if (mode !== "chat") return compare(asked.text);
-  const said = state.lessons[0]?.what.question || [...document.querySelectorAll("#turns .said")].at(-1)?.textContent;
-  return said && compare(said);
+  if (mode !== "chat") return compare(asked.text, asked.name);
+  const answer = cards.get(ending)?.pick === false ? ending : [...cards].filter(([, card]) => !card.pick).at(-1)?.[0];
+  return answer && compare(lastSaid(answer), questionOf(answer));
 };
 const keys = {
   0: () => teach("none", current()), e: () => edit(current()), x: () => chooseWord(current()),

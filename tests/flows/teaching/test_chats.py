@@ -66,6 +66,19 @@ def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do,
         do(chats.room.teach("correct", second["answer"]["id"], text=text))
     assert texts(chats, name) == ["7 + 5?", ANSWERS[0], "And 1 more?", text]
     assert {entry.model_extra[CONVERSATION] for entry in entries(school)} == {name}
+    do(chats.room.undo(do(settled(chats))[0]["id"]))
+    assert texts(chats, name)[-1] == ANSWERS[1]
+
+
+def test_corrections_are_undone_one_by_one(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    done = do(say(chats, "7 + 5?"))
+    for text in ("13.", "14."):
+        do(chats.room.teach("correct", done["answer"]["id"], text=text))
+    for left in ("13.", ANSWERS[0]):
+        do(chats.room.undo(do(settled(chats))[0]["id"]))
+        assert texts(chats, done["conversation"]) == ["7 + 5?", left]
+        assert chats.room.answer_named(done["answer"]["id"])[1].better == left
 
 
 def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(school: School, do: Do) -> None:
@@ -209,6 +222,20 @@ def test_a_deleted_conversation_takes_its_lessons_with_it(school: School, do: Do
         do(say(chats, "And?", first["conversation"]))
 
 
+def test_a_conversation_that_is_deleted_while_it_goes_on_stays_deleted(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    name = do(say(chats, "7 + 5?"))["conversation"]
+
+    async def go_on() -> None:
+        async for event, _ in chats.say("And 1 more?", name):
+            if event == "answer" and chats.listed():
+                await chats.forget(name)
+
+    do(go_on())
+    assert chats.listed() == []
+    assert entries(school) == []
+
+
 def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) -> None:
     chats = Chats(school.open())
     assert do(chats.compare("7 + 5?")) == {"champion": ANSWERS[0], "today": ANSWERS[0]}  # nothing was taught
@@ -218,6 +245,11 @@ def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) ->
     found = do(chats.compare("7 + 5?"))
     assert school.engine.asked[-1][1] == [False, True]
     assert found["champion"] != found["today"]
+    name = do(say(chats, "7 + 5?"))["conversation"]
+    second = do(say(chats, "And 1 more?", name))
+    asked = school.engine.asked[-1][0]
+    do(chats.compare("And 1 more?", second["question"]))  # with what was said before it
+    assert school.engine.asked[-1][0] == asked
 
 
 def test_a_question_does_not_wait_for_a_lesson(school: School, do: Do) -> None:

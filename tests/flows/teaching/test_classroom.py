@@ -1,7 +1,9 @@
 """Questions, lessons and their undoing, with a scripted engine and a real day copy."""
 
 import asyncio
+import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
 from tasks.workers.worker import WorkerDiedError
-from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
+from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask
 
 LESSONS: dict[str, dict[str, Any]] = {
     "pick": {},
@@ -254,6 +256,32 @@ def test_a_conversation_ends_with_the_owners_correction(school: School, do: Do) 
     do(room.teach("correct", answer, text="It is 13."))
     do(room.teach("good_talk", answer))
     assert lines(school)[-1].messages[-1].content == "It is 13."
+
+
+def test_a_corrected_answer_is_judged_as_it_is_shown(school: School, do: Do) -> None:
+    room = school.open()
+    answer = do(ask(room))["answers"][1]["id"]
+    lesson = do(room.teach("correct", answer, text="It is 12."))["lesson"]
+    do(room.teach("praise", answer))
+    do(room.teach("wrong_from", answer, from_char=6))
+    assert [entry.response for entry in lines(school)[1:]] == ["It is 12."] * 2
+    with pytest.raises(RefusedError, match="you have corrected this answer"):
+        do(room.teach("pick", answer))
+    do(room.undo(lesson))
+    do(room.teach("pick", answer))
+    assert lines(school)[-1].responses[lines(school)[-1].chosen] == ANSWERS[1]
+
+
+def test_answers_of_an_earlier_champion_no_longer_teach(school: School, do: Do, tmp_path: Path) -> None:
+    room = school.open()
+    answer = do(ask(room))["answers"][0]["id"]
+    for champion in (school.champion, shutil.copytree(school.champion, tmp_path / "beef")):
+        room.close("the night 2026-11-20 is running", 60)
+        room.open(ScriptedEngine(champion))
+        if champion == school.champion:
+            assert do(room.teach("praise", answer))["learned"]
+    with pytest.raises(RefusedError, match="there is no such answer"):
+        do(room.teach("praise", answer))
 
 
 def test_the_first_lessons_are_never_held_out(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:

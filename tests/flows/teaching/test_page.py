@@ -123,6 +123,7 @@ def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
     page.locator(".word >> nth=0").press("Enter")
     lessons(page, 4)
     learned(page)
+    shown = page.locator("#answers .text").all_text_contents()
     page.keyboard.press("e")
     page.locator(".answer textarea").fill("It is 12.")
     page.get_by_role("button", name="Teach this", exact=True).click()
@@ -132,9 +133,11 @@ def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
     page.get_by_role("button", name="Teach this text").click()
     lessons(page, 6)
     assert kinds(school) == ["feedback"] * (2 + len(ANSWERS) + 1) + ["correction", "words"]
-    undo = page.get_by_role("button", name="Undo: Corrected It is 12.")
-    undo.click()
+    assert "It is 12." in page.locator("#answers .text").all_text_contents()
+    page.get_by_role("button", name="Undo: Corrected It is 12.").click()
     lessons(page, 5)
+    expect(page.locator("#answers .text")).to_have_text(shown)
+    assert page.locator(".answer.picked").count() == 0
 
 
 def test_a_whole_conversation(page: Any, school: School) -> None:
@@ -210,12 +213,30 @@ def test_a_chat_goes_on_after_a_reload_and_learns_a_proposed_correction(page: An
     page.locator("#before-after:not([hidden])").wait_for()
     page.keyboard.press("w")
     page.locator(".why", has_text="by your lesson").wait_for()
+    page.keyboard.press("z")  # the pick, and with it what the chat went on from
+    page.locator("#turns .text >> nth=1", has_text=ANSWERS[1]).wait_for()
     assert (report := Axe().run(page)).violations_count == 0, report.generate_report()
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete: 7 + 5?").click()
     page.locator("#no-conversations").wait_for()
     page.locator("#no-lessons").wait_for()
     assert school_lines(school) == []
+
+
+def test_what_is_said_while_an_answer_is_written_goes_where_it_belongs(page: Any, school: School) -> None:
+    page.get_by_label("Chat", exact=True).check()
+    say(page, "7 + 5?", 2)
+    school.engine.pause = 0.5
+    for text in ("And 1 more?", "And then?"):  # the second one stops the first one's answer
+        page.fill("#prompt", text)
+        page.locator("#prompt").press("Enter")
+        page.locator("#turns li .text >> nth=-1", has_text="1").wait_for()
+    expect(page.locator("#turns .said")).to_have_text(["7 + 5?", "And 1 more?", "And then?"])
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator("#turns li")).to_have_count(0)
+    assert page.locator("#stop").is_hidden()
+    say(page, "Another?", 2)
+    assert page.locator("#conversations li").count() == 2
 
 
 def test_an_example_a_changed_pick_and_the_models_card(page: Any, school: School) -> None:

@@ -56,6 +56,14 @@ def test_the_program_of_a_completion(completion: str, program: str | None) -> No
     assert program_text(completion) == program
 
 
+@pytest.mark.parametrize("after", ["```\n2\n```", "```python\nprint(f(1))\n```", "  ```py\n  f (1)\n  ```"])
+def test_usage_after_a_program_is_not_the_program(after: str) -> None:
+    assert program_text(f"```python\n{CODE}```\nSo:\n{after}", "f") == CODE
+    better = "class f:\n    pass\n"
+    assert program_text(f"```python\n{CODE}```\nBetter:\n```\n{better}```\n{after}", "f") == better
+    assert program_text(f"```python\n{CODE}```\n```\n2\n```", "g") == "2\n"
+
+
 @given(
     st.text(alphabet="abc =()1\n\t#'\"", min_size=1).filter(str.strip), st.sampled_from(["", "python", "py", "Python3"])
 )
