@@ -279,7 +279,7 @@ def table(runs: Sequence[Run]) -> str:
     for taste, arm in sorted(
         {(run["taste"], run["arm"]) for run in runs}, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]))
     ):
-        same = [run for run in runs if (run["taste"], run["arm"]) == (taste, arm)]
+        same = sorted((run for run in runs if (run["taste"], run["arm"]) == (taste, arm)), key=lambda run: run["seed"])
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(run["after"] - run["before"] for run in same)
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
