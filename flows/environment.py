@@ -28,5 +28,6 @@ def prepare() -> None:
     """Set each variable in `DEFAULTS` that the user has not set. Keep requests to this machine from a proxy."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
-    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(filter(None, (direct, "127.0.0.1", "localhost")))
+    direct = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")).split(",")
+    direct = dict.fromkeys(filter(None, (*direct, "127.0.0.1", "localhost")))
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(direct)

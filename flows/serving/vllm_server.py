@@ -135,6 +135,6 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
 
         shutil.rmtree(merged, ignore_errors=True)
         call_once("merging", MERGE_LIMIT, merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
-        write_learned(merged / "draft", learned(checkpoint))  # or the classroom would teach it all again
         (merged / "draft").rename(target)
+    write_learned(target, learned(checkpoint))  # or the classroom would teach it all again
     return target
