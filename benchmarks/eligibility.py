@@ -57,7 +57,7 @@ SAMPLES = 10
 RATINGS = 80
 KL = 0.03  # nats a token, on everyday questions: the limit
 AT_ONCE = 8  # answers that are sampled together
-# Nats of a lesson. Those of `gentle` are few enough for 80 ratings.
+# Nats of a lesson: with those of `gentle`, 80 ratings stay below the limit.
 STEPS = {"whole": 10.0, "gentle": 6.0, "traces": 4.0, "critic": 10.0, "baseline": 10.0}
 ANCHORS = 12
 CPU = torch.device("cpu")

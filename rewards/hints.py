@@ -14,7 +14,7 @@ BLOCK = re.compile(r"```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 def hint(solution: str, share: float, program: bool = False) -> str:
     """Return the beginning of a solution: about `share` of its length, but never the line or box of the answer.
 
-    A step before that line may already give the number, as three quarters of one in seven of GSM8K's solutions do.
+    A step before that line may already give the number.
     Text is cut at the end of a word before its `####` or box. If it has neither, it is cut before its last line, or
     before its last word if it is a single line. With `program`, the solution is Python, bare or in a ``` block, and is
     cut at the end of a statement other than the last. The hint is empty if no cut is nearer to the target length.

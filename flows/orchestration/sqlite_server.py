@@ -5,7 +5,7 @@ begins transactions as readers (DEFERRED). Such a transaction fails at once if a
 its write (SQLITE_BUSY_SNAPSHOT, https://www.sqlite.org/isolation.html), whatever the busy timeout is. The client then
 gets a 503 and retries after 2 s, which would happen several times per round.
 2. To prevent DNS rebinding, the server rejects requests for any host name but its own.
-3. It refuses WebSockets that another site's page opens: browsers restrict reading across origins for HTTP alone.
+3. It refuses WebSockets that another site's page opens, which browsers' same-origin rules do not cover.
 """
 
 import os

@@ -71,9 +71,8 @@ class Chats:
         if answer.text.strip():
             unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
             whole = [*messages, {"role": "assistant", "content": answer.text}]
-            about = day.champion.name, unfinished, question.held_out
-            if known is None or conversations.conversation(self.journal, name):  # else it was deleted meanwhile
-                await asyncio.to_thread(self._record, name, whole, *about)
+            about = day.champion.name, unfinished, question.held_out, known is not None
+            await asyncio.to_thread(self._record, name, whole, *about)
         granted = answer.text.strip() if answer.finished and is_wish(text) else None
         better = corrected(turns[-1]["content"], text) or granted if turns else None
         if better and better != turns[-1]["content"].strip():
@@ -149,7 +148,11 @@ class Chats:
     def _learned_by(self, name: str) -> list[str]:
         return conversations.learned_by(self.journal, name, str(datetime.date.today()), self.room.home.checkpoints)
 
-    def _record(self, name: str, turns: list[Turn], policy: str, unfinished: list[str], held_out: bool) -> None:
+    def _record(
+        self, name: str, turns: list[Turn], policy: str, unfinished: list[str], held_out: bool, goes_on: bool
+    ) -> None:
+        if goes_on and conversations.conversation(self.journal, name) is None:
+            return  # it was deleted while the answer was written
         keys: dict[str, Any] = {UNFINISHED: unfinished, HELD_OUT: held_out, SESSION: self.room.session}
         try:
             conversations.record(self.journal, name, turns, policy, **keys)

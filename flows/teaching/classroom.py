@@ -215,7 +215,7 @@ class Classroom:
         if chat and isinstance(entry, Correction | Preference):
             better = entry.correction if isinstance(entry, Correction) else entry.responses[entry.chosen]
             with contextlib.suppress(InputError):  # the lesson is undone, whatever becomes of the conversation
-                conversations.restore_answer(self.home.journal, chat, better)
+                conversations.restore_answer(self.home.journal, chat, entry.messages[-1].content, better)
 
     async def _take_back(self, day: Day, name: str) -> Awaitable[None]:
         """Remove a lesson from the journal. To wait until the day copy has forgotten it, too, await the result."""

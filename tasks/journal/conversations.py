@@ -56,15 +56,20 @@ def replace_answer(journal: Path, name: str, number: int, answer: str, finished:
         _replace(journal, found, at, answer, finished)
 
 
-def restore_answer(journal: Path, name: str, answer: str) -> None:
-    """Where an answer was replaced by `answer`, record the conversation with the text before it. Raises InputError."""
+def restore_answer(journal: Path, name: str, question: str, answer: str) -> None:
+    """Record the conversation with the text that `answer`, to `question`, replaced, if it still stands there.
+
+    Of several such answers, the last is restored. Raises InputError.
+    """
     records = [found for found in _records(journal) if found.name == name]
-    for at in range(len(records[-1].turns) if records else 0):
+    for at in reversed(range(1, len(records[-1].turns) if records else 0)):
         having = [found for found in records if at < len(found.turns)]
         texts = [found.turns[at]["content"] for found in having]
-        if texts[-1] == answer and (first := texts.index(answer)):
+        asked = having[-1].turns[at - 1]["content"] == question
+        if asked and texts[-1] == answer and (first := texts.index(answer)):
             before = texts[first - 1]
             _replace(journal, records[-1], at, before, before not in having[first - 1].unfinished)
+            return
 
 
 def _replace(journal: Path, found: Record, at: int, answer: str, finished: bool) -> None:

@@ -54,7 +54,7 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
 
 
 def level_order(level: str) -> tuple[int, str]:
-    """Return a key that sorts levels from easy to hard: numbers by their value, before or after other names."""
+    """Return a key that sorts levels from easy to hard: numbers by their value, other names by the alphabet."""
     return (int(level), "") if level.isdecimal() else (0, level)
 
 

@@ -81,6 +81,17 @@ def test_corrections_are_undone_one_by_one(school: School, do: Do) -> None:
         assert chats.room.answer_named(done["answer"]["id"])[1].better == left
 
 
+def test_undoing_one_of_two_like_corrections_leaves_the_other(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    name = first["conversation"]
+    second = do(say(chats, "And 1 more?", name))
+    for done in (first, second):
+        do(chats.room.teach("correct", done["answer"]["id"], text="13."))
+    do(chats.room.undo(do(settled(chats))[1]["id"]))
+    assert texts(chats, name) == ["7 + 5?", ANSWERS[0], "And 1 more?", "13."]
+
+
 def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(school: School, do: Do) -> None:
     chats = Chats(school.open())
     school.engine.longest = 30
