@@ -30,9 +30,11 @@ services: setup ## every night at 01:00 by itself, and the pages to watch it: un
 # thread each: on two cores, OpenMP teams of two would wait for each other.
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-# The type checker leaves a core idle. Meanwhile one process imports all libraries, because in a new .venv each of the
-# workers would compile them.
-LINT = .venv/bin/pytest --collect-only --quiet >/dev/null 2>&1 & $(MAKE) --no-print-directory lint && wait
+# The type checker leaves a core idle. Meanwhile, in a new .venv, one process imports all libraries: otherwise each of
+# the workers would compile them.
+COMPILED = .venv/.compiled
+COMPILE = [ $(COMPILED) -nt .venv/.setup-stamp ] || { .venv/bin/pytest --collect-only --quiet >/dev/null 2>&1; touch $(COMPILED); }
+LINT = { $(COMPILE); } & $(MAKE) --no-print-directory lint && wait
 
 test: setup ## lint, then the quick tests (ARGS go to pytest)
 	@$(LINT)

@@ -246,7 +246,7 @@ class Rounds:
         The learning rate warms up once per night, not once per block. On-policy distillation has no KL term.
         """
         config = self.night.config
-        trainer = self.learned.trainer_config if self.learned else config.trainer
+        trainer = self.learned.trainer_config if self.learned and self.block.kind == "grpo" else config.trainer
         taken = (self.block.rounds.start - 1) * config.grpo.steps_per_round
         warmup = max(0, trainer.optimizer.warmup_steps - taken)
         changes: dict[str, Any] = {"optimizer": trainer.optimizer.model_copy(update={"warmup_steps": warmup})}

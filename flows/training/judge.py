@@ -7,6 +7,7 @@ from typing import Any
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from flows.training.reward_model import LearnedReward
+from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.judge_stages import examine_judge, figures
@@ -23,8 +24,9 @@ def learned_reward(
     `day`: the frozen journal. `base`: the checkpoint before the first round. `exam`: the exam's problems.
     """
     config = night.config
-    if not config.learned_reward.owner_share:
-        return None
+    plays = any(configured(entry).environment for entry in config.benchmarks)
+    if plays or not config.learned_reward.owner_share:
+        return None  # a learned reward cannot judge episodes
     if config.judge is not None:
         proof: dict[str, Any] = {"reward_model": reward_model, "picks": MOST_PICKS}
         examined = night.run(examine_judge, "examine_judge", **proof, **judge_arguments(night))

@@ -55,7 +55,7 @@ class GroupSampler:
         learned reward, or None if it has none.
         """
         self.block, self.base, self.policy = block, base, policy
-        self.learned = None if self.plays else learned  # a learned reward cannot judge episodes
+        self.learned = learned
         if block.kind == "self_play":
             return self._self_play(number)
         config = self.night.config

@@ -156,21 +156,23 @@ def greedy_policy(state: State, rng: random.Random) -> str:
     """Return a greedy ant's action: a step home if it carries food, else towards food in sight, else into the unknown.
 
     The step into the unknown reveals the most new cells. The ant does not remember food that it saw but did not take.
+    Nothing is random: of equally good steps it takes the one that the observation names first, because a student can
+    copy a word, but not a draw.
     """
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     if goals := [layout.nest] if ant["carrying"] else food_seen(state)[:1]:
-        return _towards(state, goals, rng)
+        return _towards(state, goals)
     here = cell_of(ant["at"])
     seen = [cell_of(cell) for cell in ant["seen"]]
     ways = {way: after for way in WAYS if (after := layout.after(here, way)) is not None}
     news = {way: _unseen_around(layout, after, seen) for way, after in ways.items()}
     latest = {way: max((n for n, cell in enumerate(seen) if cell == after), default=-1) for way, after in ways.items()}
-    return f"ACT: MOVE {min(ways, key=lambda way: (-news[way], latest[way], rng.random()))}"
+    return f"ACT: MOVE {min(ways, key=lambda way: (-news[way], latest[way]))}"
 
 
 def oracle(state: State, rng: random.Random) -> str:
     """Return the next action on the shortest path to food or the nest. Unlike ants, the oracle sees the whole grid."""
-    return _towards(state, _goals(state), rng)
+    return _towards(state, _goals(state))
 
 
 @lru_cache(maxsize=8192)
@@ -231,15 +233,15 @@ def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
-def _towards(state: State, goals: Sequence[Cell], rng: random.Random) -> str:
-    """If at a goal, return PICK_UP or DROP; else return a random move out of those that lead closest to a goal."""
+def _towards(state: State, goals: Sequence[Cell]) -> str:
+    """If at a goal, return PICK_UP or DROP; else the move that leads closest to a goal, of equal ones the first."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])
     if here in goals:
         return "ACT: DROP" if ant["carrying"] else "ACT: PICK_UP"
     away = distances(layout.free, goals)
     ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
-    return f"ACT: MOVE {rng.choice([way for way, steps in ways.items() if steps == min(ways.values())])}"
+    return f"ACT: MOVE {min(ways, key=lambda way: ways[way])}"
 
 
 def _unseen_around(layout: Layout, cell: Cell, seen: Sequence[Cell]) -> int:
