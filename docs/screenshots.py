@@ -3,7 +3,7 @@
     NIGHTSCHOOL_HOME=… python -m docs.screenshots [DATE]
 
 Needs Chromium (Debian: chromium) and a home with two finished nights; that of DATE is shown, or the last. Of a night of
-ants only the episode in its report. The home is not changed.
+ants, only the episode in its report is shown, turn by turn. The home is not changed.
 """
 
 import io
@@ -53,7 +53,7 @@ def main() -> None:
     report = last_report(home, sys.argv[1] if len(sys.argv) > 1 else None)
     if 'id="episode"' in report.read_text():
         with _browser() as browser:
-            shoot(Picture("ants-episode", f"{report.as_uri()}#episode", 1200, 520, clicks=("#turn-7",)), browser)
+            film_episode(report, browser)
         return
     with _pages() as (prefect, mlflow), _browser() as browser:
         runs = _runs(home, report)
@@ -96,6 +96,21 @@ def shoot(picture: Picture, browser: Browser) -> None:
     with Image.open(io.BytesIO(page.screenshot())) as taken:
         drawn = taken.quantize(256)  # a quarter of the size, without a visible difference
     drawn.save(DOCS / f"{picture.name}.png", optimize=True)
+    page.close()
+
+
+def film_episode(report: Path, browser: Browser) -> None:
+    """Keep the report's episode as an animated picture, with a second for each turn."""
+    page = browser.new_page(viewport={"width": 1200, "height": 520})
+    page.goto(f"{report.as_uri()}#episode")
+    frames = []
+    for turn in page.locator(".episode label").all():
+        turn.click()
+        taken = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        frames.append(taken.resize((800, 347), Image.Resampling.LANCZOS).quantize(32))
+    frames[0].save(
+        DOCS / "ants-episode.gif", save_all=True, append_images=frames[1:], duration=1000, loop=0, optimize=True
+    )
     page.close()
 
 
