@@ -16,7 +16,7 @@ def evaluate(
     checkpoint: Annotated[
         str,
         typer.Argument(
-            help="a Hugging Face model folder, a hub id, or a version's number, alias or digest (the first 4 digits)"
+            help="a Hugging Face model folder, a hub id, or a version's number, alias (daytime, previous) or digest"
         ),
     ],
     against: Annotated[str | None, typer.Option(help="another checkpoint to compare with")] = None,
