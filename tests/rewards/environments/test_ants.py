@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,22 @@ def test_the_yardsticks(turns: int, expected: dict[str, float]) -> None:
     for name, food in expected.items():
         found = [episode(ants, policies[name], 1, problem)[0]["delivered"] for problem in range(LAYOUTS)]
         assert sum(found) / len(found) == pytest.approx(food, abs=0.15), name
+
+
+@pytest.mark.parametrize("tier", ["0", "1", "2"])
+def test_the_teacher_steps_where_the_observation_points_first(tier: str) -> None:
+    """A student can copy a word, but not a draw: lessons of a teacher that drew taught next to nothing."""
+    ants, moves = Ants((tier,)), 0
+    for problem in ants.problems("train")[:20]:
+        (state, seen), over = ants.reset(problem), False
+        while not over:
+            text = greedy_policy(state, random.Random())
+            goal = re.search(r"nest \d (\w+)" if "carrying" in seen else r"food \d (\w+)", seen)
+            if goal and "food here" not in seen:
+                assert text == f"ACT: MOVE {goal[1]}", seen
+                moves += 1
+            state, seen, _, _, over, _ = ants.step(state, text)
+    assert moves > 100
 
 
 @pytest.mark.parametrize("tier", TIERS)
