@@ -243,7 +243,8 @@ class Rounds:
     def _trainer_config(self) -> TrainerConfig:
         """The trainer's configuration for the current block.
 
-        The learning rate warms up once per night, not once per block. On-policy distillation has no KL term.
+        The learning rate warms up once per night, not once per block. Only GRPO blocks have the learned reward's KL term,
+        and on-policy distillation has none.
         """
         config = self.night.config
         trainer = self.learned.trainer_config if self.learned and self.block.kind == "grpo" else config.trainer

@@ -15,7 +15,7 @@ from flows.run.dates import Hours, date_of_night
 from flows.run.history import finished, read_round_metrics
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
-from rewards.data.benchmarks import configured
+from rewards.data.benchmarks import plays_episodes
 from tasks.workers.worker import Worker
 
 PROMPT = 20  # tokens of an arithmetic problem itself; the prefix that all prompts share is read once
@@ -139,7 +139,7 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
                 answer=now.answer * sampling,
                 step=now.step * update,
             )
-    if any(configured(source).environment for source in config.benchmarks):
+    if plays_episodes(config.benchmarks):
         return None
     speed = measure_speed()
     return None if speed is None else estimate(config, parameters, speed)

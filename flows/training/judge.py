@@ -7,7 +7,7 @@ from typing import Any
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from flows.training.reward_model import LearnedReward
-from rewards.data.benchmarks import configured
+from rewards.data.benchmarks import plays_episodes
 from rewards.verifier import Problem
 from tasks.monitoring.tracking import Tracking
 from tasks.reward_model.judge_stages import examine_judge, figures
@@ -21,12 +21,12 @@ def learned_reward(
 ) -> LearnedReward | None:
     """Return the learned reward for the rounds, or None if it is not configured or has no usable source.
 
+    It cannot judge episodes, so nights that play them have none.
     `day`: the frozen journal. `base`: the checkpoint before the first round. `exam`: the exam's problems.
     """
     config = night.config
-    plays = any(configured(entry).environment for entry in config.benchmarks)
-    if plays or not config.learned_reward.owner_share:
-        return None  # a learned reward cannot judge episodes
+    if not config.learned_reward.owner_share or plays_episodes(config.benchmarks):
+        return None
     if config.judge is not None:
         proof: dict[str, Any] = {"reward_model": reward_model, "picks": MOST_PICKS}
         examined = night.run(examine_judge, "examine_judge", **proof, **judge_arguments(night))

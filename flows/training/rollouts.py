@@ -12,7 +12,7 @@ from conf.storage.layout import passes as passes_of
 from flows.run.context import Night, log
 from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
-from rewards.data.benchmarks import configured
+from rewards.data.benchmarks import plays_episodes
 from rewards.verifier import Problem
 from tasks.rollouts import verdicts
 from tasks.rollouts.advantages import credit
@@ -37,7 +37,7 @@ class GroupSampler:
         self.night, self.teacher = night, teacher
         self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
         self.solve_rates = _last_solve_rates(night)
-        self.plays = any(configured(entry).environment for entry in night.config.benchmarks)
+        self.plays = plays_episodes(night.config.benchmarks)
         self.own_problems: list[Artifact] = []  # from tonight's self-play rounds
         self.block: Step  # the current round's block
         self.base: Path  # the checkpoint that the block began with

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import os
 import random
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, get_args
 
@@ -69,6 +70,11 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
             return Episodes(Ants(entry.levels or ("0",), ants=entry.ants), bounded=True)
         case name:
             return _imported(name, entry.source)
+
+
+def plays_episodes(entries: Sequence[BenchmarkConfig]) -> bool:
+    """Return whether any of the benchmarks is an environment, whose answers are the turns of an episode."""
+    return any(configured(entry).environment for entry in entries)
 
 
 @lru_cache(maxsize=32)

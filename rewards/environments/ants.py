@@ -156,8 +156,8 @@ def greedy_policy(state: State, rng: random.Random) -> str:
     """Return a greedy ant's action: a step home if it carries food, else towards food in sight, else into the unknown.
 
     The step into the unknown reveals the most new cells. The ant does not remember food that it saw but did not take.
-    Nothing is random: of equally good steps it takes the one that the observation names first, because a student can
-    copy a word, but not a draw.
+    Of equally good steps it takes the one that the observation names first, so that a student can predict it. `rng`, an
+    argument of every policy, is not used.
     """
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     if goals := [layout.nest] if ant["carrying"] else food_seen(state)[:1]:
@@ -171,16 +171,19 @@ def greedy_policy(state: State, rng: random.Random) -> str:
 
 
 def oracle(state: State, rng: random.Random) -> str:
-    """Return the next action on the shortest path to food or the nest. Unlike ants, the oracle sees the whole grid."""
+    """Return the next action on the shortest path to food or the nest. Unlike ants, the oracle sees the whole grid.
+
+    `rng` is not used.
+    """
     return _towards(state, _goals(state))
 
 
 @lru_cache(maxsize=8192)
 def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     """Return how many items of food the oracle delivers on a layout within the given turns."""
-    state, chance = colony(tier, seed, turns, ants), random.Random(f"par {seed}")
+    state = colony(tier, seed, turns, ants)
     while state["turn"] < turns:
-        for name, argument in parse(oracle(state, chance)) or []:
+        for name, argument in parse(_towards(state, _goals(state))) or []:
             act(state, name, argument)
         end_turn(state)
     return state["delivered"]
@@ -189,7 +192,7 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
 @lru_cache(maxsize=32)
 def _greedy_value(tier: str, turns: int | None, ants: int) -> float:
     """Return the mean share of the oracle's food that greedy ants deliver on twenty training layouts of a tier."""
-    game, chance, values = Ants((tier,), turns, ants), random.Random(f"greedy {tier}"), list[float]()
+    game, chance, values = Ants((tier,), turns, ants), random.Random(), list[float]()
     for problem in game.problems("train")[:20]:
         (state, _), over, info = game.reset(problem), False, dict[str, Any]()
         while not over:

@@ -46,7 +46,7 @@ def test_the_yardsticks(turns: int, expected: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("tier", ["0", "1", "2"])
 def test_the_teacher_steps_where_the_observation_points_first(tier: str) -> None:
-    """A student can copy a word, but not a draw: lessons of a teacher that drew taught next to nothing."""
+    """Otherwise a student could not predict its steps."""
     ants, moves = Ants((tier,)), 0
     for problem in ants.problems("train")[:20]:
         (state, seen), over = ants.reset(problem), False
