@@ -243,8 +243,8 @@ class Rounds:
     def _trainer_config(self) -> TrainerConfig:
         """The trainer's configuration for the current block.
 
-        The learning rate warms up once per night, not once per block. Only GRPO blocks have the learned reward's KL term,
-        and on-policy distillation has none.
+        The learning rate warms up once per night, not once per block. Only GRPO blocks have the learned reward's KL
+        term; on-policy distillation has none at all.
         """
         config = self.night.config
         trainer = self.learned.trainer_config if self.learned and self.block.kind == "grpo" else config.trainer
