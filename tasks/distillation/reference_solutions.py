@@ -8,7 +8,7 @@ from conf.schema import BenchmarkConfig, SandboxConfig
 from rewards.data.benchmarks import configured
 from tasks.distillation.trace_filter import DATASET
 from tasks.journal.tables import TRACES
-from tasks.rollouts.draw import level_order, practised, shares
+from tasks.rollouts.draw import level_order, shares
 from tasks.stage import stage
 from tasks.tables import Row, write_table
 
@@ -22,7 +22,7 @@ def reference_solutions(
     """Write the solutions to `count` training problems, divided among the benchmarks in proportion to their weights.
 
     Each benchmark's share is drawn from its easiest problems: those with the lowest levels and, within a level, the
-    shortest solutions. Levels that join practice only later have none. A benchmark without solutions gets no share.
+    shortest solutions. A benchmark without solutions gets no share.
     """
     benchmarks = [(entry, configured(entry, sandbox)) for entry in sources]
     solved = [(entry, benchmark, found) for entry, benchmark in benchmarks if (found := benchmark.solutions())]
@@ -30,11 +30,7 @@ def reference_solutions(
     for (entry, benchmark, found), share in zip(
         solved, shares([entry.weight for entry, _, _ in solved], count), strict=True
     ):
-        taught = {problem.problem_id for problem in practised([problem for problem, _ in found], benchmark, {})}
-        easiest = sorted(
-            (each for each in found if each[0].problem_id in taught),
-            key=lambda each: (level_order(each[0].level or ""), len(each[1]), each[0].problem_id),
-        )
+        easiest = sorted(found, key=lambda each: (level_order(each[0].level or ""), len(each[1]), each[0].problem_id))
         pool = easiest[: EASIEST * share]
         for problem, solution in random.Random(f"{seed} {entry.label}").sample(pool, min(share, len(pool))):
             rows.append(

@@ -55,8 +55,3 @@ def test_others_solutions_go_first(tmp_path: Path) -> None:
     fates = [trace.fate for trace in draw_lessons(mixed, 3, "tonight")]
     assert fates[6:] == ["unknown", "unknown"]
     assert fates[:6].count("unknown") == 1
-
-
-def test_levels_that_join_practice_later_have_none(tmp_path: Path) -> None:
-    traces = drawn(tmp_path / "a", BenchmarkConfig(name="ants", levels=("0", "1")), count=12)
-    assert {trace.source.split("/")[1] for trace in traces} == {"0"}
