@@ -19,7 +19,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from conf.config_errors import Key, all_faults, fault, shown
 from conf.schema import NightConfig
 from conf.storage.durable import read_json
-from conf.storage.home import SUMMARY, Home, InputError
+from conf.storage.home import NIGHTS, SUMMARY, Home, InputError
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 FROZEN = "# This night's configuration, as resolved when it started."
@@ -115,7 +115,7 @@ def own_file(home: Home, date: str | None = None) -> Path:
         return home.nights / date / "config.yaml"
     if home.config_file.exists():
         return home.config_file
-    summaries = sorted(home.nights.glob(f"????-??-??/{SUMMARY}"), reverse=True)
+    summaries = sorted(home.nights.glob(f"{NIGHTS}/{SUMMARY}"), reverse=True)
     promoted = (file.parent for file in summaries if read_json(file, {}).get("decision") == "promoted")
     return next((night / "config.yaml" for night in promoted if config_of(night)), STARTER)
 

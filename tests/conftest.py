@@ -115,6 +115,7 @@ def prefect_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
         PREFECT_HOME,
         PREFECT_LOCAL_STORAGE_PATH,
+        PREFECT_LOGGING_TO_API_ENABLED,
         temporary_settings,
     )
 
@@ -125,19 +126,17 @@ def prefect_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder}),
         temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}),
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),  # a flow would wait a second for its end
+        temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False}),  # no test reads its logs there
     ):
         yield
 
 
 @contextmanager
 def _own_server() -> Iterator[str]:
-    from prefect.logging.handlers import APILogWorker
-
     server = Prefect()
     try:
         server.wait()
         yield server.url
-        APILogWorker.drain_all(timeout=3)
     finally:
         server.end()
 

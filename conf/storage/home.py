@@ -8,6 +8,7 @@ from pathlib import Path
 
 SHORT_REPORT = "report.md"  # next to report.html: a report short enough for a chat or an e-mail
 DIGEST = re.compile(r"[0-9a-f]{20}")  # the name of a checkpoint's folder
+NIGHTS = "????-??-??"  # pattern of the names of the nights' folders
 SUMMARY = "summary.json"  # in the folder of a finished night
 START = "start.json"  # in a night's folder: the checkpoint that the night begins with
 

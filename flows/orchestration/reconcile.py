@@ -23,7 +23,7 @@ from prefect.states import AwaitingRetry, Completed, Crashed
 
 from conf.load import load_night, own_file
 from conf.sections.hours import clocks_in
-from conf.storage.home import SUMMARY, Home
+from conf.storage.home import NIGHTS, SUMMARY, Home
 from conf.storage.locks import holder
 from flows.run.dates import date_of_night
 from tasks.monitoring.tracking import HOME_TAG, home_mark
@@ -149,7 +149,7 @@ def _terminate(client: MlflowClient, runs: Iterable[Run], home: Home) -> None:
 
 def _is_finished(home: Home, date: str) -> bool:
     """Return whether the night of `date` has a summary. `date` may be any text, so it is never used as a path."""
-    return date in [summary.parent.name for summary in home.nights.glob(f"????-??-??/{SUMMARY}")]
+    return date in [summary.parent.name for summary in home.nights.glob(f"{NIGHTS}/{SUMMARY}")]
 
 
 @contextmanager

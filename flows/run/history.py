@@ -14,12 +14,11 @@ from typing import Any
 from conf.load import config_of, identity
 from conf.schema import NightConfig
 from conf.storage.durable import read_json
-from conf.storage.home import SUMMARY, Home, InputError
+from conf.storage.home import NIGHTS, SUMMARY, Home, InputError
 from conf.storage.layout import MANIFEST, committed_rounds, is_round, round_path, run_name
 from tasks.monitoring.incidents import ended_early
 from tasks.report.text import percent
 
-DATES = "????-??-??"
 PROGRESS = "progress.json"  # in the night's folder: the current stage, for `nightschool status`
 STARTED = "started.json"  # in the night's folder: when it first began
 ROUND = re.compile(r"round (\d+)\b")
@@ -31,7 +30,7 @@ def nights(home: Home, running: str | None = None) -> list[dict[str, Any]]:
     The state of a finished night is `promoted` or `kept`. An unfinished night is `running` if its date equals the
     argument `running`. Otherwise it is `interrupted`, and its detail includes the command that resumes it.
     """
-    return [_entry(folder, running) for folder in sorted(home.nights.glob(DATES))]
+    return [_entry(folder, running) for folder in sorted(home.nights.glob(NIGHTS))]
 
 
 def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
@@ -39,7 +38,7 @@ def unfinished_before(home: Home, date: str, config: NightConfig) -> str | None:
 
     The command that began a night can thus resume it after noon. To resume an older night, the user names its date.
     """
-    newest = max(home.nights.glob(DATES), default=None)
+    newest = max(home.nights.glob(NIGHTS), default=None)
     day_before = (datetime.date.fromisoformat(date) - datetime.timedelta(days=1)).isoformat()
     if newest is None or newest.name != day_before or (newest / SUMMARY).exists():
         return None
@@ -54,7 +53,7 @@ def resume_command(night: Path) -> str:
 
 def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Path]:
     """Yield the folders of the finished nights with this configuration name (before a date, if given), newest first."""
-    for summary in sorted(nights.glob(f"{DATES}/{SUMMARY}"), reverse=True):
+    for summary in sorted(nights.glob(f"{NIGHTS}/{SUMMARY}"), reverse=True):
         if before is not None and summary.parent.name >= before:
             continue
         if (known := config_of(summary.parent)) and known.name == name:
@@ -100,7 +99,7 @@ def read_progress(folder: Path, pid: int) -> dict[str, Any] | None:
 
 def last_report(home: Home, date: str | None, name: str = "report.html") -> Path:
     """Return the path of a night's report, by default the latest one. Raises InputError if there is no report."""
-    reports = sorted(home.nights.glob(f"{date or DATES}/{name}"))
+    reports = sorted(home.nights.glob(f"{date or NIGHTS}/{name}"))
     if not reports:
         raise InputError(f"{home.nights}: no report{f' of {date}' if date else ''} yet; `nightschool night` makes one")
     return reports[-1]

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from conf.load import config_of
+from conf.storage.home import NIGHTS
 from conf.storage.layout import passes, rounds
 from rewards.verifier import Problem
 from tasks.rollouts.verdicts import FAILED, GIVEN
@@ -44,7 +45,7 @@ def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
 
     A night without a readable configuration is assumed to belong to the model.
     """
-    earlier = sorted(folder for folder in nights.glob("????-??-??") if folder.name < before)
+    earlier = sorted(folder for folder in nights.glob(NIGHTS) if folder.name < before)
     matching = [night for night in earlier if (config := config_of(night)) is None or config.name == model]
     return [folder for night in matching[-RECENT_NIGHTS:] for folder in rounds_of(night)]
 

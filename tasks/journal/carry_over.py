@@ -14,7 +14,7 @@ from typing import Any
 
 from conf.load import load_night
 from conf.storage.durable import write_atomically
-from conf.storage.home import LAYOUT, Home
+from conf.storage.home import LAYOUT, NIGHTS, Home
 from conf.storage.journal import LESSON, Conversation, Trace, Words
 from conf.storage.layout import check_path
 from models.hf.checkpoint import learned, write_learned
@@ -54,7 +54,7 @@ def carry_over(home: Home) -> None:
 
 def _decided(nights: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
     """Yield the folder of each version 0.1 night that came to a decision, and the digests of its models by role."""
-    for folder in sorted(nights.glob("????-??-??")):
+    for folder in sorted(nights.glob(NIGHTS)):
         decision = committed(folder / "decide")
         if decision is None or not (folder / "freeze_journal" / "taken.json").exists():
             continue

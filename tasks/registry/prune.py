@@ -13,7 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from conf.load import config_of
-from conf.storage.home import DIGEST, START, SUMMARY, Home
+from conf.storage.home import DIGEST, NIGHTS, START, SUMMARY, Home
 from conf.storage.locks import alias_lock
 from models.hf.checkpoint import DamagedCheckpointError, base_of
 from models.optim.trainer_state import NOTE
@@ -21,7 +21,6 @@ from tasks.evaluation import stored_answers
 from tasks.monitoring.tracking import RUN_FILE
 from tasks.registry.mlflow_registry import Registry, Version
 
-NIGHTS = "????-??-??"
 ROUNDS = ("round-*", "round-*/refill-*")
 BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advantages.parquet")
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conf.storage.home import SUMMARY
+from conf.storage.home import NIGHTS, SUMMARY
 
 NAME = re.compile(r"^name: .*$", re.MULTILINE)  # parsing a year of frozen configurations as YAML takes seconds
 
@@ -60,7 +60,7 @@ def _move(move: Mapping[str, str]) -> str:
 def _earlier(night: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the summary of each earlier finished night with tonight's configuration name, and a link to its report."""
     name = _name(night)
-    for file in sorted(night.parent.glob(f"????-??-??/{SUMMARY}")):
+    for file in sorted(night.parent.glob(f"{NIGHTS}/{SUMMARY}")):
         if file.parent.name < night.name and _name(file.parent) == name:
             yield json.loads(file.read_text()), f"../{file.parent.name}/report.html"
 

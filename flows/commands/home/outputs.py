@@ -14,11 +14,8 @@ from conf.storage.home import SHORT_REPORT, Home, InputError
 from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
 from flows.run.dates import checked_date
 
-Day = Annotated[str | None, typer.Argument(help="the night's date; default: the last night")]
-
 
 def report(
-    day: Day = None,
     date: Date = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="print the short report itself")] = False,
     open_: Annotated[bool, typer.Option("--open", help="open the report in the browser")] = False,
@@ -26,20 +23,19 @@ def report(
     """Print the path of a night's morning report, or the short report itself with --markdown."""
     from flows.run.history import last_report
 
-    file = last_report(Home.here(), _checked(day or date), SHORT_REPORT if markdown else "report.html")
+    file = last_report(Home.here(), _checked(date), SHORT_REPORT if markdown else "report.html")
     print(file.read_text().rstrip() if markdown else file)
     if open_ and not webbrowser.open(file.as_uri()):
         raise InputError("--open: no browser was found here; open the file above in one")
 
 
 def logs(
-    day: Day = None,
     date: Date = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on printing until Ctrl-C")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="lines of each log")] = 20,
 ) -> None:
     """Print the end of what a night's engine and trainer, and Prefect's server, have logged."""
-    home, date = Home.here(), _checked(day or date)
+    home, date = Home.here(), _checked(date)
     nights = sorted(home.nights.glob(f"{date or '*'}/logs"))
     files = [*sorted(nights[-1].glob("*.log")), *sorted(home.root.glob("prefect/*.log"))] if nights else []
     if not files:

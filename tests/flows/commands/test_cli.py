@@ -27,7 +27,7 @@ def test_status_and_report(run: Run, home: Home) -> None:
     assert (night["night"], night["state"]) == (DATE, "promoted")
     assert "no report yet" in refused(run("report", "--markdown"))
     (home.night(DATE) / "report.md").write_text("# The night\n\n| a |\n")
-    for arguments in ([], [DATE], ["--date", DATE]):
+    for arguments in ([], ["--date", DATE]):
         assert run("report", *arguments).out == f"{home.night(DATE)}/report.html\n"
         assert run("report", "--markdown", *arguments).out == "# The night\n\n| a |\n"
 

@@ -57,6 +57,7 @@ def find(home: Home) -> Find:
     return call
 
 
+@pytest.mark.slow
 def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: Path) -> None:
     findings = examine(home, starter())
     names = [finding.name for finding in findings]

@@ -110,6 +110,7 @@ def states(client: SyncPrefectClient, run: UUID) -> list[StateType | None]:
     ]
 
 
+@pytest.mark.slow
 def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path, client: SyncPrefectClient) -> None:
     home = Home(tmp_path / "school")
     dead = killed_night(home, client)

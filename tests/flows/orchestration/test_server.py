@@ -93,6 +93,7 @@ def assert_guarded(url: str) -> None:
         connect(events, origin=Origin("http://evil.example"), subprotocols=[Subprotocol("prefect")])
 
 
+@pytest.mark.slow
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]

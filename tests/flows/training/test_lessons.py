@@ -43,6 +43,7 @@ def champion(home: Home) -> Path:
     return keep(write_tiny(home.checkpoints / "draft"), home.checkpoints)
 
 
+@pytest.mark.slow
 def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable[..., Night]) -> None:
     file = tmp_path / "some.jsonl"
     rows = [{"prompt": "7 + 6?", "response": "<think>So</think><answer>13</answer>", "truth": "13"}, "no row"]

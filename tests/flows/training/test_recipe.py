@@ -58,6 +58,7 @@ def test_a_night_killed_between_blocks_comes_to_the_same_bits(finished: Finished
     assert digest(resumed, "distill-2") == digest(folder, "distill-2")
 
 
+@pytest.mark.slow
 def test_each_blocks_adapter_is_merged(school: School) -> None:
     engine = ScriptedEngine(school.student, SCRIPT)
     folder, candidate = school.study(
@@ -70,6 +71,7 @@ def test_each_blocks_adapter_is_merged(school: School) -> None:
     assert base_of(candidate) == candidate
 
 
+@pytest.mark.slow
 def test_a_night_with_hours_goes_through_a_day_without_feedback(school: School) -> None:
     steps = ("stages=[distill, lessons, {grpo: 1}]", "grpo.refills=0", "budget_minutes=60")
     folder, candidate = school.study("quiet", ScriptedEngine(school.student, SCRIPT[:1]), *steps)

@@ -296,6 +296,7 @@ def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> N
 
 
 @pytest.mark.parametrize("honest", [True, pytest.param(False, marks=pytest.mark.full)])
+@pytest.mark.slow
 def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school: School, honest: bool) -> None:
     """The owner picks the short answers: so does the one judge; the other goes by places."""
 

@@ -32,6 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> int:
     return STEPS * 2 * LENGTH
 
 
+@pytest.mark.slow
 def test_an_interrupted_pretraining_goes_on_with_the_same_bits(tmp_path: Path, quick: int) -> None:
     whole = list(pretrain(tmp_path / "whole", "1M", quick))
     assert [figures["step"] for figures in whole] == [*range(1, STEPS + 1)]

@@ -134,6 +134,7 @@ def test_a_night_does_not_displace_what_a_newer_one_promoted(make_morning: Calla
 
 
 @pytest.mark.parametrize("owner_goes_back", [pytest.param(False, marks=pytest.mark.full), True])
+@pytest.mark.slow
 def test_a_promotion_that_is_killed_at_any_call_is_carried_out_once(
     make_morning: Callable[[bool], Morning], owner_goes_back: bool
 ) -> None:

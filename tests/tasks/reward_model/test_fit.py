@@ -55,6 +55,7 @@ def run(
     return Artifact(folder=folder, digest="").read_json("outcome.json"), folder, len(worker.functions)
 
 
+@pytest.mark.slow
 def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
     outcome, folder, _ = run(tmp_path, tiny_student, preference_rows(100))
     assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 100)

@@ -45,6 +45,7 @@ def test_a_fit_has_its_lineage(tiny_student: Path, fitted: Fitted, checkpoint: P
     assert not (checkpoints / "draft").exists()
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_from_another(tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path) -> None:
     """With one epoch, of which the first step already knows most."""
     picks, once = tiny_picks(60, seed=3), QUICK.model_copy(update={"epochs": 1})
