@@ -10,11 +10,13 @@ from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError, NightError
+from conf.storage.layout import PACE_FOLDER
 from flows.run.budget import EXAM_SHARE, LESSONS_SHARE
 from flows.run.dates import Hours, date_of_night
 from flows.run.history import finished, read_round_metrics
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
+from models.lessons.pace import read_steps
 from rewards.data.benchmarks import plays_episodes
 from tasks.workers.worker import Worker
 
@@ -132,12 +134,15 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
             others = [one["seconds_round"] - one["seconds_sample"] - one["seconds_update"] for one in rounds]
             usual, now = (estimate(each, parameters, NOMINAL) for each in (known, config))
             sampling, update = median(samplings) / usual.sampling, median(updates) / usual.update
+            step, paced = now.step * update, read_steps(night / PACE_FOLDER / "distill.json")
+            if plays_episodes(config.benchmarks) and paced:
+                step = paced.seconds_a_step * config.distill.batch_size / known.distill.batch_size
             return replace(
                 now,
                 sampling=now.sampling * sampling + max(0.0, median(others)),
                 update=now.update * update,
                 answer=now.answer * sampling,
-                step=now.step * update,
+                step=step,
             )
     if plays_episodes(config.benchmarks):
         return None

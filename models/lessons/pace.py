@@ -4,9 +4,10 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import TypeVar
 
 from conf.sections.lessons import DistillConfig, LessonConfig
@@ -75,16 +76,20 @@ def read_steps(file: Path) -> FixedSteps | None:
     return noted and FixedSteps(**noted)
 
 
-def paced(steps: Sequence[T], pace: Pace | None) -> Iterator[tuple[int, int, T]]:
+def paced(
+    steps: Sequence[T], pace: Pace | None, size: Callable[[T], float] = lambda step: 1.0
+) -> Iterator[tuple[int, int, T]]:
     """Yield the planned `steps` that the pace allows, each as (number from 0, total number of steps, step).
 
-    The total is final from the third step on; until then it is the planned number.
+    The total is final from the third step on; until then it is the planned number. `size`: the length of a step, such
+    as its tokens. The time of the step that is measured counts in proportion to the mean of all steps' sizes.
     """
     most, began = len(steps), time.perf_counter()
     for number, step in enumerate(steps):
         before, began = began, time.perf_counter()
         if number == TIMED and pace is not None:
-            most = fix_steps(pace, len(steps), began - before).steps
+            usual = fmean(map(size, steps)) / size(steps[number - 1])
+            most = fix_steps(pace, len(steps), (began - before) * usual).steps
         if number == most:
             return
         yield number, most, step

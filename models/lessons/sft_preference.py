@@ -44,7 +44,7 @@ def distill(
     """
     if config.steps and not examples:
         raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
-    for step, steps, batch in paced(batches(examples, config, seed), pace):
+    for step, steps, batch in paced(batches(examples, config, seed), pace, tokens):
         if config.schedule == "linear":
             trainer.weights.rate_factor = 1 - step / steps
         yield {"step": step + 1.0} | trainer.imitate(batch)
@@ -54,7 +54,7 @@ def imitation(
     trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int, pace: Pace | None = None
 ) -> Iterator[Metrics]:
     """Take supervised steps on the examples. Each step's loss is the mean cross-entropy over its answers' tokens."""
-    for step, _, batch in paced(batches(examples, config, seed), pace):
+    for step, _, batch in paced(batches(examples, config, seed), pace, tokens):
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
 
@@ -161,6 +161,11 @@ def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]
     """Return prompts and their answers (token ids) as groups, with the answers' rows numbered from 0."""
     rows = count()
     return [Group(prompt, shown, [next(rows) for _ in shown]) for prompt, shown in answers]
+
+
+def tokens(examples: Sequence[Example | EpisodeExample]) -> int:
+    """Return the number of tokens of supervised examples."""
+    return sum(len(example[0]) + len(example[1]) for example in examples)
 
 
 def batches(lines: Sequence[T], config: DistillConfig | LessonConfig, seed: int) -> list[list[T]]:

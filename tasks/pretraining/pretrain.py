@@ -1,4 +1,4 @@
-"""Pretrain a new student on its texts: next-token prediction with Muon and AdamW, resumable, with a curve."""
+"""Pretrain a new student on its texts: next-token prediction, resumable, with a curve."""
 
 import hashlib
 import json
@@ -16,8 +16,8 @@ from models.hf.hardware import resolve_device
 from tasks.pretraining.new_model import new_model, new_tokenizer, save
 from tasks.pretraining.texts import texts
 
-BATCH, LENGTH = 16, 256  # sequences in a step, and tokens in each
-RATES = {"1M": 5e-3, "5M": 3e-3, "15M": 2e-3, "49M": 1e-3}  # the peak learning rate
+BATCH, LENGTH = 4, 256  # sequences in a step, and tokens in each
+RATES = {"1M": 3e-3, "5M": 2e-3, "15M": 1e-3, "49M": 6e-4}  # the peak learning rate
 TOKENS = {"1M": 1_000_000, "5M": 8_000_000, "15M": 20_000_000, "49M": 40_000_000}
 WARMUP, COOLDOWN = 0.05, 0.4  # shares of the steps in which the rate rises from 0, and falls to 0 again
 TOKENS_A_TEXT = 60  # of a generated text, on average
@@ -49,19 +49,18 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
     read = _encoded(tokenizer, found)
     device = resolve_device("auto")
     model = new_model(size, tokenizer, seed).to(device)
-    optimizers = _optimizers(model)
+    optimizer = _optimizer(model)
     steps, begun = max(1, tokens // (BATCH * LENGTH)), 0
     if (draft / STATE).exists():
         state = torch.load(draft / STATE, map_location=device, weights_only=True)
         model.load_state_dict(state["model"])
-        for optimizer, saved_state in zip(optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved_state)
+        optimizer.load_state_dict(state["optimizer"])
         begun = state["step"]
     curve = (draft / CURVE).read_text().splitlines()[:begun] if begun else []
     saved = time.monotonic()
     for step in range(begun, steps):
         started = time.perf_counter()
-        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+        for group in optimizer.param_groups:
             group["lr"] = RATES[size] * rate_factor(step, steps)
         rows = np.random.default_rng([seed, step]).integers(len(read) - LENGTH, size=BATCH)
         batch = torch.from_numpy(np.stack([read[row : row + LENGTH + 1] for row in rows]).astype(np.int64)).to(device)
@@ -69,15 +68,14 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
         figures = {"step": step + 1, "steps": steps, "loss": loss.item(), "seconds": time.perf_counter() - started}
         curve.append(json.dumps(figures))
         yield figures
         if time.monotonic() - saved > SAVED_EVERY or step == steps - 1:
             write_atomically(draft / CURVE, "\n".join(curve) + "\n")
-            _save_state(draft, model, optimizers, step + 1)
+            _save_state(draft, model, optimizer, step + 1)
             saved = time.monotonic()
     save(draft, model, tokenizer)
     sync_folder(draft)
@@ -86,18 +84,13 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
     (folder / STATE).unlink()
 
 
-def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
-    """Return Muon for the layers' matrices (Jordan et al. 2024, kellerjordan.github.io/posts/muon), AdamW for the rest.
-
-    Muon's steps are scaled so that one learning rate suits both (Liu et al. 2025, arXiv 2502.16982).
-    """
+def _optimizer(model: Any) -> torch.optim.Optimizer:
+    """Return AdamW with weight decay for the layers' matrices alone."""
     parameters = dict(model.named_parameters())
     matrices = [parameter for name, parameter in parameters.items() if parameter.ndim == 2 and "embed" not in name]
     others = [parameter for name, parameter in parameters.items() if parameter.ndim != 2 or "embed" in name]
-    return [
-        torch.optim.Muon(matrices, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
-    ]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True)
 
 
 def rate_factor(step: int, steps: int) -> float:
@@ -111,10 +104,9 @@ def _encoded(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
     return np.array([token for text in encoded for token in (*text, tokenizer.eos_token_id)], dtype=np.uint16)
 
 
-def _save_state(folder: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
+def _save_state(folder: Path, model: Any, optimizer: torch.optim.Optimizer, step: int) -> None:
     draft = folder / f"{STATE}.draft"
-    states = [optimizer.state_dict() for optimizer in optimizers]
-    torch.save({"model": model.state_dict(), "optimizers": states, "step": step}, draft)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, draft)
     sync(draft)
     draft.rename(folder / STATE)
     sync(folder)

@@ -8,6 +8,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
 from conf.storage.home import SUMMARY, Home, InputError
+from conf.storage.layout import PACE_FOLDER
 from flows.commands.doctor import _speed
 from flows.run import speed
 from flows.run.speed import Estimate, check_hours, estimate, expected, forecast
@@ -70,6 +71,16 @@ def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: py
     assert known is not None
     assert known.round == pytest.approx(2 * usual.round + 3, rel=0.1)
     assert (known.answer, known.step) == pytest.approx((2 * usual.answer, 2 * usual.step), rel=0.1)
+
+
+def test_a_lesson_of_episodes_takes_what_it_took_in_an_earlier_night(home: Home) -> None:
+    """Their lengths cannot be predicted."""
+    night = home.night("2026-11-20")
+    (night / PACE_FOLDER).mkdir()
+    (night / PACE_FOLDER / "distill.json").write_text('{"planned": 48, "steps": 48, "seconds_a_step": 6.0}')
+    known = expected(home, starter("benchmarks=[{name: ants}]", "distill.batch_size=8"))
+    assert known is not None
+    assert known.step == 6.0 * 8 / 24
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,8 @@ def test_a_lesson_takes_the_steps_that_fit(
     """A step takes one second here. The first two have the planned rates, the later ones those of a shorter lesson."""
     monkeypatch.setattr("models.lessons.pace.time.perf_counter", map(float, count()).__next__)
     trainer, file = Trainer.load(folder, trainer_config(learning_rate=1e-3)), folder.parent / f"{seconds}" / "pace.json"
-    lesson = distill(trainer, EXAMPLES, DistillConfig(steps=8, batch_size=2, schedule="linear"), 1, Pace(seconds, file))
+    even = [(random_tokens(3, number), random_tokens(2, 50 + number)) for number in range(5)]
+    lesson = distill(trainer, even, DistillConfig(steps=8, batch_size=2, schedule="linear"), 1, Pace(seconds, file))
     shares = [trainer.weights.learning_rate / 1e-3 for _ in lesson]
     assert shares == pytest.approx([1, 7 / 8, *(1 - step / steps for step in range(2, steps))])
     assert json.loads(file.read_text()) == {"planned": 8, "steps": steps, "seconds_a_step": 1.0}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conf.sections.lessons import DistillConfig
-from models.lessons.pace import Pace, read_steps
+from models.lessons.pace import Pace, paced, read_steps
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.training import trainer_process
@@ -22,11 +22,18 @@ def _alone_again() -> Iterator[None]:
     trainer_process._let_go()
 
 
+def test_the_step_that_is_timed_counts_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half as long as most, the second step takes a second: the others take two."""
+    monkeypatch.setattr("models.lessons.pace.time.perf_counter", map(float, count()).__next__)
+    sizes = [3.0, 1.0, *[2.0] * 10]
+    assert len(list(paced(sizes, Pace(9.0, tmp_path / "pace.json"), size=float))) == 4
+
+
 def test_a_lesson_that_was_killed_comes_to_the_same_bits(
     tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "base").symlink_to(student)
-    examples = [(rollout.prompt_token_ids, rollout.token_ids) for rollout in rollouts]
+    examples = [(rollout.prompt_token_ids[:2], rollout.token_ids[:1]) for rollout in rollouts]  # equally long
     config = trainer_config(microbatch_tokens=8)
 
     def lesson(file: str) -> tuple[str, int]:
