@@ -64,9 +64,6 @@ def init(
     home = Home.here()
     if home.config_file.exists():
         raise InputError(f"{home.config_file}: exists already; edit it, or move it away to begin anew")
-    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", "starter")
-    folder = Path(student).expanduser()
-    student = str(folder.resolve()) if folder.is_dir() else student
     data = data or _ask(f"Data ({', '.join(SHIPPED)}, or a file of questions)", "arithmetic")
     file = Path(data).expanduser().resolve()
     if data not in SHIPPED and not file.is_file():
@@ -75,6 +72,12 @@ def init(
     yaml = YAML()
     yaml.width = 120
     values: Any = yaml.load(shipped)
+    shipped_student = values["student"]["source"]
+    if isinstance(shipped_student, dict):
+        shipped_student = f"new:{shipped_student['new']}"
+    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", shipped_student)
+    folder = Path(student).expanduser()
+    student = str(folder.resolve()) if folder.is_dir() else student
     usual = f"{values['budget_minutes']}m" if values.get("budget_minutes") else "6h"
     values.update(_limits(time or _ask("Time (90m, 6h, or until 06:30)", usual)))
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student
