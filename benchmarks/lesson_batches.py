@@ -9,10 +9,11 @@ linearly to 0. Prints the seconds of each lesson and its loss on the solutions t
 import argparse
 import itertools
 import json
-import random
+import tempfile
 import time
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from benchmarks.outputs.page import markdown
 from conf.load import load_night
@@ -23,12 +24,13 @@ from models.lessons.preference_data import EpisodeExample, Example
 from models.lessons.sft_preference import distill
 from models.trainer import Trainer
 from rewards.data.benchmarks import configured
-from rewards.verifier import Benchmark, Problem
 from tasks.distillation.demonstrations import example_maker
-from tasks.distillation.trace_filter import DATASET, Trace
+from tasks.distillation.reference_solutions import reference_solutions
+from tasks.distillation.trace_filter import read_traces
 from tasks.training.trainer_process import lesson_config
 
 Examples = list[Example | EpisodeExample]
+EACH = 4  # solutions drawn for each one needed, because those to a held-out problem are not taught
 
 
 def main() -> None:
@@ -60,21 +62,16 @@ def main() -> None:
 
 def examples(config: NightConfig, student: Path, count: int, held_out: int) -> tuple[Examples, Examples]:
     """Return examples to learn, and the solutions to so many other problems, drawn with the configuration's seed."""
-    benchmarks = [configured(entry, config.sandbox) for entry in config.benchmarks]
+    with tempfile.TemporaryDirectory() as folder:
+        drawn: dict[str, Any] = {"count": EACH * (count + held_out), "seed": str(config.seed)}
+        reference_solutions.write(Path(folder), sources=config.benchmarks, sandbox=config.sandbox, **drawn)
+        traces = list(read_traces(Path(folder)))
+    asked, rest = traces[:held_out], traces[held_out:]
+    taught = [trace for trace in rest if trace.source not in {other.source for other in asked}][:count]
     tokenizer = load_tokenizer(student, config.student.trust_remote_code)
+    benchmarks = [configured(entry, config.sandbox) for entry in config.benchmarks]
     example = example_maker(benchmarks, tokenizer, config.student, config.engine.max_model_len)
-    solved = [(benchmark, *pair) for benchmark in benchmarks for pair in benchmark.solutions()]
-    random.Random(config.seed).shuffle(solved)
-    asked, rest = solved[:held_out], solved[held_out:]
-    others = {problem.problem_id for _, problem, _ in asked}
-
-    def made(benchmark: Benchmark, problem: Problem, solution: str) -> Example | EpisodeExample:
-        messages = [{"role": "user", "content": benchmark.prompt(problem)}]
-        source = f"{benchmark.name}:{problem.problem_id}"
-        return example(Trace(messages, solution, DATASET, benchmark.name, problem.truth, source))
-
-    taught = [each for each in rest if each[1].problem_id not in others][:count]
-    return [made(*each) for each in taught], [made(*each) for each in asked]
+    return [*map(example, taught)], [*map(example, asked)]
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def _pretrained(students: Path, size: str) -> Path:
 def check_source(student: StudentConfig, students: Path) -> None:
     """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id.
 
-    A student made from nothing must be in `students`, except for the smallest, which a night makes in a minute or two.
+    A student made from nothing must be in `students`, except for the smallest, which a night makes in minutes.
     """
     source = Path(student.source)
     if student.source.startswith(NEW):

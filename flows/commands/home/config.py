@@ -72,10 +72,10 @@ def init(
     yaml = YAML()
     yaml.width = 120
     values: Any = yaml.load(shipped)
-    shipped_student = values["student"]["source"]
-    if isinstance(shipped_student, dict):
-        shipped_student = f"new:{shipped_student['new']}"
-    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", shipped_student)
+    usual_student = values["student"]["source"]
+    if isinstance(usual_student, dict):
+        usual_student = f"new:{usual_student['new']}"
+    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", usual_student)
     folder = Path(student).expanduser()
     student = str(folder.resolve()) if folder.is_dir() else student
     usual = f"{values['budget_minutes']}m" if values.get("budget_minutes") else "6h"
