@@ -3,8 +3,10 @@
 import datetime
 import logging
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -112,7 +114,8 @@ def run_night(night: Night) -> dict[str, Any]:
     tracking.open_run(night.folder, night.config, {HOME_TAG: home_mark(night.home), **page})
     claim_mlflow_run(night.home, tracking.client, tracking.experiment_id, tracking.run_id)
     try:
-        summary = _run_stages(night, tracking)
+        with _logged(night.folder / "logs" / "night.log"):
+            summary = _run_stages(night, tracking)
     except BaseException as error:
         interrupted = not isinstance(error, Exception)  # by Ctrl-C, or by Prefect (cancelled, or worker ended)
         night.close(grace=0 if interrupted else SAVING_LIMIT)  # let the trainer finish writing its state
@@ -123,6 +126,23 @@ def run_night(night: Night) -> dict[str, Any]:
         raise
     post_report((night.folder / SHORT_REPORT).read_text())
     return summary
+
+
+@contextmanager
+def _logged(file: Path) -> Iterator[None]:
+    """Append to a file what the night logs: its stages, warnings, and the error that ended it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handler, log = logging.FileHandler(file), logging.getLogger("nightschool")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    except BaseException as error:
+        handler.handle(log.makeRecord(log.name, logging.ERROR, "", 0, f"{type(error).__name__}: {error}", (), None))
+        raise
+    finally:
+        log.removeHandler(handler)
+        handler.close()
 
 
 def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:

@@ -27,13 +27,16 @@ def test_the_final_state_names_the_alarms_first(summary: dict[str, Any], message
     assert final_state(summary).message == message
 
 
-def test_the_report_is_posted_at_the_end(
-    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch
+def test_the_report_is_posted_at_the_end_and_the_night_has_its_own_log(
+    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "nightschool")
     night = Night(home_with_mlflow("school"), "2026-11-20", load_night(STARTER))
     night.folder.mkdir(parents=True)
 
-    def broken(_: Night, __: Tracking) -> dict[str, Any]:
+    def broken(night: Night, _: Tracking) -> dict[str, Any]:
+        with night.announced("exam/candidate"):
+            pass
         raise RuntimeError("the exam failed")
 
     def finished(night: Night, _: Tracking) -> dict[str, Any]:
@@ -46,6 +49,9 @@ def test_the_report_is_posted_at_the_end(
         with pytest.raises(RuntimeError, match="the exam failed"):
             run_night(night)
         assert webhook.got == []
+        begun, *_, last = (night.folder / "logs" / "night.log").read_text().splitlines()
+        assert begun.endswith("INFO exam · candidate begins")
+        assert last.endswith("ERROR RuntimeError: the exam failed")
         monkeypatch.setattr(nightly, "_run_stages", finished)
         assert run_night(night) == {"night": "2026-11-20"}
         ((_, _, body),) = webhook.got

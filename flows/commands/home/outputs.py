@@ -34,10 +34,11 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on printing until Ctrl-C")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="lines of each log")] = 20,
 ) -> None:
-    """Print the end of what a night's engine and trainer, and Prefect's server, have logged."""
+    """Print the end of what a night, its engine and trainer, and Prefect's server have logged; the night comes last."""
     home, date = Home.here(), _checked(date)
     nights = sorted(home.nights.glob(f"{date or '*'}/logs"))
-    files = [*sorted(nights[-1].glob("*.log")), *sorted(home.root.glob("prefect/*.log"))] if nights else []
+    files = [*home.root.glob("prefect/*.log"), *nights[-1].glob("*.log")] if nights else []
+    files.sort(key=lambda file: (file.name == "night.log", file))
     if not files:
         raise InputError(f"{home.nights}: no logs{f' of {date}' if date else ''} yet; `nightschool night` writes some")
     os.execvp("tail", ["tail", f"--lines={lines}", *(["--follow=name", "--retry"] if follow else []), *map(str, files)])

@@ -72,6 +72,7 @@ def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_doctor_for_machines(run: Run, home: Home) -> None:
     outcome = run("doctor", "--json")
     findings = json.loads(outcome.out)

@@ -78,6 +78,7 @@ def test_a_night_with_hours_goes_through_a_day_without_feedback(school: School) 
     assert digest(folder, "lessons/words") == digest(folder, "distill") == parent_of(candidate)
 
 
+@pytest.mark.slow
 def test_a_night_without_time_for_the_second_lesson_ends_before_it(school: School, clock: list[float]) -> None:
     """After round 1 a second less is left than exam (540 s) and report (60 s) need."""
     engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 599)

@@ -23,11 +23,13 @@ def starter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_weights_and_the_tokenizer_stay_the_same(starter: Path) -> None:
     assert digest_file(starter / "model.safetensors").startswith("7ef915c9bf9d94d8d702")
     assert digest_file(starter / "tokenizer.json").startswith("bf346d64f6f0fbcefb4c")
 
 
+@pytest.mark.slow
 def test_its_tokenizer_is_what_transformers_would_choose(starter: Path) -> None:
     ours: Any = load_tokenizer(starter)
     theirs: Any = AutoTokenizer.from_pretrained(starter, local_files_only=True)

@@ -21,6 +21,7 @@ def accuracy(model: RewardModel, picks: list[Pick]) -> float:
     return rank(model.judge([(pick.prompt, pick.answers) for pick in picks]), picks).accuracy.value
 
 
+@pytest.mark.slow
 def test_with_adapters_too_and_what_is_saved_is_what_was_learned(folder: Path, tmp_path: Path) -> None:
     adapters = trainer_config(lora=LoraConfig(rank=8, alpha=16, dropout=0.5))
     config = QUICK.model_copy(update={"learning_rate": 1e-2})

@@ -20,13 +20,14 @@ def test_logs_are_those_of_the_last_night(run: Run, home: Home) -> None:
     assert "no logs yet" in refused(run("logs"))
     for date in ("2026-11-19", "2026-11-20"):
         (home.night(date) / "logs").mkdir(parents=True)
-        (home.night(date) / "logs" / "engine.log").write_text(f"begun\n{date}\n")
+        for name in ("night", "trainer"):
+            (home.night(date) / "logs" / f"{name}.log").write_text(f"begun\n{name} {date}\n")
     command = [sys.executable, "-m", "flows", "logs", "--lines=1"]
     root = Path(__file__).parents[4]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(root)}
     )
-    assert done.stdout.splitlines()[-1] == "2026-11-20"
+    assert done.stdout.splitlines()[-1] == "night 2026-11-20"
     assert "begun" not in done.stdout
 
 
