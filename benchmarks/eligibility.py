@@ -16,7 +16,6 @@ docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md
 
 import argparse
 import itertools
-import json
 import random
 import statistics
 import tempfile
@@ -33,6 +32,7 @@ from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import Run, recorded, run_once
 from benchmarks.teach import QUESTIONS
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
@@ -70,7 +70,6 @@ RATES = ("1e-5", "1e-4", "1e-3")
 DECAYS = {"critic": (learn.GAMMA, learn.LAMBDA), "baseline": (1.0, 1.0)}  # γ, λ
 ARMS = (*STEPS, *RATES)
 Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answer, rating
-Run = dict[str, Any]
 
 
 def main() -> None:
@@ -85,16 +84,8 @@ def main() -> None:
         student = Student(worker)
         for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
             what = {"taste": taste, "arm": arm, "seed": seed, "ratings": options.ratings}
-            if not any(what.items() <= run.items() for run in recorded()):
-                run = what | day(student, taste, arm, seed, options.ratings)
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(run) + "\n")
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
-
-
-def recorded() -> list[Run]:
-    """Return the runs so far."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+            run_once(RESULTS, what, partial(day, student, taste, arm, seed, options.ratings))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
 def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Run:

@@ -12,6 +12,7 @@ markers in docs/floor.md. `--seeds` without a seed only writes these.
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from benchmarks.machine.child import json_of
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -31,7 +33,6 @@ CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (1e-3, 3e-4), "5M": (6e-4, 2e-4), "15M": (4e-4, 1e-4), "49M": (2e-4, 6e-5)}  # of lesson and rounds
 ROUNDS = 30
 ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
-Run = dict[str, Any]
 
 
 def main() -> None:
@@ -45,17 +46,10 @@ def main() -> None:
         for size in options.sizes:
             for arm in options.arms:
                 asked = {"size": size, "seed": seed, "arm": arm}
-                if not any(asked.items() <= run.items() for run in recorded()):
-                    with RESULTS.open("a") as file:
-                        file.write(json.dumps(asked | night(size, seed, arm)) + "\n")
-    if runs := recorded():
+                run_once(RESULTS, asked, partial(night, size, seed, arm))
+    if runs := recorded(RESULTS):
         draw(runs)
         PAGE.write_text(between(PAGE.read_text(), "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})"))
-
-
-def recorded() -> list[Run]:
-    """Return the finished nights in the order in which they were recorded."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def night(size: str, seed: int, arm: str) -> Run:

@@ -18,6 +18,7 @@ import re
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from benchmarks.eligibility import SAMPLES, Student
 from benchmarks.machine.child import engine
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import Run, recorded, run_once
 from benchmarks.teach import GOOD, QUESTIONS
 from benchmarks.teach import TASTES as BETTER
 from conf.load import STARTER, load_night
@@ -46,7 +48,6 @@ TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
     "asks back": lambda text: f"{TASTES['one sentence'](text)} What do you think?",
 }
 ARMS = ("corrections", "ratings", "picks", "imitation")
-Run = dict[str, Any]
 
 
 def main() -> None:
@@ -62,15 +63,8 @@ def main() -> None:
         for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
             lesson = settings(arm, options.rate)
             what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
-            if not any(what.items() <= run.items() for run in recorded()):
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(what | owner.night(taste, arm, lesson, seed)) + "\n")
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
-
-
-def recorded() -> list[Run]:
-    """Return the runs so far."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+            run_once(RESULTS, what, partial(owner.night, taste, arm, lesson, seed))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
 def settings(arm: str, rate: float | None) -> LessonConfig:

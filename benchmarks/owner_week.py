@@ -18,6 +18,7 @@ import re
 import shutil
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from benchmarks.inputs.champion import home_with_champion
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import recorded, run_once
 from benchmarks.talk import settle
 from benchmarks.teach import GOOD, QUESTIONS, TASTES, Classroom, classroom
 from tasks.evaluation.english import mean_nats
@@ -50,15 +52,8 @@ def main() -> None:
     options = parser.parse_args()
     for seed, name, start in itertools.product(options.seeds, options.weeks, options.starts):
         what = {"week": name, "start": start, "seed": seed, "days": options.days}
-        if not any(what.items() <= run.items() for run in recorded()):
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(what | week(name, start, seed, options.days)) + "\n")
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
-
-
-def recorded() -> list[dict[str, Any]]:
-    """Return the weeks so far."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+        run_once(RESULTS, what, partial(week, name, start, seed, options.days))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
 def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import os
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from benchmarks.machine.child import json_of
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from rewards.data.dataset_rows import DATA_VARIABLE
@@ -49,7 +51,6 @@ ARMS = {
 TRACES = "traces/math_reasoning_traces.jsonl"  # a larger model's solutions of MATH, if the data folder has them
 PROBLEMS, SAMPLES = 200, 8
 ALPHA = 0.05
-Run = dict[str, Any]
 
 
 def main() -> None:
@@ -63,17 +64,10 @@ def main() -> None:
     for seed in options.seeds:
         for data in options.data:
             asked = {"data": data, "arm": options.arm, "seed": seed, "settings": options.set}
-            if not any(asked.items() <= run.items() for run in recorded()):
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(asked | night(data, options.arm, seed, options.set)) + "\n")
-    if runs := recorded():
+            run_once(RESULTS, asked, partial(night, data, options.arm, seed, options.set))
+    if runs := recorded(RESULTS):
         draw(runs)
         PAGE.write_text(between(PAGE.read_text(), NAME, f"{tables(runs)}\n\n![Mean reward by round]({PICTURE.name})"))
-
-
-def recorded() -> list[Run]:
-    """Return the finished nights in the order in which they were recorded."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def night(data: str, arm: str, seed: int, further: Sequence[str] = ()) -> Run:

@@ -19,6 +19,7 @@ import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from benchmarks.inputs.champion import home_with_champion
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.paired import students_interval
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import recorded, run_once
 from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
@@ -50,15 +52,8 @@ def main() -> None:
     options = parser.parse_args()
     for seed, arm in itertools.product(options.seeds, options.arms):
         what = {"arm": arm, "seed": seed, "turns": options.turns}
-        if not any(what.items() <= run.items() for run in recorded()):
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(what | day(arm, seed, options.turns)) + "\n")
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
-
-
-def recorded() -> list[dict[str, Any]]:
-    """Return the runs so far."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+        run_once(RESULTS, what, partial(day, arm, seed, options.turns))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
 def day(arm: str, seed: int, turns: int) -> dict[str, Any]:

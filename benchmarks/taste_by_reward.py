@@ -19,6 +19,7 @@ import random
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import recorded, run_once
 from benchmarks.teach import GOOD, TOPICS
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
@@ -119,15 +121,8 @@ def main() -> None:
     options = parser.parse_args()
     for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
         what = {"taste": taste, "arm": arm, "picks": options.picks, "seed": seed}
-        if not any(what.items() <= run.items() for run in recorded()):
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(what | night(taste, arm, options.picks, seed)) + "\n")
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded())))
-
-
-def recorded() -> list[dict[str, Any]]:
-    """Return the runs so far."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+        run_once(RESULTS, what, partial(night, taste, arm, options.picks, seed))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
 def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
