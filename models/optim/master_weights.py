@@ -157,8 +157,10 @@ def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> 
     A number that bf16 represents exactly stays unchanged. `generator` must be on the same device as the numbers.
     """
     bits = exact.view(torch.int32)
-    drawn = torch.randint(0, 2 * HALF, bits.shape, generator=generator, dtype=torch.int32, device=bits.device)
-    return drawn.add_(bits).bitwise_right_shift_(16).to(torch.int16).view(torch.bfloat16)
+    words = torch.empty(math.ceil(bits.numel() / 4), dtype=torch.int64, device=bits.device)
+    words.random_(-(2**63), None, generator=generator)  # all 64 bits: 16 for each of four numbers
+    drawn = words.view(torch.int16)[: bits.numel()].view(bits.shape)
+    return (bits + drawn).add_(HALF).bitwise_right_shift_(16).to(torch.int16).view(torch.bfloat16)
 
 
 def split_bits(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> None:

@@ -23,29 +23,29 @@ class Episodes(Benchmark):
     splits = ("train", "test")
 
     def __init__(self, environment: Environment, *, bounded: bool = False) -> None:
-        self.environment = environment
+        self.environment = self._environment = environment
         self.name, self.bounded = environment.name, bounded
 
     def problems(self, split: Split) -> list[Problem]:
         """Return the problems that start a split's episodes."""
-        return self.environment.problems(split)
+        return self._environment.problems(split)
 
     def kind(self, problem: Problem) -> str:
         """Return the kind of episode that a problem starts, as named by the environment."""
-        return self.environment.kind(problem)
+        return self._environment.kind(problem)
 
     def mastered(self, level: str, rate: float) -> bool:
         """Return whether a student with this solve rate at a level may practise the next one."""
-        passed = getattr(self.environment, "mastered", None)
+        passed = getattr(self._environment, "mastered", None)
         return passed is None or passed(level, rate)
 
     def prompt(self, problem: Problem) -> str:
         """Return the first observation of the problem's episode."""
-        return checked_reset(self.environment, problem)[1]
+        return checked_reset(self._environment, problem)[1]
 
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return a teacher's episodes as pairs of a problem and a completion, or an empty list if there are none."""
-        taught = getattr(self.environment, "solutions", list)
+        taught = getattr(self._environment, "solutions", list)
         return [(problem, json.dumps(texts)) for problem, texts in taught()]
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
@@ -57,7 +57,7 @@ class Episodes(Benchmark):
 
     def _score(self, attempt: Attempt) -> Score:
         started = time.perf_counter()
-        turns = replay(self.environment, attempt.problem, texts_of(attempt.completion))
+        turns = replay(self._environment, attempt.problem, texts_of(attempt.completion))
         value = turns[-1].value if turns else 0.0
         valid = sum(turn.valid for turn in turns)
         parts = {"value": value, "turns": float(len(turns)), "valid": valid / max(1, len(turns))}
