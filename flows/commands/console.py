@@ -16,8 +16,10 @@ from conf.schema import NightConfig
 from conf.storage.layout import committed_rounds
 from flows.run.history import first_start
 from flows.run.speed import minutes_left
+from tasks.workers.worker import HoursOverError
 
 err = Console(stderr=True)
+RUNS = ("prefect.task_runs", "prefect.flow_runs")
 
 
 class Clock(Progress):
@@ -66,10 +68,14 @@ class NightProgress(logging.Handler):
         self.progress.start()
         logging.getLogger("nightschool").addHandler(self)
         logging.getLogger("nightschool").setLevel(logging.INFO)
+        for runs in RUNS:
+            logging.getLogger(runs).addFilter(_unexpected)
         return self
 
     def __exit__(self, *_: object) -> None:
         logging.getLogger("nightschool").removeHandler(self)
+        for runs in RUNS:
+            logging.getLogger(runs).removeFilter(_unexpected)
         self.progress.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -96,3 +102,8 @@ class NightProgress(logging.Handler):
     def _print(self, text: str) -> None:
         minutes, rest = divmod(int(time.monotonic() - self.started), 60)
         print(f"{minutes:3d}:{rest:02d}  {text}", file=sys.stderr, flush=True)
+
+
+def _unexpected(record: logging.LogRecord) -> bool:
+    """Return False for what Prefect logs as an error when the night's time ends a stage: the report says so itself."""
+    return HoursOverError.__name__ not in record.getMessage()

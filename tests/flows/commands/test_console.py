@@ -8,6 +8,7 @@ from rich.console import Console
 
 from conf.load import STARTER, load_night
 from flows.commands.console import NightProgress
+from tasks.workers.worker import HoursOverError
 
 
 @pytest.mark.parametrize(("minutes", "total"), [("30", 1800), ("null", None)])
@@ -32,3 +33,14 @@ def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: 
         (round_ / "manifest.json").write_text("{}")
         log.info("begins", extra={"stage": "round 2 · sample", "seconds": None})
         assert bar.fields["last"] == "round 1: reward 0.50"
+
+
+def test_only_unexpected_errors_of_prefect_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runs = logging.getLogger("prefect.task_runs")
+    with NightProgress(load_night(STARTER), tmp_path):
+        for error in (HoursOverError("the night's hours were over before save_state began"), OSError("no space")):
+            runs.error(
+                'Finished in state Failed("Task run encountered an exception %s: %s")', type(error).__name__, error
+            )
+    assert "no space" in caplog.text
+    assert "hours were over" not in caplog.text
