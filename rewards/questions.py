@@ -77,6 +77,8 @@ class Questions(TriviaQa):
                 raise InputError(f"{file}, row {number}: more fields than columns; put a text with a comma in quotes")
         if not rows:
             raise InputError(f"{file}: holds no rows; a header and a row for each question are needed")
+        if missing := {"question", "answer"} - rows[0].keys():
+            raise InputError(f"{file}: no column {' and '.join(sorted(missing))}; name it in the first line")
         return rows
 
 

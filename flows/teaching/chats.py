@@ -73,8 +73,9 @@ class Chats:
             whole = [*messages, {"role": "assistant", "content": answer.text}]
             about = day.champion.name, unfinished, question.held_out, known is not None
             await asyncio.to_thread(self._record, name, whole, *about)
-        granted = answer.text.strip() if answer.finished and is_wish(text) else None
-        better = corrected(turns[-1]["content"], text) or granted if turns else None
+        better = corrected(turns[-1]["content"], text) if turns else None
+        if turns and not better and answer.finished and grants(text, turns[-1]["content"], answer.text):
+            better = answer.text.strip()
         if better and better != turns[-1]["content"].strip():
             said["proposal"] = {"answer": f"{name}-{turn - 1}-1", "text": better}
         yield "done", said
@@ -163,6 +164,14 @@ class Chats:
 def is_wish(reply: str) -> bool:
     """Return whether a reply seems to say how the last answer should have been, such as "Shorter, please."."""
     return WISH.match(reply.strip()) is not None and len(reply.split()) <= WISH_WORDS
+
+
+def grants(wish: str, before: str, after: str) -> bool:
+    """Return whether an answer may be what a reply wished for. A shorter or longer one must be shorter or longer."""
+    words = wish.lower()
+    if "shorter" in words or "briefer" in words:
+        return is_wish(wish) and len(after.strip()) < len(before.strip())
+    return is_wish(wish) and ("longer" not in words or len(after.strip()) > len(before.strip()))
 
 
 def corrected(answer: str, reply: str) -> str | None:

@@ -83,6 +83,8 @@ def decide(
     sound = fluent and not severe and _passed_quiz(quizzes)
     goes_on = ahead and sound and not decision.promote and unpromoted < MOST_UNPROMOTED
     after = [] if decision.promote else [_on_next_night(goes_on, ahead)]
+    if decision.promote and exam.next_level_at is None and is_mastered(target.after.accuracy, planned[-1], alpha):
+        after = [MASTERED]
     grown = [_evaluations(whole[role]) for role in ("distilled", "candidate")] if whole else None
     written: dict[str, Any] = {
         "promote": decision.promote,

@@ -84,11 +84,14 @@ def first_facts(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> dict
 def to_do(summary: Mapping[str, Any]) -> str:
     """Return the owner's next step, for example to read the alarms. It begins with "Nothing." if none is needed."""
     alarms = len(summary["alarms"])
+    add = "Add problems to the exam, or harder ones: it can no longer promote a candidate."
+    mastered = MASTERED in summary["reasons"]
     first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
     if summary["withheld"]:
         read = f"{first} " if alarms else ""
         return f"{read}No alias was moved (--no-promote); to promote the candidate, run: {summary['withheld']}"
     if summary["decision"] == "promoted" and not moved_meanwhile(summary):
+        first = f"{first} {add}" if mastered and alarms else add if mastered else first
         return f"{first} If the new checkpoint disappoints you, run: {summary['way_back']}"
     if alarms:
         return first
@@ -96,8 +99,8 @@ def to_do(summary: Mapping[str, Any]) -> str:
         hours = summary["hours"]  # more than the night had, and at least what a round was estimated to need
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."
-    if MASTERED in summary["reasons"]:
-        return "Add problems to the exam, or harder ones: it can no longer promote a candidate."
+    if mastered:
+        return add
     return "Nothing. The next night tries again with the day's new lessons."
 
 

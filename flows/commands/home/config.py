@@ -78,6 +78,10 @@ def init(
     student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", usual_student)
     folder = Path(student).expanduser()
     student = str(folder.resolve()) if folder.is_dir() else student
+    if student != "starter" and not student.startswith("new:") and "/" not in student:
+        raise InputError(
+            f"--student: {student} is neither starter, new:5M, a folder nor a hub id such as Qwen/Qwen3-0.6B"
+        )
     usual = f"{values['budget_minutes']}m" if values.get("budget_minutes") else "6h"
     values.update(_limits(time or _ask("Time (90m, 6h, or until 06:30)", usual)))
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student

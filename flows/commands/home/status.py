@@ -28,7 +28,7 @@ def lines_of(home: Home, state: dict[str, Any]) -> list[str]:
     """Format the result of `status` as readable lines."""
     lines = [_running_line(state["running"])] if state["running"] else []
     if state["serving"]:
-        lines.append(f"serving: the model `daytime`, by nightschool serve (process {state['serving']})")
+        lines.append(f"serving: the model `daytime`, by nightschool serve or teach (process {state['serving']})")
     for entry in state["nights"][-LAST:]:
         lines.append(f"{entry['night']}  {entry['state']:12} {entry['detail']}")
         lines += [f"{'':12}alarm: {alarm}" for alarm in entry["alarms"]]

@@ -8,7 +8,7 @@ import pytest
 from conf.storage.journal import CONVERSATION
 from conf.storage.journal_file import read_file
 from flows.teaching.answers import RefusedError
-from flows.teaching.chats import Chats, corrected, is_wish
+from flows.teaching.chats import Chats, corrected, grants, is_wish
 from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
 
 
@@ -145,6 +145,21 @@ def test_what_looks_like_a_correction(answer: str, reply: str, better: str | Non
     assert corrected(answer, reply) == better
 
 
+@pytest.mark.parametrize(
+    ("wish", "answer", "granted"),
+    [
+        ("Shorter, please.", "Yes.", True),
+        ("Shorter, please.", "Yes, it is so today.", False),
+        ("Longer, please.", "Yes, it is so today.", True),
+        ("Longer, please.", "Yes.", False),
+        ("Rephrase it", "Yes, it is so today.", True),
+        ("Why?", "Yes.", False),
+    ],
+)
+def test_a_wish_is_granted_by_what_it_asks_for(wish: str, answer: str, granted: bool) -> None:
+    assert grants(wish, "Yes, it is so.", answer) is granted
+
+
 @pytest.mark.parametrize("reply", ["Shorter, please.", "In one sentence.", "please, a bit simpler", "Rephrase it"])
 def test_what_looks_like_a_wish(reply: str) -> None:
     assert is_wish(reply)
@@ -156,7 +171,7 @@ def test_what_looks_like_a_wish(reply: str) -> None:
 def test_the_answer_to_a_wish_is_proposed_for_the_question_before_it(school: School, do: Do) -> None:
     chats = Chats(school.open())
     first = do(say(chats, "7 + 5?"))
-    done = do(say(chats, "Shorter, please.", first["conversation"]))
+    done = do(say(chats, "Rephrase it, please.", first["conversation"]))
     assert done["proposal"] == {"answer": first["answer"]["id"], "text": done["answer"]["text"]}
     do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
     (lesson,) = do(settled(chats))

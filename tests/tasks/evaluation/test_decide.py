@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conf.sections.exam import ExamConfig
-from tasks.evaluation.decide import is_mastered
+from tasks.evaluation.decide import MASTERED, is_mastered
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, EXAM, TARGET, write_decision, write_evaluations, write_exam
 from tests.tasks.doubles.picks import ranking
@@ -72,6 +72,11 @@ def test_an_exam_whose_last_problems_are_too_few_to_show_a_gain_is_mastered(
 ) -> None:
     """Six more right answers, and none lost, have p = 0.016; five have 0.031."""
     assert is_mastered(accuracy, problems, 0.025) is mastered
+
+
+def test_the_promotion_that_masters_the_exam_says_that_it_was_the_last(night: Path) -> None:
+    found = decided(night, 298)
+    assert (found["promote"], found["reasons"][1:]) == (True, [MASTERED])
 
 
 def test_one_that_is_ahead_but_unproven_is_what_the_next_night_begins_with(night: Path) -> None:

@@ -32,6 +32,7 @@ def decision(night: Night) -> dict[str, Any]:
         ({"decision": "kept"}, STAYS, TRIES_AGAIN),
         ({"decision": "kept", "reasons": [MASTERED]}, STAYS, ADD),
         ({"decision": "kept", "alarms": ["Disk", "No signal"]}, STAYS, "Read the 2 alarms first."),
+        ({"reasons": [MASTERED]}, SERVES, f"{ADD} {BACK}"),
         ({"alarms": ["Disk"]}, SERVES, f"Read the alarm first. {BACK}"),
         ({"serving": "f00df00df00df00d"}, MOVED, TRIES_AGAIN),
         ({"decision": "kept", "withheld": PROMOTE}, STAYS, DRY),
