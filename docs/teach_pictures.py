@@ -37,6 +37,7 @@ def main() -> None:
             page = browser.new_page(viewport=SIZE)
             page.goto(url)
             page.locator("#ask-button:enabled").wait_for()
+            time.sleep(30)  # the trainer loads meanwhile
             frames = list(lesson(page, sys.argv[1] if len(sys.argv) > 1 else QUESTION))
             page.keyboard.press("z")
             page.locator("#no-lessons").wait_for()

@@ -16,7 +16,7 @@ export function told(lesson, kind) {
   if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
   const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
   const size = lesson.change_nats < 1 ? "small" : lesson.change_nats < 4 ? "clear" : "large";
-  return `${seconds} · ${nouns[kind]}: a ${size} effect here`;
+  return `${seconds} · ${nouns[kind]}: a ${size} change in how likely it is`;
 }
 
 export const figures = (lesson) => (lesson.kl === null ? ""
