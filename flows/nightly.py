@@ -134,6 +134,7 @@ def _logged(file: Path) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     handler, log = logging.FileHandler(file), logging.getLogger("nightschool")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.handleError = lambda record: None  # a full disk ends the night with a message of its own
     log.addHandler(handler)
     try:
         yield
