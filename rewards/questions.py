@@ -65,29 +65,30 @@ class Questions(TriviaQa):
         if self.source is None:
             raise InputError("questions: `source` is missing; name the file with your questions and answers")
         file = Path(self.source)
-        if file.suffix.lower() != ".csv":
-            return read_rows(file, {"question": str})
-        try:
-            with file.open(newline="", encoding="utf-8-sig") as lines:
-                rows: list[dict[str, Any]] = list(csv.DictReader(lines, strict=True))
-        except (OSError, ValueError, csv.Error) as error:
-            raise InputError(f"{file}: cannot be read ({error}); correct the file, or `source`") from error
-        for number, row in enumerate(rows, 2):
+        is_csv = file.suffix.lower() == ".csv"
+        rows = _csv_rows(file) if is_csv else read_rows(file, {"question": str})
+        for number, row in enumerate(rows, 2 if is_csv else 1):
             if None in row:
                 raise InputError(f"{file}, row {number}: more fields than columns; put a text with a comma in quotes")
-        if not rows:
-            raise InputError(f"{file}: holds no rows; a header and a row for each question are needed")
-        if missing := {"question", "answer"} - rows[0].keys():
-            raise InputError(f"{file}: no column {' and '.join(sorted(missing))}; name it in the first line")
+            if not str(row.get("question", "")).strip() or not _answers(row):
+                has = ", ".join(name for name, value in row.items() if value)
+                raise InputError(f"{file}, row {number}: every row needs a `question` and an `answer`; there is: {has}")
         return rows
 
 
+def _csv_rows(file: Path) -> list[dict[str, Any]]:
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            rows: list[dict[str, Any]] = list(csv.DictReader(lines, strict=True))
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{file}: cannot be read ({error}); correct the file, or `source`") from error
+    if not rows:
+        raise InputError(f"{file}: holds no rows; a header and a row for each question are needed")
+    return rows
+
+
 def _as_problem(row: Mapping[str, Any]) -> Problem:
-    question, names = str(row.get("question", "")).strip(), _answers(row)
-    if not question or not names:
-        raise InputError(
-            f"{json.dumps(dict(row))[:120]}: every row needs a `question` and an `answer`; correct the file"
-        )
+    question, names = str(row["question"]).strip(), _answers(row)
     digest = hashlib.sha256(question.encode()).hexdigest()
     split = "train" if int(digest, 16) % EXAM else "test"
     return Problem(f"questions/{split}/{digest[:16]}", "questions", question, json.dumps(names, ensure_ascii=False))

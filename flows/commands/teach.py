@@ -113,11 +113,11 @@ def start_night(home: Home, config: Path | None, overrides: Sequence[str]) -> Pa
 
     now = clocks_in(configuration(config, list(overrides)).deadline_time_zone)
     if finished_summary(home, date := date_of_night(now)):
-        tomorrow = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
-        if tomorrow > now.date():
-            raise InputError(f"the night of {date} is finished; the next one can start from noon of {tomorrow} on")
+        following = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
+        if following > now.date():
+            raise InputError(f"the night of {date} is finished; the next one can start from noon of {following} on")
         raise InputError(
-            f"the night of {date} is finished; for another one now, run: nightschool night --date {tomorrow}"
+            f"the night of {date} is finished; for another one now, run: nightschool night --date {following}"
         )
     log, settings = home.root / NIGHT_LOG, [f"--set={each}" for each in overrides]
     command = [sys.executable, "-m", "flows", "night", *(["--config", str(config)] if config else []), *settings]

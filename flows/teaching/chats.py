@@ -168,10 +168,9 @@ def is_wish(reply: str) -> bool:
 
 def grants(wish: str, before: str, after: str) -> bool:
     """Return whether an answer may be what a reply wished for. A shorter or longer one must be shorter or longer."""
-    words = wish.lower()
-    if "shorter" in words or "briefer" in words:
-        return is_wish(wish) and len(after.strip()) < len(before.strip())
-    return is_wish(wish) and ("longer" not in words or len(after.strip()) > len(before.strip()))
+    grown, words = len(after.strip()) - len(before.strip()), wish.lower()
+    misses = grown >= 0 if "shorter" in words or "briefer" in words else grown <= 0 and "longer" in words
+    return is_wish(wish) and not misses
 
 
 def corrected(answer: str, reply: str) -> str | None:

@@ -86,15 +86,14 @@ def to_do(summary: Mapping[str, Any]) -> str:
     alarms = len(summary["alarms"])
     add = "Add problems to the exam, or harder ones: it can no longer promote a candidate."
     mastered = MASTERED in summary["reasons"]
-    first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first." if alarms else "Nothing."
+    read = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first. " if alarms else ""
     if summary["withheld"]:
-        read = f"{first} " if alarms else ""
         return f"{read}No alias was moved (--no-promote); to promote the candidate, run: {summary['withheld']}"
     if summary["decision"] == "promoted" and not moved_meanwhile(summary):
-        first = f"{first} {add}" if mastered and alarms else add if mastered else first
-        return f"{first} If the new checkpoint disappoints you, run: {summary['way_back']}"
+        needed = f"{read}{add if mastered else ''}".strip() or "Nothing."
+        return f"{needed} If the new checkpoint disappoints you, run: {summary['way_back']}"
     if alarms:
-        return first
+        return read.strip()
     if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
         hours = summary["hours"]  # more than the night had, and at least what a round was estimated to need
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))

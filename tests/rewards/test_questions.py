@@ -77,9 +77,12 @@ def test_an_answer_is_a_name_or_a_value(tmp_path: Path, answer: object, completi
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("q.json", '[{"question": "2 + 2?"}]', "every row needs a `question` and an `answer`"),
-        ("q.csv", "question;answer\n2 + 2?;4\n", "no column answer and question; name"),
-        ("q.csv", "question,answer\n2 + 2?,\n", "every row needs a `question` and an `answer`"),
+        (
+            "q.json",
+            '[{"question": "2 + 2?"}]',
+            "row 1: every row needs a `question` and an `answer`; there is: question",
+        ),
+        ("q.csv", "question;answer\n2 + 2?;4\n", "row 2: every row needs .*; there is: question;answer"),
         ("q.jsonl", '{"question": "2 + 2?", "answer": "4"}', "too few questions"),
         ("q.csv", "", "holds no rows"),
         ("q.csv", "question,answer\n2, 3 or 4?,4\n", "row 2: more fields than columns"),

@@ -84,9 +84,8 @@ def test_a_server_by_day(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with take_server_lock(home.root, 4711):
         assert status(home)["serving"] == "4711"
-        assert "serving: the model `daytime`, by nightschool serve or teach (process 4711)" in lines_of(
-            home, status(home)
-        )
+        line = "serving: the model `daytime`, by nightschool serve or teach (process 4711)"
+        assert line in lines_of(home, status(home))
     assert status(home)["serving"] is None
 
 
