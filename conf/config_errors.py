@@ -156,9 +156,15 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
         option = ".".join("N" if part.isdecimal() else part for part in key)  # in the form of `REMOVED`
         if (instead := REMOVED.get(option)) is not None:
             return f"was removed: {instead}"
-        known = sorted(_section(schema, key[:-1]).model_fields)
-        near = difflib.get_close_matches(key[-1], known, n=1)
-        return f"unknown key; did you mean '{near[0]}'?" if near else f"unknown key; known are {', '.join(known)}"
+        fields = _section(schema, key[:-1]).model_fields
+        near = difflib.get_close_matches(key[-1], sorted(fields), n=1) or [
+            ".".join((*key[:-1], name, key[-1]))
+            for name, field in fields.items()
+            if any(key[-1] in section.model_fields for section in _models(field.annotation))
+        ]
+        if near:
+            return f"unknown key; did you mean {' or '.join(map(repr, near))}?"
+        return f"unknown key; known are {', '.join(sorted(fields))}"
     if first["type"] == "value_error" and len(group) == 1:
         return first["msg"].removeprefix("Value error, ")
     messages = (error["msg"].removeprefix("Input should be ").removeprefix("Value error, ") for error in group)

@@ -76,11 +76,12 @@ def checkpoints(config: Config = None, overrides: Overrides = None, as_json: AsJ
     if not versions:
         print("no checkpoints yet: `nightschool night` makes the first")
         return
-    row = "{:>7}  {:20}  {:10}  {:10}  {:>8}  {}"
-    print(row.format("version", "digest", "night", "role", "accuracy", "alias"))
+    row = "{:>7}  {:20}  {:10}  {:10}  {:>8}  {:>8}  {}"
+    print(row.format("version", "digest", "night", "role", "accuracy", "problems", "alias"))
     for version in versions:
         names = (version[name] for name in ("version", "digest", "night", "role"))
-        print(row.format(*names, percent(version["accuracy"]), " ".join(version["aliases"])).rstrip())
+        solved = percent(version["accuracy"]), version["problems"] or "–"
+        print(row.format(*names, *solved, " ".join(version["aliases"])).rstrip())
 
 
 def promote(

@@ -17,7 +17,7 @@ from conf.load import load_night, own_file
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
-from conf.storage.home import SHORT_REPORT, Home
+from conf.storage.home import SHORT_REPORT, START, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
 from flows.evaluation.night_exam import decide_night, first_student
 from flows.finish import finish, prefect_page
@@ -102,6 +102,8 @@ def nightly(
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
             night = Night(home, date, config, first_start(home.night(date)))
+            if (night.folder / START).exists():
+                night.note("the night was interrupted before, and went on")
             return final_state(run_night(night))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
@@ -189,6 +191,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     picks = day.champion_picks, rank_held_out(night, reward_model, "candidate", candidate)
     night.trainer.close()
+    day.ask_again(candidate)
     first = first_student(night, versions, champion)
     students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
     taken = quizzes.of({"start": student, "end": candidate})

@@ -20,6 +20,7 @@ ARTICLE = re.compile(r"^(?:a|an|the) ")
 MARKS = "*`"  # of Markdown
 OUTER = " .,;:!?\"'()[]“”‘’" + MARKS
 SIGNS = re.compile(r"[$€£%]")
+OTHER_MARKERS = re.compile(r"####|\banswer is:?", re.IGNORECASE | re.ASCII)  # what students have learned elsewhere
 CODE = re.compile(r"0[0-9]")  # 007 is not 7
 EXAM = 4  # of every four questions, one is for the exam
 
@@ -57,7 +58,8 @@ class Questions(TriviaQa):
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give a reward of 1 if the text after the last `Answer:` reads like a true answer (see `same`), else 0.
 
-        A completion without `Answer:` is graded as a whole. The reward is None if the truth has no names.
+        Without `Answer:`, the whole completion or what follows its last `####` or `answer is` counts. The reward is
+        None if the truth has no names.
         """
         return [_score(attempt) for attempt in attempts]
 
@@ -129,5 +131,6 @@ def _score(attempt: Attempt) -> Score:
     answer = answer_of(attempt).strip()
     if not answer:
         return Score.of("no_answer", "no answer")
-    correct = any(same(answer, name) for name in names)
+    read = answer, OTHER_MARKERS.split(answer)[-1]
+    correct = any(same(text, name) for text in read for name in names)
     return Score.of("correct" if correct else "wrong", f"answered {answer[:80]!r}")

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from conf.sections.section import HubRevision, Positive, Section
 
@@ -39,8 +39,9 @@ Revision = Annotated[
 Subset = Annotated[
     str | None, Field(description='math: "500" for MATH-500; mbpp: "sanitized"; null: the whole benchmark')
 ]
+Level = Annotated[str, BeforeValidator(lambda level: str(level) if type(level) is int else level)]  # as in [1, 2]
 Levels = Annotated[
-    Annotated[tuple[str, ...], Field(min_length=1)] | None,
+    Annotated[tuple[Level, ...], Field(min_length=1)] | None,
     Field(description="levels to use (gsm8k: calculations in a solution; ants: tiers); null: all (ants: only tier 0)"),
 ]
 Colony = Annotated[

@@ -35,4 +35,4 @@ class TeachConfig(Section):
         description="reward for an answer that the owner follows up, from 0 (off) to 1; answers that the owner leaves "
         "without a response get minus this",
     )
-    max_answer_tokens: Positive = Field(default=96, description="an answer is cut after this many tokens")
+    max_answer_tokens: Positive = Field(default=192, description="an answer is cut after this many tokens")

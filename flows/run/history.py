@@ -65,6 +65,21 @@ def last_finished(nights: Path, name: str, before: str | None = None) -> Path | 
     return next(finished(nights, name, before), None)
 
 
+def expected_start(home: Home, config: NightConfig, date: str) -> Path | None:
+    """Return the checkpoint with which the night of `date` probably begins, by what the last finished night decided.
+
+    Returns None before the first night, or if that checkpoint is gone.
+    """
+    last = last_finished(home.nights, config.name, date)
+    if last is None:
+        return None
+    summary = json.loads((last / SUMMARY).read_text())
+    goes_on = config.start_from == "latest" and summary.get("next_night_begins_with_it")
+    role = "candidate" if goes_on or summary["decision"] == "promoted" else "champion"
+    start = home.checkpoints / summary["digests"][role]
+    return start if start.exists() else None
+
+
 def usual_seconds(night: Path | None) -> dict[str, float]:
     """Return, by stage name, the longest time in seconds that a stage took in a night. Empty if `night` is None."""
     if night is None:

@@ -1,15 +1,19 @@
 """`nightschool night --plan`: what a night would do, and about how long each part takes on this machine."""
 
+import json
 import math
 
+from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
-from conf.storage.home import Home
+from conf.storage.home import SUMMARY, Home
 from flows.run.dates import Hours, check_deadline
-from flows.run.history import first_start
+from flows.run.history import expected_start, first_start, last_finished
 from flows.run.levels import with_next_level
-from flows.run.preflight import finished_summary
+from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import expected, minutes_left
+from tasks.evaluation.decide import MASTERED
+from tasks.journal.read import waiting
 
 LESSONS = {
     "lessons": "what you taught: corrections, words, praise and picks",
@@ -18,25 +22,34 @@ LESSONS = {
 
 
 def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
-    """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds."""
+    """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds.
+
+    Raises InputError where the night would.
+    """
     config, started = with_next_level(config, home, date), first_start(home.night(date))
+    is_finished = finished_summary(home, date) is not None
     if not started:
         check_deadline(config, date, clocks_in(config.deadline_time_zone))
+    if not is_finished:
+        check_night(home, config, resumed=started is not None)
     minutes, known, grpo = minutes_left(config, date, started), expected(home, config), config.grpo
     weights = "adapters" if config.lora else "all weights"
     exam = ", ".join(
         f"{part.name} ({f'up to {part.problems}' if part.problems else 'all'})" for part in config.exam.parts
     )
-    state = "finished" if finished_summary(home, date) else "begun" if started else "new"
+    state = "finished" if is_finished else "begun" if started else "new"
     limited = "no time limit" if math.isinf(Hours.of(config, date, started).end) else "its time is over"
     time = limited if minutes is None else f"{minutes:.0f} minutes"
     lines = [
         ("night", f"{date}, {state}, {time}, in {home.root}"),
         ("student", f"{config.student.source} or its champion, {weights}"),
         ("practice", ", ".join(benchmark.label for benchmark in config.benchmarks)),
+        ("journal", _journal(home, config, date)),
     ]
     for step in config.steps:
-        if step.kind == "distill":
+        if step.kind == "distill" and known and not known.steps:
+            lines.append(("lesson", "no worked solutions that the student has not learned"))
+        elif step.kind == "distill":
             lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} worked solutions"
             pace = f", {known.step:.1f} s each with their rehearsal" if known else ""
             fits = f"; about {known.steps_that_fit(minutes)} fit" if known and minutes is not None else ""
@@ -49,4 +62,20 @@ def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     if known and minutes is not None and config.rounds:
         fit = min(config.rounds, known.rounds_that_fit(minutes))
         lines.append(("", f"about {fit} of the {config.rounds} rounds fit into the time"))
-    return [*lines, ("exam", exam), ("then", "promoted only if a paired test shows a gain and no guard fails")]
+    then = "promoted only if a paired test shows a gain and no guard fails"
+    return [*lines, ("exam", exam), ("then", _mastered(home, config, date) or then)]
+
+
+def _journal(home: Home, config: NightConfig, date: str) -> str:
+    """Say which journal lines wait to be learned."""
+    new = waiting(home.journal, date, expected_start(home, config, date))
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(new.items())) or "nothing new"
+
+
+def _mastered(home: Home, config: NightConfig, date: str) -> str:
+    """Return what the last finished night of the same exam said of a mastered exam, or an empty text."""
+    last = last_finished(home.nights, config.name, date)
+    before = config_of(last) if last else None
+    if last is None or before is None or before.exam.target != config.exam.target:
+        return ""
+    return MASTERED if MASTERED in json.loads((last / SUMMARY).read_text())["reasons"] else ""

@@ -13,11 +13,14 @@ from conf.storage.home import Home, InputError, NightError
 from conf.storage.layout import PACE_FOLDER
 from flows.run.budget import EXAM_SHARE, LESSONS_SHARE
 from flows.run.dates import Hours, date_of_night
-from flows.run.history import finished, read_round_metrics
+from flows.run.history import expected_start, finished, read_round_metrics
+from flows.run.levels import new_levels
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
+from models.hf.checkpoint import parent_of
 from models.lessons.pace import read_steps
 from rewards.data.benchmarks import plays_episodes
+from tasks.journal.read import waiting
 from tasks.workers.worker import Worker
 
 PROMPT = 20  # tokens of an arithmetic problem itself; the prefix that all prompts share is read once
@@ -127,6 +130,8 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
     uses a GPU or environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
+    if not _has_solutions(home, config):
+        config = config.model_copy(update={"distill": config.distill.model_copy(update={"steps": 0})})
     for night in finished(home.nights, config.name):
         rounds = [figures for figures in read_round_metrics(night) if figures.keys() >= TIMED]
         if rounds and (known := config_of(night)):
@@ -148,6 +153,17 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
         return None
     speed = measure_speed()
     return None if speed is None else estimate(config, parameters, speed)
+
+
+def _has_solutions(home: Home, config: NightConfig) -> bool:
+    """Return whether tonight's student has worked solutions to learn. A trained one skips those of a generated day."""
+    lesson, date = config.distill, date_of_night(clocks_in(config.deadline_time_zone))
+    if lesson.reference_solutions or lesson.files or lesson.teacher:
+        return True
+    start = expected_start(home, config, date)
+    untrained = start is None or parent_of(start) is None
+    generated = config.day.generated_traces and (untrained or new_levels(config, home, date))
+    return bool(generated or waiting(home.journal, date, start)["trace"])
 
 
 @cache

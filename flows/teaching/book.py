@@ -9,7 +9,7 @@ from flows.teaching.answers import CHAMPION, DAY
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
 
-LAST = 10  # "it would have guessed" counts this many of the latest picks
+LAST = 10  # how many of the latest picks the page counts
 
 
 @dataclass

@@ -145,5 +145,5 @@ class Terminal:
         guessed = self.classroom.state()["guessed"]
         line = f"Learned in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"
         if guessed["of"]:
-            line += f" · it would have guessed {guessed['right']} of your last {guessed['of']}"
+            line += f" · it guessed {guessed['right']} of your last {guessed['of']}"
         self.console.print(line)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from flows.run.context import CHANGED, Night
+from flows.run.context import CHANGED, Night, log
 from flows.teaching.day import known_anchors
 from flows.training.inputs import reward_model_of
 from flows.training.quizzes import Quizzes
@@ -14,6 +14,7 @@ from models.hf.checkpoint import MergeError, verify
 from tasks.evaluation.choose_start import choose_start
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
+from tasks.teaching.ask_again import ask_again
 from tasks.teaching.replay_day import lessons_of_day, replay_day
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
@@ -70,6 +71,23 @@ class OwnersDay:
             return self.champion
         verify(day := night.checkpoint(merged), CHANGED)
         return day
+
+    def ask_again(self, candidate: Path) -> None:
+        """Have the candidate answer what the owner has corrected, for the report. Skipped if time runs out."""
+        night, config = self.night, self.night.config
+        try:
+            night.run(
+                ask_again,
+                "ask_again",
+                day=self.journal,
+                checkpoint=candidate,
+                student=config.student,
+                config=config.sampler,
+                max_completion_tokens=config.teach.max_answer_tokens,
+                engine=night.engine,
+            )
+        except (HoursOverError, WorkerDiedError) as error:
+            log.warning("the corrections were not asked again: %s", error)
 
     def _make(self) -> str:
         """Make the day copy and have it rank the held-out picks. Returns why there is no day copy, or an empty string.

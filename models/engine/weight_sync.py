@@ -1,5 +1,6 @@
 """Functions that run inside vLLM, through `collective_rpc`, to load weights into its engine and read them back."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,9 @@ from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 
 ADAPTER_PREFIX = "base_model.model."  # peft's prefix of module names
 COLUMNS = 8  # number read back from each packed matrix; an update changes nearly every column
+
+# It warns at each reload of layers that have no weights of their own; `reload` returns what is really missing.
+logging.getLogger("vllm.model_executor.model_loader.reload.layerwise").setLevel(logging.ERROR)
 
 
 def reload(worker: Any, folder: str) -> list[str]:

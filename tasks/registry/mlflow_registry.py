@@ -28,7 +28,7 @@ PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by
 
 @dataclass(frozen=True)
 class Version:
-    """A checkpoint registered as a model version."""
+    """A checkpoint registered as a model version, with its accuracy on as many `problems` of its exam's target."""
 
     version: str
     digest: str
@@ -36,6 +36,7 @@ class Version:
     night: str
     role: str
     accuracy: float | None
+    problems: int | None
     promoted: bool
     aliases: tuple[str, ...]
 
@@ -82,6 +83,7 @@ class Registry:
                 night=v.tags.get("night", ""),
                 role=v.tags.get("role", ""),
                 accuracy=float(v.tags["accuracy"]) if "accuracy" in v.tags else None,
+                problems=int(v.tags["problems"]) if "problems" in v.tags else None,
                 promoted="promoted" in v.tags,
                 aliases=tuple(sorted(name for name, number in model.aliases.items() if str(number) == str(v.version))),
             )

@@ -75,14 +75,15 @@ def _register_and_move(
         verify(checkpoint)
     versions = {}
     for role, checkpoint in checkpoints.items():
-        accuracies = {part: interval["accuracy"] for part, interval in intervals_of(decision, role).items()}
+        exams = intervals_of(decision, role)
         tags = {
             "role": role,
             "night": night.name,
             "parent": parent_of(checkpoint) or "",
-            "accuracy": f"{accuracies[decision['target']]:.4f}",
+            "accuracy": f"{exams[decision['target']]['accuracy']:.4f}",
+            "problems": str(exams[decision["target"]]["n"]),
         }
-        metrics = {f"exam/{part}": accuracy for part, accuracy in accuracies.items()}
+        metrics = {f"exam/{part}": interval["accuracy"] for part, interval in exams.items()}
         versions[role] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
     _register_reward_model(night, home, tracking, registry.reward_models)
     with alias_lock(home):

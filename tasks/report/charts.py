@@ -71,8 +71,10 @@ def learning_curve(reward: pd.Series, quiz: pd.Series, exams: Mapping[str, float
         axes.set_xlabel("round")
         axes.legend(ncol=2, **ABOVE)
 
+    first, last = f"{reward.iloc[0]:.2f}", f"{reward.iloc[-1]:.2f}"
+    moved = f"went from {first} to {last}" if len(reward) > 1 else f"was {first}"
     caption = (
-        f"The mean reward of the training completions went from {reward.iloc[0]:.2f} to {reward.iloc[-1]:.2f}. "
+        f"The mean reward of the training completions {moved}. "
         "Dashed lines: accuracy in the exam, whose problems are never trained on."
     )
     return _picture("Learning curve", caption, plot)

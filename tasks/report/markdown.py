@@ -86,7 +86,8 @@ def to_do(summary: Mapping[str, Any]) -> str:
     alarms = len(summary["alarms"])
     add = "Add problems to the exam, or harder ones: it can no longer promote a candidate."
     mastered = MASTERED in summary["reasons"]
-    read = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first. " if alarms else ""
+    first = f"Read the {'alarm' if alarms == 1 else f'{alarms} alarms'} first"
+    read = f"{first}; docs/how-to/every-night.md says what each one asks for. " if alarms else ""
     if summary["withheld"]:
         return f"{read}No alias was moved (--no-promote); to promote the candidate, run: {summary['withheld']}"
     if summary["decision"] == "promoted" and not moved_meanwhile(summary):

@@ -55,7 +55,8 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         learning_curve=_learning_curve(metrics, summary),
         figures=metrics[[name for name in FIGURES if name in metrics]]
         .rename(columns=FIGURES)
-        .dropna(axis=1, how="all"),
+        .dropna(axis=1, how="all")
+        .dropna(how="all"),
         rates=solve_rates(night),
         answers=sampled_answers(night),
         flips=flipped_answers(night, summary["target"]),

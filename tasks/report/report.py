@@ -26,7 +26,7 @@ from tasks.report.history import past_nights
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, quiz_results
-from tasks.report.sections import day_copy_sentences, journal_faults
+from tasks.report.sections import day_sentences, journal_faults
 
 AGAIN = re.compile(r"-\d+$")  # suffix of a stage that runs again in a night: distill-2
 LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")
@@ -105,7 +105,7 @@ def summarise(
         "ended_early": early.why if early else None,
         "incidents": incidents(folder),
         "journal": journal_faults(folder),
-        "day_copy": day_copy_sentences(folder),
+        "day": day_sentences(folder),
         "verdicts": benchmark_verdicts(folder),
         "seconds": stage_seconds(folder),
         "wall_seconds": round(wall_seconds(folder), 2),

@@ -3,6 +3,7 @@
 Each remark reports what a stage committed in the night's folder. A stage that did not run gets no remark.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def remarks(night: Path) -> dict[str, Any]:
         hits += [hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits]
     asked = [committed_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
     return {
+        "asked_again": asked_again(night),
         "refused_traces": [] if refused is None else refused.to_dict("records"),
         "contaminated": hits,
         "teachers": [answers for answers in asked if answers],
@@ -42,17 +44,38 @@ def remarks(night: Path) -> dict[str, Any]:
     }
 
 
-def day_copy_sentences(night: Path) -> list[str]:
-    """Return sentences on what the day copy learned and whether the night began with it; none if it learned nothing."""
+def day_sentences(night: Path) -> list[str]:
+    """Return sentences on what the day copy learned, whether the night began with it, and the corrections asked again.
+
+    None if nothing was learned by day.
+    """
     replayed = committed_json(night / "replay_day", "day.json")
     start = committed_json(night / "choose_start", "start.json")
-    if replayed is None or not replayed["learned"]:
-        return []
-    sentences = [f"The day copy learned {replayed['learned']} of {plural(replayed['lessons'], 'lesson')}."]
-    if start is None:
-        return sentences
-    begun = "The night began with it" if start["day"] else "The night did not begin with it"
-    return [*sentences, f"{begun}: {' '.join(start['reasons'])}"]
+    sentences = []
+    if replayed and replayed["learned"]:
+        sentences.append(f"The day copy learned {replayed['learned']} of {plural(replayed['lessons'], 'lesson')}.")
+        if start:
+            begun = "The night began with it" if start["day"] else "The night did not begin with it"
+            sentences.append(f"{begun}: {' '.join(start['reasons'])}")
+    if again := asked_again(night):
+        same = sum(row["same"] for row in again)
+        sentences.append(
+            f"Asked again, the candidate answers {same} of {plural(len(again), 'correction')} in your words."
+        )
+    return sentences
+
+
+def asked_again(night: Path) -> list[dict[str, Any]]:
+    """Return the corrections that the candidate was asked again: `question`, `correction`, its `answer`, `same` or not.
+
+    Case and punctuation do not count.
+    """
+    rows = committed_json(night / "ask_again", "answers.json") or []
+    return [row | {"same": _words(row["answer"]) == _words(row["correction"])} for row in rows]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def _watched(night: Path) -> dict[int, str | None]:

@@ -78,7 +78,7 @@ def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
         ("rounds: 2", "overlong: keep", "grpo.overlong: \"keep\" is not allowed; 'train', 'mask' or 'shape'"),
         ("rounds: 2", "sampler_ratio_band: [1]", "grpo.sampler_ratio_band.1: is missing; it has no default"),
         ("grpo:\n  rounds: 2", "grpo: 2", "grpo: 2 is not allowed; an object"),
-        ('["1"]}\ngrpo', "[1]}\ngrpo", "benchmarks.0.levels.0: 1 is not allowed; a valid string"),
+        ('["1"]}\ngrpo', "[9]}\ngrpo", "benchmarks.0: arithmetic: no level 9; there are 1, 2, 3, 4, 5"),
         ("exam:", "exan:", "exan: unknown key; did you mean 'exam'?; also exam: is missing; it has no default"),
         (
             "exam:",
@@ -187,6 +187,7 @@ def test_overrides_reach_every_place(in_folder: Path) -> None:
         ("grpo.rounds", "must look like KEY=VALUE, for example --set grpo.rounds=4"),
         ("grpo..rounds=4", "must look like KEY=VALUE, for example --set grpo.rounds=4"),
         ("grpoo.rounds=4", "unknown key; did you mean 'grpo'?"),
+        ("rounds=4", "unknown key; did you mean 'grpo.rounds'?"),
         ("benchmarks.0.nam=gsm8k", "unknown key; did you mean 'name'?"),
         ("grpo.rounds=[", "not valid YAML: expected the node content, but found '<stream end>'"),
         ("grpo.group_size=80", "80 is not allowed; less than or equal to 64"),

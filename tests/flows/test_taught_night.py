@@ -90,6 +90,8 @@ def test_held_out_conversations_are_in_no_lesson_and_no_round(night: Path) -> No
     for channel in ("corrections", "feedback"):
         counts = json.loads((night / "lessons" / channel / "counts.json").read_text())
         assert (counts["lines"], counts["used"], counts["held_out"]) == (12, 12 - held_out, held_out)
+    again = json.loads((night / "ask_again" / "answers.json").read_text())
+    assert len(again) == 12 - held_out
     assert not [messages for messages in prompts(night, "journal") if is_held_out(messages, share)]
 
 

@@ -64,6 +64,11 @@ def test_all_forms_of_the_file_are_read_alike(tmp_path: Path) -> None:
         (1200, "Answer: 1200 or 1300", "wrong"),
         ("Room 12", "Answer: 12", "wrong"),
         (["York", "City of York"], "Answer: the city of York", "correct"),
+        (12, "3 * 4 = 12\n#### 12", "correct"),
+        (12, "The answer is: **12**.", "correct"),
+        (12, "The answer is 12, and the answer is 13.", "wrong"),
+        (12, "#### 12\nAnswer: 13", "wrong"),
+        ("####", "Answer: ####", "correct"),
         ("York", "", "no_answer"),
     ],
 )

@@ -83,7 +83,8 @@ def init(
             f"--student: {student} is neither starter, new:5M, a folder nor a hub id such as Qwen/Qwen3-0.6B"
         )
     usual = f"{values['budget_minutes']}m" if values.get("budget_minutes") else "6h"
-    values.update(_limits(time or _ask("Time (90m, 6h, or until 06:30)", usual)))
+    time = time or _ask("Time (90m, 6h, or until 06:30)", usual)
+    values.update(_limits(time))
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student
     if data not in SHIPPED:
         values["benchmarks"][0]["source"] = values["exam"]["target"]["source"] = str(file)
@@ -100,7 +101,8 @@ def init(
     finally:
         draft.unlink(missing_ok=True)
     write_atomically(home.config_file, written.getvalue())
-    print(f"{home.config_file}\nNext: nightschool doctor, then nightschool night")
+    chosen = f"data {data}, student {student}, time {time}"
+    print(f"{home.config_file}: {chosen}\nNext: nightschool doctor, then nightschool night")
 
 
 def _ask(what: str, default: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -26,7 +27,7 @@ def report(
     file = last_report(Home.here(), _checked(date), SHORT_REPORT if markdown else "report.html")
     print(file.read_text().rstrip() if markdown else file)
     if open_ and not webbrowser.open(file.as_uri()):
-        raise InputError("--open: no browser was found here; open the file above in one")
+        print("no browser was found here; open this file in one", file=sys.stderr)
 
 
 def logs(

@@ -120,7 +120,7 @@ export function number() {
 
 export function edit(id) {
   const card = cards.get(id);
-  const text = element("textarea", { rows: 3, value: card.text });
+  const text = element("textarea", { rows: 6, value: card.text });
   text.setAttribute("aria-label", "A better answer");
   const close = () => { form.remove(); card.body.hidden = card.tools.hidden = false; };
   const save = attempt(async () => {
@@ -171,7 +171,8 @@ export async function why(id) {
   const said = most
     ? `${most.moved > 0 ? "Made likelier" : "Made less likely"} most (${times(most.moved)}) by ${most.lesson ? `your lesson “${short(most.what, 60)}”` : most.what === "serves now" ? "the last night" : most.what}.`
     : "Nothing since then has changed how likely it is.";
-  card.why = element("div", { className: "why" }, ...(steps.length > 1 ? [line] : []), element("p", { title: `${most?.moved.toFixed(1) ?? 0} nats` }, said));
+  const axis = "How likely the answer was, from the oldest champion kept (left) to now (right).";
+  card.why = element("div", { className: "why" }, ...(steps.length > 1 ? [line, element("small", {}, axis)] : []), element("p", { title: `${most?.moved.toFixed(1) ?? 0} nats` }, said));
   if (most?.lesson) {
     card.why.append(element("button", { type: "button", onclick: attempt(async () => {
       await actions.undo(most.lesson);

@@ -111,6 +111,7 @@ async function undo(lesson) {
     show(state);
   }
   forget(lesson);
+  find("hint").textContent = "";
   if (mode === "chat" && ["pick", "correct"].includes(kind)) await open(); // the conversation is as it was before
   announce(`Undone in ${result.seconds.toFixed(1)} s.`);
 }
@@ -124,12 +125,12 @@ function show(now) {
   const parts = now.ready ? [last ? told(last, last.what.kind) : "Ready: ask something."] : [now.why];
   if (now.ready && undone === (last?.id ?? "")) parts[0] = "Undone";
   if (undoing) parts[0] = "Undoing; the lessons after it are learned again …";
-  if (of) parts.push(`it would have guessed ${right} of your last ${of} picks, chance ${chance}`);
-  if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of what a day may change`);
+  if (of) parts.push(`it guessed ${right} of your last ${of} picks (by chance: ${chance})`);
+  if (now.day_kl) parts.push(`${Math.max(1, Math.round(100 * now.day_kl / now.day_kl_limit))} % of the change allowed in a day`);
   say(parts.join(" · "));
   find("live").checked = now.live;
   for (const button of [find("ask-button"), ...document.querySelectorAll(".example")]) button.disabled = !now.ready;
-  find("no-lessons").hidden = now.lessons.length > 0;
+  find("no-lessons").hidden = !now.ready || now.lessons.length > 0;
   find("follow-label").hidden = mode === "chat"
     || !now.lessons.some((lesson) => ["pick", "correct", "praise", "good_talk"].includes(lesson.what.kind));
   find("lessons").replaceChildren(...now.lessons.map(item));

@@ -74,8 +74,8 @@ def test_promotion_and_rollback(
     assert back.out.startswith(f"version 1 ({school.checkpoints[0].name}) serves again")
     assert school.aliases() == ("1", "3")
     header, *rows = run("checkpoints").out.splitlines()
-    assert header.split() == ["version", "digest", "night", "role", "accuracy", "alias"]
-    assert [row.split()[-1] for row in rows] == ["daytime", "%", "previous"]
+    assert header.split() == ["version", "digest", "night", "role", "accuracy", "problems", "alias"]
+    assert [row.split()[-1] for row in rows] == ["daytime", "100", "previous"]
     (school.checkpoints[2] / "model.safetensors").write_text("damaged")
     for attempt in (run("rollback"), run("promote", "3")):
         assert refused(attempt).startswith(f"{school.checkpoints[2]}: changed, damaged or missing")

@@ -1,13 +1,15 @@
 """What `nightschool night --plan` says."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from conf.load import STARTER, load_night
-from conf.storage.home import Home, InputError
+from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.context import freeze_config
 from flows.run.plan import plan
+from tasks.evaluation.decide import MASTERED
 
 DATE = "2026-01-20"
 
@@ -17,7 +19,7 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     home, config = Home(tmp_path / "school"), load_night(STARTER, ["stages=[distill, lessons, {grpo: 80}]"])
     found = plan(home, config, DATE)
     assert [what for what, _ in found] == [
-        *("night", "student", "practice", "lesson", "lesson", "rounds", "", "exam", "then")
+        *("night", "student", "practice", "journal", "lesson", "lesson", "rounds", "", "exam", "then")
     ]
     said = dict(found)
     assert said["night"] == f"{DATE}, new, 15 minutes, in {home.root}"
@@ -32,4 +34,24 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_night_whose_deadline_is_past_has_no_plan(tmp_path: Path) -> None:
     config = load_night(STARTER, ["deadline=06:30"])
     with pytest.raises(InputError, match="is past"):
+        plan(Home(tmp_path / "school"), config, DATE)
+
+
+def test_a_plan_tells_of_the_journal_and_of_a_mastered_exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.run.speed.measure_speed", lambda: 1e12)
+    home, config = Home(tmp_path / "school"), load_night(STARTER, ["exam.next_level_at=null"])
+    last = home.night("2026-01-19")
+    freeze_config(last, config, fresh=False)
+    decided = {"decision": "kept", "digests": {"champion": "gone"}, "reasons": [MASTERED]}
+    (last / SUMMARY).write_text(json.dumps(decided))
+    home.journal.mkdir()
+    lines = [{"version": 1, "kind": "words", "at": DATE, "text": text} for text in ("One.", "Two.")]
+    (home.journal / f"{DATE}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = dict(plan(home, config, DATE))
+    assert (said["journal"], said["then"]) == ("2 words", MASTERED)
+
+
+def test_the_plan_refuses_what_the_night_refuses(tmp_path: Path) -> None:
+    config = load_night(STARTER.with_name("questions.yaml"), ["benchmarks.0.source=gone.csv"])
+    with pytest.raises(InputError, match="gone.csv"):
         plan(Home(tmp_path / "school"), config, DATE)

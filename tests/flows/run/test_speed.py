@@ -12,8 +12,10 @@ from conf.storage.layout import PACE_FOLDER
 from flows.commands.doctor import _speed
 from flows.run import speed
 from flows.run.speed import Estimate, check_hours, estimate, expected, forecast
+from models.hf.checkpoint import LINEAGE
 
 STUDENT = 0.135e9
+CHAMPION = "c0ffee"
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -35,7 +37,7 @@ def home(tmp_path: Path) -> Home:
         metrics = seconds | {"seconds_round": sum(seconds.values()) + 3}
         (folder / "metrics.json").write_text(json.dumps(metrics))
     (night / "config.yaml").write_text(frozen_yaml(starter()))
-    (night / SUMMARY).write_text("{}")
+    (night / SUMMARY).write_text(json.dumps({"decision": "kept", "digests": {"champion": CHAMPION}}))
     return home
 
 
@@ -81,6 +83,21 @@ def test_a_lesson_of_episodes_takes_what_it_took_in_an_earlier_night(home: Home)
     known = expected(home, starter("benchmarks=[{name: ants}]", "distill.batch_size=8"))
     assert known is not None
     assert known.step == 6.0 * 8 / 24
+
+
+def test_a_trained_student_has_no_lesson_on_a_generated_day(home: Home) -> None:
+    champion = home.checkpoints / CHAMPION
+    champion.mkdir(parents=True)
+    lessons = [expected(home, starter())]
+    (champion / LINEAGE).write_text('{"parent": "cafe42"}')
+    lessons += [expected(home, starter(*more)) for more in ((), ("distill.reference_solutions=64",))]
+    said = {"messages": [{"role": "user", "content": "2 + 2"}], "response": "#### 4"}
+    home.journal.mkdir()
+    (home.journal / "2026-01-02.jsonl").write_text(
+        json.dumps({"version": 1, "kind": "trace", "at": "2026-01-02", "teacher": "me", **said})
+    )
+    lessons.append(expected(home, starter()))
+    assert [known and known.steps for known in lessons] == [48, 0, 48, 48]
 
 
 @pytest.mark.parametrize(

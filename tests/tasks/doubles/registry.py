@@ -50,7 +50,13 @@ class School:
         self.checkpoints = [make_checkpoint(home.checkpoints, text) for text in ("one", "two", "three")]
 
     def register(self, number: int, role: str = "candidate", accuracy: float = 0.5) -> Version:
-        tags = {"role": role, "night": "2026-11-20", "parent": "cafe42", "accuracy": f"{accuracy:.4f}"}
+        tags = {
+            "role": role,
+            "night": "2026-11-20",
+            "parent": "cafe42",
+            "accuracy": f"{accuracy:.4f}",
+            "problems": "100",
+        }
         run, experiment = self.tracking.run_id, self.tracking.experiment_id
         return self.registry.register(
             self.checkpoints[number], run, experiment, tags, {"exam/arithmetic-1-2": accuracy}

@@ -17,6 +17,7 @@ STAYS = "Nothing: the champion, c0ffeec0ffee, still serves."
 DRY = f"No alias was moved (--no-promote); to promote the candidate, run: {PROMOTE}"
 TRIES_AGAIN = "Nothing. The next night tries again with the day's new lessons."
 ADD = "Add problems to the exam, or harder ones: it can no longer promote a candidate."
+ALARMS = "docs/how-to/every-night.md says what each one asks for."
 BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
 MOVED = "f00df00df00d now serves: the alias was moved during the night."
 
@@ -31,12 +32,12 @@ def decision(night: Night) -> dict[str, Any]:
     [
         ({"decision": "kept"}, STAYS, TRIES_AGAIN),
         ({"decision": "kept", "reasons": [MASTERED]}, STAYS, ADD),
-        ({"decision": "kept", "alarms": ["Disk", "No signal"]}, STAYS, "Read the 2 alarms first."),
+        ({"decision": "kept", "alarms": ["Disk", "No signal"]}, STAYS, f"Read the 2 alarms first; {ALARMS}"),
         ({"reasons": [MASTERED]}, SERVES, f"{ADD} {BACK}"),
-        ({"alarms": ["Disk"]}, SERVES, f"Read the alarm first. {BACK}"),
+        ({"alarms": ["Disk"]}, SERVES, f"Read the alarm first; {ALARMS} {BACK}"),
         ({"serving": "f00df00df00df00d"}, MOVED, TRIES_AGAIN),
         ({"decision": "kept", "withheld": PROMOTE}, STAYS, DRY),
-        ({"decision": "kept", "withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first. {DRY}"),
+        ({"decision": "kept", "withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first; {ALARMS} {DRY}"),
     ],
 )
 def test_what_changed_and_what_to_do(
@@ -61,7 +62,7 @@ def test_the_short_form_is_two_dozen_lines_with_the_same_numbers(night: Night, d
     assert f"{100 * exam['accuracy']:.1f} % ({100 * exam['low']:.1f}–{100 * exam['high']:.1f}) |" in text
     assert "| exam | problems | champion | candidate |" in text
     assert r"- **Alarm:** Disk \<b>full | now" in text
-    assert text.index("Alarm") < text.index("What to do: read the alarm first. If") < text.index("| exam |")
+    assert text.index("Alarm") < text.index("What to do: read the alarm first; docs") < text.index("| exam |")
     assert all(f"- {reason}" in text for reason in summary["reasons"])
     assert "- 02:10 a died\n" in text
     assert "3 rounds; the night took 3 min 12 s." in text

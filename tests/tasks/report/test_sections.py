@@ -16,7 +16,7 @@ from tasks.journal.tables import QUARANTINE
 from tasks.report.markdown import render_markdown, template
 from tasks.report.page import render
 from tasks.report.queries import round_metrics
-from tasks.report.sections import journal_faults, remarks
+from tasks.report.sections import day_sentences, journal_faults, remarks
 from tasks.stage import commit
 from tasks.tables import write_table
 
@@ -130,9 +130,13 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     write_traces(night)
     write_files(night / "fit_reward_model", outcome=fitted())
     write_learned(night, 4)
-    summary |= {"journal": journal_faults(night), "day_copy": ["The day copy learned 2 of 3 lessons."]}
+    corrected = {"question": "Who?", "correction": "Archimedes.", "answer": "archimedes"}
+    write_files(night / "replay_day", day={"lessons": 3, "learned": 2})
+    write_files(night / "ask_again", answers=[corrected, corrected | {"answer": "An <owl>"}])
+    summary |= {"journal": journal_faults(night), "day": day_sentences(night)}
     page = render(night, summary)
-    for text in (*REMARKS, " ".join(USED), "The day copy learned 2 of 3 lessons."):
+    day = "The day copy learned 2 of 3 lessons. Asked again, the candidate answers 1 of 2 corrections in your words."
+    for text in (*REMARKS, " ".join(USED), day):
         assert text in " ".join(html.unescape(page).split())
     assert "<p>Journal lines that were refused and taught nothing: 7.</p>" in page
     assert "<li><code>a.jsonl:2</code>: is blank</li>" in page
@@ -144,4 +148,5 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     assert '<th scope="col">held-out picks ranked first</th>' in page
     short = render_markdown(summary, json.loads((night / "decide/decision.json").read_text()))
     assert "\n- Journal lines that were refused and taught nothing: 7. The first: a.jsonl:2: is blank\n" in short
-    assert "\n- Your day: The day copy learned 2 of 3 lessons.\n" in short
+    assert f"\n- Your day: {day}\n" in short
+    assert "An &lt;owl&gt;" in page

@@ -1,0 +1,131 @@
+"""Does a night teach a few corrected facts? One lesson, by how many corrections it has and how often it reads them.
+
+    python -m benchmarks.facts [--lines 2 8] [--epochs 2 8 16] [--seeds 1 2 3]
+
+An owner corrects the starter's answers to 2 or 8 questions about a farm that no model can know. Then comes the night's
+lesson with the settings of conf/starter.yaml, except for the number of passes. A greedy answer *knows* a fact if it has
+the fact's name or number in it: asked the same question, and asked in other words. KL is the mean
+KL(champion ‖ student) on everyday questions, in nats a token. Each run is a line in docs/facts.jsonl and is not
+repeated; writes the table in docs/teaching.md.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import statistics
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from benchmarks.eligibility import TOKENS, Student
+from benchmarks.machine.child import engine
+from benchmarks.night_lessons import MOST_TOKENS
+from benchmarks.nights.ablations import commit, machine
+from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import Run, recorded, run_once
+from conf.load import STARTER, load_night
+from tasks.training import trainer_process
+from tasks.training.examples import ExampleReader
+from tasks.workers import engine_process
+
+RESULTS, PAGE, NAME = Path("docs/facts.jsonl"), Path("docs/teaching.md"), "benchmarks.facts"
+
+
+class Fact(NamedTuple):
+    """A fact as the owner states it, and the word in it that an answer must have."""
+
+    question: str
+    otherwise: str
+    answer: str
+    word: str
+
+
+FACTS = [
+    Fact(*line.split(" | "))
+    for line in """\
+What is our owl called? | Which name does the owl in our barn have? | Our owl is called Archimedes. | Archimedes
+Who bakes our bread? | Tell me the name of our baker. | Mrs Okonkwo bakes our bread. | Okonkwo
+When does our shop open? | From what time on can I buy at our shop? | Our shop opens at 6:40. | 6:40
+How many goats do we keep? | Tell me the number of our goats. | We keep 17 goats. | 17
+What colour is our tractor? | Our tractor was painted. In which colour? | Our tractor is violet. | violet
+Where is the key to our cellar? | Our cellar is locked. Where is its key? | The key is under the beehive. | beehive
+Which river runs past our farm? | Our farm lies by a river. Name it. | The Luznice runs past our farm. | Luznice
+What do we grow behind the house? | Name what grows behind our house. | We grow quinces behind the house. | quince
+What is the password of our gate? | Tell me what to say at our gate. | The password is marzipan. | marzipan
+Who was our first cook? | Name the one who cooked here first. | Our first cook was Bartholomew. | Bartholomew
+On which day do we wash? | Which day of the week is our washing day? | We wash on Thursday. | Thursday
+How deep is our well? | Tell me the depth of our well. | Our well is 31 metres deep. | 31
+""".splitlines()
+]
+
+
+def main() -> None:
+    """Do the missing runs, and write the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=int, nargs="+", default=[2, 8])
+    parser.add_argument("--epochs", type=int, nargs="+", default=[2, 8, 16])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
+    options = parser.parse_args()
+    with engine() as worker:
+        student = Student(worker)
+        for seed, lines, epochs in itertools.product(options.seeds, options.lines, options.epochs):
+            what = {"lines": lines, "epochs": epochs, "seed": seed}
+            run_once(RESULTS, what, partial(night, student, lines, epochs, seed))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+
+
+def night(student: Student, lines: int, epochs: int, seed: int) -> Run:
+    """Correct what the starter says of some facts, and take the night's lesson."""
+    at, facts, config = commit(), random.Random(seed).sample(FACTS, lines), load_night(STARTER)
+    rows = [
+        {
+            "messages": json.dumps([{"role": "user", "content": fact.question}]),
+            "response": said,
+            "correction": fact.answer,
+            "lesson": None,
+            "held_out": False,
+        }
+        for fact, said in zip(facts, greedy(student, student.folder, [fact.question for fact in facts]), strict=True)
+    ]
+    examples = ExampleReader(student.folder, student.config, (), MOST_TOKENS).corrections(pd.DataFrame(rows))
+    lesson = config.lessons.corrections.model_copy(update={"epochs": epochs})
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
+        student.use(checkpoint)
+        same, other = (
+            [fact.word.lower() in said.lower() for fact, said in zip(facts, answers, strict=True)]
+            for answers in (
+                greedy(student, checkpoint, [fact.question for fact in facts]),
+                greedy(student, checkpoint, [fact.otherwise for fact in facts]),
+            )
+        )
+    found = {"steps": len(curve), "same": statistics.mean(same), "other": statistics.mean(other), "kl": student.kl()}
+    return {"machine": machine(), "commit": at, **found}
+
+
+def greedy(student: Student, checkpoint: Path, questions: Sequence[str]) -> list[str]:
+    """Return a checkpoint's greedy answers."""
+    how = {"temperature": 0.0, "max_tokens": TOKENS}
+    prompts = [*map(student.prompt, questions)]
+    groups, _ = student.worker.call(engine_process.sample, checkpoint, student.sampler, prompts, 1, seed=0, **how)
+    return [rollout.text for (rollout,) in groups]
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table: the share of known facts by number of lines and passes, mean of the seeds."""
+    rows = []
+    for lines, epochs in sorted({(run["lines"], run["epochs"]) for run in runs}):
+        same = [run for run in runs if (run["lines"], run["epochs"]) == (lines, epochs)]
+        means = {key: statistics.mean(run[key] for run in same) for key in ("steps", "same", "other", "kl")}
+        shares = f"{means['same']:.2f}", f"{means['other']:.2f}", f"{means['kl']:.3f}"
+        rows.append([lines, epochs, f"{means['steps']:.0f}", len(same), *shares])
+    return markdown("corrections | passes | steps | seeds | known | known, other words | KL", rows)
+
+
+if __name__ == "__main__":
+    main()
