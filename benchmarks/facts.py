@@ -1,12 +1,12 @@
 """Does a night teach a few corrected facts? One lesson, by how many corrections it has and how often it reads them.
 
-    python -m benchmarks.facts [--lines 2 8] [--epochs 2 8 16] [--seeds 1 2 3]
+    python -m benchmarks.facts [--arms corrections imitation] [--lines 2 8] [--epochs 2 8 16] [--seeds 1 2 3]
 
 An owner corrects the starter's answers to 2 or 8 questions about a farm that no model can know. Then comes the night's
-lesson with the settings of conf/starter.yaml, except for the number of passes. A greedy answer *knows* a fact if it has
-the fact's name or number in it: asked the same question, and asked in other words. KL is the mean
-KL(champion ‖ student) on everyday questions, in nats a token. Each run is a line in docs/facts.jsonl and is not
-repeated; writes the table in docs/teaching.md.
+lesson with the settings of conf/starter.yaml, except for the number of passes; *imitation* leaves out DPO. A greedy
+answer *knows* a fact if it has the fact's name or number in it: asked the same question, and asked in other words. KL
+is the mean KL(champion ‖ student) on everyday questions, in nats a token. Each run is a line in docs/facts.jsonl and is
+not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import pandas as pd
 
 from benchmarks.eligibility import TOKENS, Student
 from benchmarks.machine.child import engine
-from benchmarks.night_lessons import MOST_TOKENS
+from benchmarks.night_lessons import MOST_TOKENS, settings
 from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
@@ -33,6 +33,7 @@ from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
 from tasks.workers import engine_process
 
+ARMS = ("corrections", "imitation")
 RESULTS, PAGE, NAME = Path("docs/facts.jsonl"), Path("docs/teaching.md"), "benchmarks.facts"
 
 
@@ -67,19 +68,20 @@ How deep is our well? | Tell me the depth of our well. | Our well is 31 metres d
 def main() -> None:
     """Do the missing runs, and write the table of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS)
     parser.add_argument("--lines", type=int, nargs="+", default=[2, 8])
     parser.add_argument("--epochs", type=int, nargs="+", default=[2, 8, 16])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parser.parse_args()
     with engine() as worker:
         student = Student(worker)
-        for seed, lines, epochs in itertools.product(options.seeds, options.lines, options.epochs):
-            what = {"lines": lines, "epochs": epochs, "seed": seed}
-            run_once(RESULTS, what, partial(night, student, lines, epochs, seed))
+        for seed, arm, lines, epochs in itertools.product(options.seeds, options.arms, options.lines, options.epochs):
+            what = {"arm": arm, "lines": lines, "epochs": epochs, "seed": seed}
+            run_once(RESULTS, what, partial(night, student, arm, lines, epochs, seed))
     PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
-def night(student: Student, lines: int, epochs: int, seed: int) -> Run:
+def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run:
     """Correct what the starter says of some facts, and take the night's lesson."""
     at, facts, config = commit(), random.Random(seed).sample(FACTS, lines), load_night(STARTER)
     rows = [
@@ -92,8 +94,10 @@ def night(student: Student, lines: int, epochs: int, seed: int) -> Run:
         }
         for fact, said in zip(facts, greedy(student, student.folder, [fact.question for fact in facts]), strict=True)
     ]
-    examples = ExampleReader(student.folder, student.config, (), MOST_TOKENS).corrections(pd.DataFrame(rows))
-    lesson = config.lessons.corrections.model_copy(update={"epochs": epochs})
+    pairs = ExampleReader(student.folder, student.config, (), MOST_TOKENS).corrections(pd.DataFrame(rows))
+    imitated = [(pair.prompt, pair.answers[pair.chosen]) for pair in pairs]
+    lesson = settings(arm, None).model_copy(update={"epochs": epochs})
+    examples = imitated if arm == "imitation" else pairs
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
         student.use(checkpoint)
@@ -119,12 +123,12 @@ def greedy(student: Student, checkpoint: Path, questions: Sequence[str]) -> list
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of known facts by number of lines and passes, mean of the seeds."""
     rows = []
-    for lines, epochs in sorted({(run["lines"], run["epochs"]) for run in runs}):
-        same = [run for run in runs if (run["lines"], run["epochs"]) == (lines, epochs)]
+    for arm, lines, epochs in sorted({(run["arm"], run["lines"], run["epochs"]) for run in runs}):
+        same = [run for run in runs if (run["arm"], run["lines"], run["epochs"]) == (arm, lines, epochs)]
         means = {key: statistics.mean(run[key] for run in same) for key in ("steps", "same", "other", "kl")}
         shares = f"{means['same']:.2f}", f"{means['other']:.2f}", f"{means['kl']:.3f}"
-        rows.append([lines, epochs, f"{means['steps']:.0f}", len(same), *shares])
-    return markdown("corrections | passes | steps | seeds | known | known, other words | KL", rows)
+        rows.append([arm, lines, epochs, f"{means['steps']:.0f}", len(same), *shares])
+    return markdown("lesson | lines | passes | steps | seeds | known | known, other words | KL", rows)
 
 
 if __name__ == "__main__":
