@@ -1,12 +1,12 @@
 """Does a night teach a few corrected facts? One lesson, by how many corrections it has and how often it reads them.
 
-    python -m benchmarks.facts [--arms corrections imitation] [--lines 2 8] [--epochs 2 8 16] [--seeds 1 2 3]
+    python -m benchmarks.facts [--arms corrections imitation "by day"] [--lines 2 8] [--epochs 2 8 16] [--seeds 1 2 3]
 
 An owner corrects the starter's answers to 2 or 8 questions about a farm that no model can know. Then comes the night's
-lesson with the settings of conf/starter.yaml, except for the number of passes; *imitation* leaves out DPO. A greedy
-answer *knows* a fact if it has the fact's name or number in it: asked the same question, and asked in other words. KL
-is the mean KL(champion ‖ student) on everyday questions, in nats a token. Each run is a line in docs/facts.jsonl and is
-not repeated; writes the table in docs/teaching.md.
+lesson with the settings of conf/starter.yaml, except for the number of passes; *imitation* leaves out DPO, and *by day*
+gives each correction so often in the classroom. A greedy answer *knows* a fact if it has the fact's name or number in
+it: asked the same question, and asked in other words. KL is the mean KL(champion ‖ student) on everyday questions, in
+nats a token. Each run is a line in docs/facts.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -29,11 +29,15 @@ from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
+from conf.sections.teaching import TeachConfig
+from models.learn import learn_from_correction
+from models.lessons.day_copy import DayCopy
+from models.lessons.preference_data import Pick
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
 from tasks.workers import engine_process
 
-ARMS = ("corrections", "imitation")
+ARMS = ("corrections", "imitation", "by day")
 RESULTS, PAGE, NAME = Path("docs/facts.jsonl"), Path("docs/teaching.md"), "benchmarks.facts"
 
 
@@ -95,12 +99,17 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
         for fact, said in zip(facts, greedy(student, student.folder, [fact.question for fact in facts]), strict=True)
     ]
     pairs = ExampleReader(student.folder, student.config, (), MOST_TOKENS).corrections(pd.DataFrame(rows))
-    imitated = [(pair.prompt, pair.answers[pair.chosen]) for pair in pairs]
-    lesson = settings(arm, None).model_copy(update={"epochs": epochs})
-    examples = imitated if arm == "imitation" else pairs
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
-        student.use(checkpoint)
+        if arm == "by day":
+            steps = teach(student, pairs, epochs)
+            checkpoint = student.save(Path(folder))
+        else:
+            imitated = [(pair.prompt, pair.answers[pair.chosen]) for pair in pairs]
+            lesson = settings(arm, None).model_copy(update={"epochs": epochs})
+            examples = imitated if arm == "imitation" else pairs
+            checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
+            student.use(checkpoint)
+            steps = len(curve)
         same, other = (
             [fact.word.lower() in said.lower() for fact, said in zip(facts, answers, strict=True)]
             for answers in (
@@ -108,8 +117,16 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
                 greedy(student, checkpoint, [fact.otherwise for fact in facts]),
             )
         )
-    found = {"steps": len(curve), "same": statistics.mean(same), "other": statistics.mean(other), "kl": student.kl()}
+    found = {"steps": steps, "same": statistics.mean(same), "other": statistics.mean(other), "kl": student.kl()}
     return {"machine": machine(), "commit": at, **found}
+
+
+def teach(student: Student, pairs: Sequence[Pick], times: int) -> int:
+    """Teach each correction as the classroom does, so many times. Return how many lessons the day copy took."""
+    copy = DayCopy(student.folder, TeachConfig(), student.anchors)
+    student.model = copy.model
+    lessons = [pair for _ in range(times) for pair in pairs]
+    return sum(learn_from_correction(copy, each.prompt, each.answers[1], each.answers[0]).learned for each in lessons)
 
 
 def greedy(student: Student, checkpoint: Path, questions: Sequence[str]) -> list[str]:
