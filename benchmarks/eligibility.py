@@ -16,6 +16,7 @@ docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md
 
 import argparse
 import itertools
+import json
 import random
 import statistics
 import tempfile
@@ -148,6 +149,9 @@ class Student:
             weights = {name: stochastic_bf16(weight, rounding) for name, weight in weights.items()}
         copy_companions(self.folder, folder)
         self.model.save_pretrained(folder, state_dict=weights)
+        written = json.loads((folder / "config.json").read_text())  # it names the precision of the model in memory
+        precision = str(next(iter(weights.values())).dtype).removeprefix("torch.")
+        (folder / "config.json").write_text(json.dumps(written | {"dtype": precision}))
         write_probe(folder, take_probe(self.tokenizer, self._logprobs))
         return folder.resolve()
 
