@@ -13,6 +13,7 @@ import argparse
 import itertools
 import json
 import random
+import re
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -88,6 +89,8 @@ def main() -> None:
 def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run:
     """Correct what the starter says of some facts, and take the night's lesson."""
     at, facts, config = commit(), random.Random(seed).sample(FACTS, lines), load_night(STARTER)
+    questions, otherwise = [fact.question for fact in facts], [fact.otherwise for fact in facts]
+    untaught = greedy(student, student.folder, questions)
     rows = [
         {
             "messages": json.dumps([{"role": "user", "content": fact.question}]),
@@ -96,7 +99,7 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
             "lesson": None,
             "held_out": False,
         }
-        for fact, said in zip(facts, greedy(student, student.folder, [fact.question for fact in facts]), strict=True)
+        for fact, said in zip(facts, untaught, strict=True)
     ]
     pairs = ExampleReader(student.folder, student.config, (), MOST_TOKENS).corrections(pd.DataFrame(rows))
     with tempfile.TemporaryDirectory() as folder:
@@ -110,15 +113,16 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
             checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
             student.use(checkpoint)
             steps = len(curve)
-        same, other = (
-            [fact.word.lower() in said.lower() for fact, said in zip(facts, answers, strict=True)]
-            for answers in (
-                greedy(student, checkpoint, [fact.question for fact in facts]),
-                greedy(student, checkpoint, [fact.otherwise for fact in facts]),
-            )
-        )
-    found = {"steps": steps, "same": statistics.mean(same), "other": statistics.mean(other), "kl": student.kl()}
+        answers = greedy(student, checkpoint, questions), greedy(student, checkpoint, otherwise)
+    before, same, other = (known(facts, each) for each in (untaught, *answers))
+    found = {"steps": steps, "before": before, "same": same, "other": other, "kl": student.kl()}
     return {"machine": machine(), "commit": at, **found}
+
+
+def known(facts: Sequence[Fact], answers: Sequence[str]) -> float:
+    """Return the share of facts whose word is in its answer."""
+    pairs = zip(facts, answers, strict=True)
+    return statistics.mean(bool(re.search(rf"\b{re.escape(fact.word)}", said, re.IGNORECASE)) for fact, said in pairs)
 
 
 def teach(student: Student, pairs: Sequence[Pick], times: int) -> int:
@@ -142,10 +146,10 @@ def table(runs: Sequence[Run]) -> str:
     rows = []
     for arm, lines, epochs in sorted({(run["arm"], run["lines"], run["epochs"]) for run in runs}):
         same = [run for run in runs if (run["arm"], run["lines"], run["epochs"]) == (arm, lines, epochs)]
-        means = {key: statistics.mean(run[key] for run in same) for key in ("steps", "same", "other", "kl")}
-        shares = f"{means['same']:.2f}", f"{means['other']:.2f}", f"{means['kl']:.3f}"
+        means = {key: statistics.mean(run[key] for run in same) for key in ("steps", "before", "same", "other", "kl")}
+        shares = f"{means['before']:.2f}", f"{means['same']:.2f}", f"{means['other']:.2f}", f"{means['kl']:.3f}"
         rows.append([arm, lines, epochs, f"{means['steps']:.0f}", len(same), *shares])
-    return markdown("lesson | lines | passes | steps | seeds | known | known, other words | KL", rows)
+    return markdown("lesson | lines | passes | steps | seeds | known before | after | other words | KL", rows)
 
 
 if __name__ == "__main__":

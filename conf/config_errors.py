@@ -160,7 +160,9 @@ def _what(schema: type[BaseModel], key: Key, group: Sequence[ErrorDetails]) -> s
         near = difflib.get_close_matches(key[-1], sorted(fields), n=1) or [
             ".".join((*key[:-1], name, key[-1]))
             for name, field in fields.items()
-            if any(key[-1] in section.model_fields for section in _models(field.annotation))
+            if isinstance(field.annotation, type)
+            and issubclass(field.annotation, BaseModel)
+            and key[-1] in field.annotation.model_fields
         ]
         if near:
             return f"unknown key; did you mean {' or '.join(map(repr, near))}?"

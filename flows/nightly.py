@@ -103,7 +103,7 @@ def nightly(
             wait_for_server(home.root)
             night = Night(home, date, config, first_start(home.night(date)))
             if (night.folder / START).exists():
-                night.note("the night was interrupted before, and went on")
+                night.note("the night was interrupted, and resumed")
             return final_state(run_night(night))
     except NightRunningError as error:
         return Completed(name=REFUSED, message=str(error))
@@ -191,13 +191,13 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     picks = day.champion_picks, rank_held_out(night, reward_model, "candidate", candidate)
     night.trainer.close()
-    day.ask_again(candidate)
     first = first_student(night, versions, champion)
     students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
     taken = quizzes.of({"start": student, "end": candidate})
     decision, exams = decide_night(
         night, students, first, division, picks, taken, unpromoted, severe=rounds.monitor.severe
     )
+    day.ask_again(candidate)
     examined = ("champion", "distilled", "candidate") if config.exam.after_lessons else ("champion", "candidate")
     return finish(night, tracking, decision, {role: students[role] for role in examined}, exams, rounds)
 

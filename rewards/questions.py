@@ -12,7 +12,7 @@ from typing import Any
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import Excluded, drop_excluded, read_once, read_rows
 from rewards.symbolic.numbers import numbers
-from rewards.triviaqa import TriviaQa, answer_of, names_in
+from rewards.triviaqa import MARKER, TriviaQa, answer_of, names_in
 from rewards.verifier import Attempt, Problem, Score, Split
 
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[$€£]?\.?[0-9][0-9.,]*%?")
@@ -131,6 +131,6 @@ def _score(attempt: Attempt) -> Score:
     answer = answer_of(attempt).strip()
     if not answer:
         return Score.of("no_answer", "no answer")
-    read = answer, OTHER_MARKERS.split(answer)[-1]
+    read = [answer] if MARKER.search(attempt.completion) else [answer, OTHER_MARKERS.split(answer)[-1]]
     correct = any(same(text, name) for text in read for name in names)
     return Score.of("correct" if correct else "wrong", f"answered {answer[:80]!r}")

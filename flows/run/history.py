@@ -16,6 +16,7 @@ from conf.schema import NightConfig
 from conf.storage.durable import read_json
 from conf.storage.home import NIGHTS, SUMMARY, Home, InputError
 from conf.storage.layout import MANIFEST, committed_rounds, is_round, round_path, run_name
+from models.hf.checkpoint import learned, parent_of
 from tasks.monitoring.incidents import ended_early
 from tasks.report.text import percent
 
@@ -66,18 +67,22 @@ def last_finished(nights: Path, name: str, before: str | None = None) -> Path | 
 
 
 def expected_start(home: Home, config: NightConfig, date: str) -> Path | None:
-    """Return the checkpoint with which the night of `date` probably begins, by what the last finished night decided.
+    """Return the checkpoint with which the night of `date` begins if no alias was moved since the last finished night.
 
-    Returns None before the first night, or if that checkpoint is gone.
+    Returns None before the first night, or if that checkpoint is gone or damaged.
     """
     last = last_finished(home.nights, config.name, date)
     if last is None:
         return None
     summary = json.loads((last / SUMMARY).read_text())
     goes_on = config.start_from == "latest" and summary.get("next_night_begins_with_it")
-    role = "candidate" if goes_on or summary["decision"] == "promoted" else "champion"
-    start = home.checkpoints / summary["digests"][role]
-    return start if start.exists() else None
+    served = summary.get("serving") or summary["digests"]["champion"]
+    for digest in ([summary["digests"]["candidate"]] if goes_on else []) + [served]:
+        start = home.checkpoints / digest
+        with suppress(ValueError):
+            if start.is_dir() and {parent_of(start), *learned(start)}:
+                return start
+    return None
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:

@@ -7,13 +7,14 @@ from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import SUMMARY, Home
+from flows.run.context import check_identity
 from flows.run.dates import Hours, check_deadline
 from flows.run.history import expected_start, first_start, last_finished
 from flows.run.levels import with_next_level
-from flows.run.preflight import check_night, finished_summary
+from flows.run.preflight import check_plan, finished_summary
 from flows.run.speed import expected, minutes_left
 from tasks.evaluation.decide import MASTERED
-from tasks.journal.read import waiting
+from tasks.journal.freeze import waiting
 
 LESSONS = {
     "lessons": "what you taught: corrections, words, praise and picks",
@@ -24,15 +25,16 @@ LESSONS = {
 def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds.
 
-    Raises InputError where the night would.
+    Raises InputError if one of the night's checks fails.
     """
     config, started = with_next_level(config, home, date), first_start(home.night(date))
     is_finished = finished_summary(home, date) is not None
     if not started:
         check_deadline(config, date, clocks_in(config.deadline_time_zone))
     if not is_finished:
-        check_night(home, config, resumed=started is not None)
-    minutes, known, grpo = minutes_left(config, date, started), expected(home, config), config.grpo
+        check_identity(home.night(date), config)
+        check_plan(home, config, resumed=started is not None)
+    minutes, known, grpo = minutes_left(config, date, started), expected(home, config, date), config.grpo
     weights = "adapters" if config.lora else "all weights"
     exam = ", ".join(
         f"{part.name} ({f'up to {part.problems}' if part.problems else 'all'})" for part in config.exam.parts
@@ -48,7 +50,7 @@ def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
     ]
     for step in config.steps:
         if step.kind == "distill" and known and not known.steps:
-            lines.append(("lesson", "no worked solutions that the student has not learned"))
+            lines.append(("lesson", "no new worked solutions"))
         elif step.kind == "distill":
             lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} worked solutions"
             pace = f", {known.step:.1f} s each with their rehearsal" if known else ""
@@ -67,9 +69,9 @@ def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
 
 
 def _journal(home: Home, config: NightConfig, date: str) -> str:
-    """Say which journal lines wait to be learned."""
-    new = waiting(home.journal, date, expected_start(home, config, date))
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(new.items())) or "nothing new"
+    """Say how many of the journal's lines are not learned yet, by kind."""
+    new = waiting(home.journal, date, expected_start(home, config, date), config.unseen_share)
+    return ", ".join(f"{kind}: {count}" for kind, count in sorted(new.items())) or "nothing new"
 
 
 def _mastered(home: Home, config: NightConfig, date: str) -> str:

@@ -37,7 +37,14 @@ log = logging.getLogger("nightschool")
 
 
 def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
-    """Raise InputError if the night would fail because of a fault that its owner can fix.
+    """Raise InputError if the night would fail because of a fault that its owner can fix. May download the teacher."""
+    check_plan(home, config, resumed)
+    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # may be gigabytes
+        find_model(config.on_policy.teacher, None, "on_policy.teacher")
+
+
+def check_plan(home: Home, config: NightConfig, resumed: bool = False) -> None:
+    """Make the checks of `check_night` that download no model.
 
     A `resumed` night needs no further disk space, because what it writes replaces what it removes.
     """
@@ -46,8 +53,6 @@ def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
         check()
     if not resumed:
         check_hours(home, config)
-    if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # may download gigabytes
-        find_model(config.on_policy.teacher, None, "on_policy.teacher")
 
 
 def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], object]]:

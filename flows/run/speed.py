@@ -20,7 +20,7 @@ from models.engine.environment import trainer_environment
 from models.hf.checkpoint import parent_of
 from models.lessons.pace import read_steps
 from rewards.data.benchmarks import plays_episodes
-from tasks.journal.read import waiting
+from tasks.journal.freeze import waiting
 from tasks.workers.worker import Worker
 
 PROMPT = 20  # tokens of an arithmetic problem itself; the prefix that all prompts share is read once
@@ -123,14 +123,16 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
     )
 
 
-def expected(home: Home, config: NightConfig) -> Estimate | None:
+def expected(home: Home, config: NightConfig, date: str | None = None) -> Estimate | None:
     """Estimate a night on this machine from the newest finished night of the same name with uninterrupted rounds.
+
+    `date`: the night's, by default tonight's.
 
     Without such a night, uses this machine's CPU speed. Returns None if that is not possible either, because the night
     uses a GPU or environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
-    if not _has_solutions(home, config):
+    if not _has_solutions(home, config, date or date_of_night(clocks_in(config.deadline_time_zone))):
         config = config.model_copy(update={"distill": config.distill.model_copy(update={"steps": 0})})
     for night in finished(home.nights, config.name):
         rounds = [figures for figures in read_round_metrics(night) if figures.keys() >= TIMED]
@@ -155,15 +157,15 @@ def expected(home: Home, config: NightConfig) -> Estimate | None:
     return None if speed is None else estimate(config, parameters, speed)
 
 
-def _has_solutions(home: Home, config: NightConfig) -> bool:
-    """Return whether tonight's student has worked solutions to learn. A trained one skips those of a generated day."""
-    lesson, date = config.distill, date_of_night(clocks_in(config.deadline_time_zone))
+def _has_solutions(home: Home, config: NightConfig, date: str) -> bool:
+    """Return whether the student has worked solutions to learn. A trained one skips those of a generated day."""
+    lesson = config.distill
     if lesson.reference_solutions or lesson.files or lesson.teacher:
         return True
     start = expected_start(home, config, date)
     untrained = start is None or parent_of(start) is None
     generated = config.day.generated_traces and (untrained or new_levels(config, home, date))
-    return bool(generated or waiting(home.journal, date, start)["trace"])
+    return bool(generated or waiting(home.journal, date, start, 0.0)["trace"])
 
 
 @cache

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from conf.storage.home import NightError
 from flows.run.context import CHANGED, Night, log
 from flows.teaching.day import known_anchors
 from flows.training.inputs import reward_model_of
 from flows.training.quizzes import Quizzes
 from flows.training.reward_model import rank_held_out
-from models.hf.checkpoint import MergeError, verify
+from models.hf.checkpoint import MergeError, learned, verify
 from tasks.evaluation.choose_start import choose_start
+from tasks.journal.tables import GENERATED
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.teaching.ask_again import ask_again
@@ -73,21 +75,26 @@ class OwnersDay:
         return day
 
     def ask_again(self, candidate: Path) -> None:
-        """Have the candidate answer what the owner has corrected, for the report. Skipped if time runs out."""
+        """Have the candidate answer the questions whose corrections it has learned and the champion has not.
+
+        Only the report uses the answers. They are skipped if time runs out or the engine fails.
+        """
         night, config = self.night, self.night.config
+        new = {name for name in learned(candidate) - learned(self.champion) if not name.startswith(GENERATED)}
         try:
             night.run(
                 ask_again,
                 "ask_again",
                 day=self.journal,
+                lessons=frozenset(new),
                 checkpoint=candidate,
                 student=config.student,
                 config=config.sampler,
                 max_completion_tokens=config.teach.max_answer_tokens,
                 engine=night.engine,
             )
-        except (HoursOverError, WorkerDiedError) as error:
-            log.warning("the corrections were not asked again: %s", error)
+        except (NightError, WorkerDiedError, RuntimeError) as error:
+            log.warning("the corrected questions were not asked again: %s", error)
 
     def _make(self) -> str:
         """Make the day copy and have it rank the held-out picks. Returns why there is no day copy, or an empty string.

@@ -103,6 +103,15 @@ def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: 
     return {start for start, held_out in said.items() if held_out}
 
 
+def waiting(journal: Path, date: str, student: Path | None, unseen_share: float) -> Counter[str]:
+    """Return, by kind, how many journal lines the night of `date` may teach that the student has not learned."""
+    known = learned(student) if student else frozenset[str]()
+    lines = [line for line in read_lines(journal, date) if isinstance(line, Line)]
+    held_out = conversations_held_out(lines, known, unseen_share)
+    taught = (line for line in lines if opening_of(line.entry) not in held_out)
+    return Counter(line.entry.kind for line in taught if not line.rows.keys() <= known)
+
+
 def is_judge(entry: Entry, share: float) -> bool:
     """Return whether an entry's conversation is held out for judging, as decided by a hash of the conversation."""
     return not isinstance(entry, Words | Trace) and is_held_out(_messages(entry), share)

@@ -78,13 +78,6 @@ def lessons_in(journal: Path, date: str) -> set[str]:
     return {name for line in read_lines(journal, date) if isinstance(line, Line) for name in line.rows}
 
 
-def waiting(journal: Path, date: str, student: Path | None) -> Counter[str]:
-    """Return, by kind, how many journal lines the night of `date` may use that the student has not learned."""
-    known = learned(student) if student else frozenset()
-    lines = (line for line in read_lines(journal, date) if isinstance(line, Line))
-    return Counter(line.entry.kind for line in lines if not line.rows.keys() <= known)
-
-
 def learned_by(home: Home, file: Path, number: int) -> int:
     """Return how many checkpoints in the home have learned from the journal line with this file and number."""
     lines = (line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line))

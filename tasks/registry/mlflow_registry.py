@@ -28,7 +28,7 @@ PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by
 
 @dataclass(frozen=True)
 class Version:
-    """A checkpoint registered as a model version, with its accuracy on as many `problems` of its exam's target."""
+    """A checkpoint registered as a model version, its accuracy on its exam's target, and how many problems that was."""
 
     version: str
     digest: str

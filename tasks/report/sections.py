@@ -3,7 +3,6 @@
 Each remark reports what a stage committed in the night's folder. A stage that did not run gets no remark.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def remarks(night: Path) -> dict[str, Any]:
 def day_sentences(night: Path) -> list[str]:
     """Return sentences on what the day copy learned, whether the night began with it, and the corrections asked again.
 
-    None if nothing was learned by day.
+    Empty if there was none of these.
     """
     replayed = committed_json(night / "replay_day", "day.json")
     start = committed_json(night / "choose_start", "start.json")
@@ -59,23 +58,21 @@ def day_sentences(night: Path) -> list[str]:
             sentences.append(f"{begun}: {' '.join(start['reasons'])}")
     if again := asked_again(night):
         same = sum(row["same"] for row in again)
-        sentences.append(
-            f"Asked again, the candidate answers {same} of {plural(len(again), 'correction')} in your words."
-        )
+        sentences.append(f"Asked again, the candidate gives your answer to {same} of {len(again)} corrected questions.")
     return sentences
 
 
 def asked_again(night: Path) -> list[dict[str, Any]]:
     """Return the corrections that the candidate was asked again: `question`, `correction`, its `answer`, `same` or not.
 
-    Case and punctuation do not count.
+    Case and punctuation around words do not count.
     """
     rows = committed_json(night / "ask_again", "answers.json") or []
     return [row | {"same": _words(row["answer"]) == _words(row["correction"])} for row in rows]
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+    return [word.strip(".,;:!?\"'()*") for word in text.lower().split()]
 
 
 def _watched(night: Path) -> dict[int, str | None]:

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 from conf.schema import EngineConfig, StudentConfig
-from models.hf.checkpoint import learned
-from models.hf.loading import load_tokenizer, prompt_tokens
-from tasks.journal.tables import CORRECTIONS, GENERATED
+from tasks.journal.tables import CORRECTIONS
 from tasks.rollouts.verified import sample_verified
 from tasks.stage import Artifact, stage
 from tasks.tables import read_table
+from tasks.training.examples import ExampleReader
 from tasks.workers.worker import Worker
 
 FILE = "answers.json"
@@ -21,26 +20,28 @@ def ask_again(
     folder: Path,
     *,
     day: Artifact,
+    lessons: frozenset[str],
     checkpoint: Path,
     student: StudentConfig,
     config: EngineConfig,
     max_completion_tokens: int,
     engine: Worker,
 ) -> None:
-    """Write the newest corrections that a checkpoint has learned, each with its greedy answer to the same prompt.
+    """Write a checkpoint's greedy answers to the newest corrected questions among these lessons of the frozen journal.
 
-    `day`: the frozen journal. `answers.json` is a list of `question` (the last message), `correction` and `answer`.
+    `answers.json` is a list of `question` (the last message), `correction` and `answer`.
     """
     table = read_table(day.folder / "corrections.parquet", CORRECTIONS)
-    own = table[table.lesson.isin(learned(checkpoint)) & (table.source != GENERATED)].tail(MOST)
+    table = table[table.lesson.isin(lessons)].sort_values("day", kind="stable").tail(MOST)
+    reader = ExampleReader(checkpoint, student, (), config.max_model_len - 1)
+    asked = [(row, prompt) for row, prompt in reader.prompts(table) if reader.fits(prompt)]
     answers = []
-    if len(own):
-        conversations, tokenizer = own.messages.map(json.loads), load_tokenizer(checkpoint, student.trust_remote_code)
+    if asked:
         groups, _ = sample_verified(
             engine,
             checkpoint,
             config,
-            [prompt_tokens(tokenizer, messages, student) for messages in conversations],
+            [prompt for _, prompt in asked],
             1,
             seed=0,
             temperature=0.0,
@@ -48,7 +49,11 @@ def ask_again(
             trust_remote_code=student.trust_remote_code,
         )
         answers = [
-            {"question": messages[-1]["content"], "correction": correction, "answer": answer.text.strip()}
-            for messages, correction, (answer,) in zip(conversations, own.correction, groups, strict=True)
+            {
+                "question": json.loads(row.messages)[-1]["content"],
+                "correction": row.correction,
+                "answer": answer.text.strip(),
+            }
+            for (row, _), (answer,) in zip(asked, groups, strict=True)
         ]
     (folder / FILE).write_text(json.dumps(answers))

@@ -68,6 +68,7 @@ def test_all_forms_of_the_file_are_read_alike(tmp_path: Path) -> None:
         (12, "The answer is: **12**.", "correct"),
         (12, "The answer is 12, and the answer is 13.", "wrong"),
         (12, "#### 12\nAnswer: 13", "wrong"),
+        (12, "Answer: 13\n#### 12", "wrong"),
         ("####", "Answer: ####", "correct"),
         ("York", "", "no_answer"),
     ],

@@ -27,7 +27,7 @@ def report(
     file = last_report(Home.here(), _checked(date), SHORT_REPORT if markdown else "report.html")
     print(file.read_text().rstrip() if markdown else file)
     if open_ and not webbrowser.open(file.as_uri()):
-        print("no browser was found here; open this file in one", file=sys.stderr)
+        print(f"no browser was found here; open this in one: {file}", file=sys.stderr)
 
 
 def logs(

@@ -42,13 +42,13 @@ def test_a_plan_tells_of_the_journal_and_of_a_mastered_exam(tmp_path: Path, monk
     home, config = Home(tmp_path / "school"), load_night(STARTER, ["exam.next_level_at=null"])
     last = home.night("2026-01-19")
     freeze_config(last, config, fresh=False)
-    decided = {"decision": "kept", "digests": {"champion": "gone"}, "reasons": [MASTERED]}
+    decided = {"decision": "kept", "digests": {"champion": "gone"}, "serving": None, "reasons": [MASTERED]}
     (last / SUMMARY).write_text(json.dumps(decided))
     home.journal.mkdir()
     lines = [{"version": 1, "kind": "words", "at": DATE, "text": text} for text in ("One.", "Two.")]
     (home.journal / f"{DATE}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     said = dict(plan(home, config, DATE))
-    assert (said["journal"], said["then"]) == ("2 words", MASTERED)
+    assert (said["journal"], said["then"]) == ("words: 2", MASTERED)
 
 
 def test_the_plan_refuses_what_the_night_refuses(tmp_path: Path) -> None:

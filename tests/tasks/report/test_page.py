@@ -96,10 +96,10 @@ def test_the_exam_shows_its_looks_and_the_night_its_hours(own_night: Night) -> N
     (folder / "division.json").write_text(json.dumps({"most": 434, **division}))
     page = on_one_line(render(folder, summary | {"hours": division_of(folder)}))
     assert (
-        '<th scope="row">100</th><td>9</td><td>4</td><td>+0.05</td> <td>0.13<small>needed: 0.0003</small></td>'
+        '<th scope="row">100</th><td>9</td><td>4</td><td>+0.05</td> <td>0.13<small>at most 0.0003</small></td>'
         "<td>undecided</td>"
     ) in page
-    assert "Look, of 868" in page
+    assert "Problems, of 868" in page
     assert re.search(r"<small>up to 434 problems</small></th><td>2 min 15 s</td><td>\d+ s</td>", page)
     begun = summary | {"digests": summary["digests"] | {"start": "abcdef012345"}}
     assert "The night began with <code>abcdef012345</code>." in on_one_line(render(folder, begun))
