@@ -135,7 +135,10 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     write_files(night / "ask_again", answers=[corrected, corrected | {"answer": "An <owl>"}])
     summary |= {"journal": journal_faults(night), "day": day_sentences(night)}
     page = render(night, summary)
-    day = "The day copy learned 2 of 3 lessons. Asked again, the candidate gives your answer to 1 of 2 corrected"
+    day = (
+        "The day copy learned 2 of 3 lessons. "
+        "Asked again, the candidate gives your answer to 1 of 2 corrected questions."
+    )
     for text in (*REMARKS, " ".join(USED), day):
         assert text in " ".join(html.unescape(page).split())
     assert "<p>Journal lines that were refused and taught nothing: 7.</p>" in page
