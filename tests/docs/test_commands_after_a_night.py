@@ -24,7 +24,7 @@ STEPS = [  # each command in its turn, and a part of its output
     ("nightschool report", f"/school/nights/{DATE}/report.html"),
     ("nightschool report --markdown", "# Night of 20 November 2026: "),
     (f"nightschool report --markdown --date {DATE}", "# Night of 20 November 2026: "),
-    ("nightschool checkpoints", "  62.0 %  daytime"),
+    ("nightschool checkpoints", "  62.0 %       100  daytime"),
     ("nightschool rollback", "version 1 ("),
     ("nightschool rollback", "version 2 ("),
     ("nightschool prune --dry-run", "3 would go, 0.0 MB; checkpoints that stay: 2"),

@@ -102,7 +102,7 @@ def init(
         draft.unlink(missing_ok=True)
     write_atomically(home.config_file, written.getvalue())
     chosen = f"data {data}, student {student}, time {time}"
-    print(f"{home.config_file}: {chosen}\nNext: nightschool doctor, then nightschool night")
+    print(f"{home.config_file}\n{chosen}\nNext: nightschool doctor, then nightschool night")
 
 
 def _ask(what: str, default: str) -> str:

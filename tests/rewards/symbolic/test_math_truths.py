@@ -30,6 +30,7 @@ def test_real_truths_are_correct_against_themselves_and_wrong_against_others() -
 
 
 @needs_data
+@pytest.mark.slow
 def test_real_truths_of_other_problems_are_hardly_ever_right() -> None:
     chosen = random.Random("others").sample(real_problems(), 250)
     others = [*chosen[1:], chosen[0]]
@@ -49,6 +50,7 @@ def test_real_truths_of_other_problems_are_hardly_ever_right() -> None:
 
 
 @needs_data
+@pytest.mark.slow
 def test_real_truths_with_a_digit_changed_are_wrong() -> None:
     chance = random.Random("digits")
     attempts = []
