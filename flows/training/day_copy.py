@@ -86,7 +86,7 @@ class OwnersDay:
                 ask_again,
                 "ask_again",
                 day=self.journal,
-                lessons=frozenset(new),
+                lessons=tuple(sorted(new)),
                 checkpoint=candidate,
                 student=config.student,
                 config=config.sampler,

@@ -20,7 +20,7 @@ def ask_again(
     folder: Path,
     *,
     day: Artifact,
-    lessons: frozenset[str],
+    lessons: tuple[str, ...],
     checkpoint: Path,
     student: StudentConfig,
     config: EngineConfig,

@@ -22,7 +22,7 @@ def test_corrected_questions_are_asked_again(tmp_path: Path, student: Path) -> N
     day = write_stage(tmp_path / "freeze_journal", {"corrections": (CORRECTIONS, rows)})
     engine: Any = TableEngine(student, {"Who?": " A hen.\n"})
     inputs: dict[str, Any] = {"checkpoint": student, "student": StudentConfig(), "engine": engine}
-    config, learned = EngineConfig(max_model_len=64), frozenset(["Who?", "W" * 99])
+    config, learned = EngineConfig(max_model_len=64), ("Who?", "W" * 99)
     ask_again.write(tmp_path, day=day, lessons=learned, config=config, max_completion_tokens=8, **inputs)
     found = json.loads((tmp_path / "answers.json").read_text())
     assert found == [{"question": "Who?", "correction": "An owl.", "answer": "A hen."}]
