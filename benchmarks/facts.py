@@ -4,9 +4,10 @@
 
 An owner corrects the starter's answers to 2 or 8 questions about a farm that no model can know. Then comes the night's
 lesson with the settings of conf/starter.yaml, except for the number of passes; *imitation* leaves out DPO, and *by day*
-gives each correction so often in the classroom. A greedy answer *knows* a fact if it has the fact's name or number in
-it: asked the same question, and asked in other words. KL is the mean KL(champion ‖ student) on everyday questions, in
-nats a token. Each run is a line in docs/facts.jsonl and is not repeated; writes the table in docs/teaching.md.
+gives each correction that many times in the classroom. A greedy answer *knows* a fact if it has the fact's name or
+number in it: asked the same question, and asked in other words. KL is the mean KL(champion ‖ student) on everyday
+questions, in nats a token. Each run is a line in docs/facts.jsonl and is not repeated; writes the table in
+docs/teaching.md.
 """
 
 import argparse

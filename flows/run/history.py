@@ -77,12 +77,17 @@ def expected_start(home: Home, config: NightConfig, date: str) -> Path | None:
     summary = json.loads((last / SUMMARY).read_text())
     goes_on = config.start_from == "latest" and summary.get("next_night_begins_with_it")
     served = summary.get("serving") or summary["digests"]["champion"]
-    for digest in ([summary["digests"]["candidate"]] if goes_on else []) + [served]:
-        start = home.checkpoints / digest
-        with suppress(ValueError):
-            if start.is_dir() and {parent_of(start), *learned(start)}:
-                return start
-    return None
+    wanted = ([summary["digests"]["candidate"]] if goes_on else []) + [served]
+    return next(filter(_is_readable, (home.checkpoints / digest for digest in wanted)), None)
+
+
+def _is_readable(checkpoint: Path) -> bool:
+    try:
+        parent_of(checkpoint)
+        learned(checkpoint)
+    except ValueError:  # damaged
+        return False
+    return checkpoint.is_dir()
 
 
 def usual_seconds(night: Path | None) -> dict[str, float]:

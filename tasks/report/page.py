@@ -21,7 +21,7 @@ from tasks.report.queries import (
     sampled_answers,
     solve_rates,
 )
-from tasks.report.sections import remarks
+from tasks.report.sections import asked_again, remarks
 from tasks.rollouts.verdicts import VERDICTS
 from tasks.workers.cluster import read_machines
 
@@ -65,6 +65,7 @@ def render(night: Path, summary: Mapping[str, Any]) -> str:
         verdicts_given=[name for name in VERDICTS if any(counts[name] for counts in verdicts.values())],
         excluded=excluded_problems(night),
         lessons=lessons_of(night),
+        asked_again=asked_again(night),
         **remarks(night),
         machines=read_machines(night),
         config=(night / "config.yaml").read_text(),

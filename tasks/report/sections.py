@@ -33,7 +33,6 @@ def remarks(night: Path) -> dict[str, Any]:
         hits += [hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits]
     asked = [committed_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
     return {
-        "asked_again": asked_again(night),
         "refused_traces": [] if refused is None else refused.to_dict("records"),
         "contaminated": hits,
         "teachers": [answers for answers in asked if answers],

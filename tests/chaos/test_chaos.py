@@ -40,7 +40,9 @@ def test_a_night_survives_a_power_cut(school: School) -> None:
     """In round 2, as its scores are committed. Other victims, and whether the outcome is the same: `make test-full`."""
     scored = f"renamed nights/{DATE}/round-02/score{MOVED}"
     assert str(strike(school, "struck", [Trap(scored, "power")])) == "nothing"
-    assert_learned(Home(school.root / "struck" / "school"))
+    home = Home(school.root / "struck" / "school")
+    assert_learned(home)
+    assert "the night was interrupted, and resumed" in (home.night(DATE) / "report.md").read_text()
 
 
 def assert_learned(home: Home) -> None:
