@@ -10,9 +10,11 @@ let answering = null; // the answer that is being written
 
 // Stop the answer that is being written, and wait until it is recorded.
 async function stopped() {
-  if (!answering) return;
-  await send("api/stop");
-  await answering.catch(() => {});
+  while (answering) { // it may end, or another begin, meanwhile
+    const written = answering;
+    await send("api/stop");
+    await written.catch(() => {});
+  }
 }
 
 async function alone(write) {

@@ -239,6 +239,21 @@ def test_what_is_said_while_an_answer_is_written_goes_where_it_belongs(page: Any
     assert page.locator("#conversations li").count() == 2
 
 
+SLOW = """const real = window.fetch, seconds = { "api/conversations": 0.2, "api/stop": 0.5 };
+window.fetch = async (path, ...how) => {
+  const response = await real(path, ...how);
+  await new Promise((done) => setTimeout(done, 1000 * (seconds[path] ?? 0)));
+  return response;
+}"""
+
+
+def test_what_is_said_just_when_an_answer_ends_is_sent(page: Any) -> None:
+    page.get_by_label("Chat", exact=True).check()
+    page.evaluate(SLOW)  # the answer's last request ends while the page waits for the stop
+    for number in range(3):
+        say(page, f"{number} + 1?", 2 * number + 2)
+
+
 def test_an_example_a_changed_pick_and_the_models_card(page: Any, school: School) -> None:
     page.get_by_role("button", name="Give me one reason").click()
     page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()
