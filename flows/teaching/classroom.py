@@ -172,6 +172,8 @@ class Classroom:
                 try:
                     entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
                     written = await asyncio.to_thread(append, self.home.journal, entries)
+                    if earlier:
+                        await asyncio.to_thread(self._restore, day.book.lessons[earlier])
                     await asyncio.to_thread(then, name)
                 except InputError as error:
                     raise RefusedError(507, str(error)) from None

@@ -52,14 +52,16 @@ def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(scho
     assert ids == [first["answer"]["id"], second["answer"]["id"]]
 
 
-@pytest.mark.parametrize("kind", ["pick", "correct"])
+@pytest.mark.parametrize("kind", ["pick", "another pick", "correct"])
 def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do, kind: Any) -> None:
     chats = Chats(school.open())
     name = do(say(chats, "7 + 5?"))["conversation"]
     second = do(say(chats, "And 1 more?", name))
-    if kind == "pick":
-        better = do(ask(chats.room, "And 1 more?", again=f"{name}-2"))["answers"][3]
-        do(chats.room.teach("pick", better["id"]))
+    if kind != "correct":
+        answers = do(ask(chats.room, "And 1 more?", again=f"{name}-2"))["answers"]
+        worse, better, *_ = (answer for answer in answers if answer["text"] != ANSWERS[1])
+        for picked in [worse, better] if kind == "another pick" else [better]:
+            do(chats.room.teach("pick", picked["id"]))
         text = better["text"]
     else:
         text = "13."
