@@ -3,15 +3,17 @@
     python -m benchmarks.ants [--seeds 1 2] [--nights 3] [--set grpo.credit=td]
 
 The nights of conf/ants.yaml share a home under `school/ants/` for each seed; the first begins with the untouched
-student. Prints each night's exam (shares of the oracle's food, with what the lesson alone had reached), and then the
-food that the last night's champion delivers on each tier, next to that of random, greedy and perfect ants. Tiers above
-2 are never practised. Finished nights and exams are not run again. Writes docs/ants.png.
+student. Each seed is a line in docs/ants.jsonl: the nights' exams (shares of the oracle's food, with what the lesson
+alone had reached), and the food that the last night's champion then delivers on each tier, next to that of random,
+greedy and perfect ants. Tiers above 2 are never practised. A recorded seed is not repeated; an interrupted one goes on.
+Writes the tables in docs/ants.md and, without `--set`, docs/ants.png.
 """
 
 import argparse
 import datetime
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,8 +22,10 @@ import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
+from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import markdown, picture
+from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.records import Run, recorded, run_once
 from conf.sections.benchmark import TIERS
 from flows.run.history import read_round_metrics
 from rewards.environment import State
@@ -29,42 +33,66 @@ from rewards.environments.ants import Ants, greedy_policy, oracle, random_policy
 from rewards.environments.episodes import texts_of
 from rewards.verifier import Problem
 
-CONFIG, PICTURE = Path("conf/ants.yaml"), Path("docs/ants.png")
+CONFIG = Path("conf/ants.yaml")
+RESULTS, PAGE, PICTURE = (Path("docs/ants").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
+NAME = "benchmarks.ants"
 FIRST = datetime.date(2026, 1, 1)
 LAYOUTS = {"0": 100, "1": 100, "2": 100}  # and 30 of the other tiers
 POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
 
 def main() -> None:
-    """Run the missing nights and exams, then write the picture and print the tables."""
+    """Run the missing seeds, then write the tables and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--nights", type=int, default=3)
     parser.add_argument("--set", nargs="*", default=[], dest="settings", help="settings for all nights")
     options = parser.parse_args()
-    nights, foods = [], []
     for seed in options.seeds:
-        home = SCHOOL / "ants" / "-".join(["shipped", *options.settings]).replace("/", "-") / f"seed-{seed}"
-        for number in range(options.nights):
-            date = (FIRST + datetime.timedelta(days=number)).isoformat()
-            settings = [f"seed={seed}", "exam.after_lessons=true", *options.settings]
-            nights.append((seed, whole_night(home, *settings, config=CONFIG, date=date)))
-        foods += [food_row(seed, tier, exam(home, nights[-1][1]["serving"], tier)) for tier in TIERS]
-    columns = "seed | target | champion | after the lesson | candidate | p of the rounds | decision | rounds | minutes"
-    print(markdown(columns, night_rows(nights)), end="\n\n")
-    print(markdown("seed | tier | random | greedy | oracle | student | of the greedy ant's | valid actions", foods))
-    if not options.settings:
-        draw(nights)
+        asked = {"seed": seed, "nights": options.nights, "settings": options.settings}
+        run_once(RESULTS, asked, partial(run, seed, options.nights, options.settings))
+    if runs := recorded(RESULTS):
+        PAGE.write_text(between(PAGE.read_text(), NAME, tables(runs)))
+        draw([one for one in runs if not one["settings"]])
 
 
-def night_rows(nights: list[tuple[int, dict[str, Any]]]) -> Iterator[list[Any]]:
-    """Yield a row for each night."""
-    for seed, found in nights:
-        before = found["accuracy"]["champion"], found["growth"]["before"], found["growth"]["after"]
-        minutes = "interrupted" if found["minutes"] is None else f"{found['minutes']:.1f}"
-        values = [f"{figures['accuracy']:.3f}" for figures in before]
-        p = f"{found['growth']['p_value']:.2g}"
-        yield [seed, found["target"], *values, p, found["decision"], found["rounds"], minutes]
+def run(seed: int, nights: int, settings: Sequence[str]) -> Run:
+    """Run the nights of a seed, and play the last champion's exams."""
+    home = SCHOOL / "ants" / "-".join(["shipped", *settings]).replace("/", "-") / f"seed-{seed}"
+    done = list[Run]()
+    for number in range(nights):
+        date = (FIRST + datetime.timedelta(days=number)).isoformat()
+        found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG, date=date)
+        rounds, growth = read_round_metrics(found["folder"]), found["growth"]
+        exams = found["accuracy"]["champion"], growth["before"], growth["after"]
+        kept = {name: found[name] for name in ("target", "decision", "minutes", "serving")}
+        shares = [each["accuracy"] for each in exams]
+        curve = {name: [round(each[f"reward/{name}"], 4) for each in rounds] for name in ("value", "valid")}
+        done.append(kept | {"shares": shares, "p": growth["p_value"]} | curve)
+    played = {tier: figures(exam(home, done[-1]["serving"], tier), tier) for tier in TIERS}
+    return {"machine": machine(), "commit": commit(), "run": done, "tiers": played}
+
+
+def tables(runs: Sequence[Run]) -> str:
+    """Return two Markdown tables: the nights, and what the last champion delivers on each tier."""
+    nights, tiers = [], []
+    for one in runs:
+        name = " ".join([str(one["seed"]), *one["settings"]])
+        for number, night in enumerate(one["run"], 1):
+            minutes = "–" if night["minutes"] is None else f"{night['minutes']:.0f}"
+            shares, rounds = (f"{share:.2f}" for share in night["shares"]), len(night["value"])
+            p, decision = f"{night['p']:.2g}", night["decision"]
+            nights.append([name, number, night["target"], *shares, p, decision, rounds, minutes])
+        for tier, found in one["tiers"].items():
+            foods = (f"{found[who]:.2f}" for who in (*POLICIES, "student"))
+            tiers.append([name, tier, *foods, f"{found['student'] / found['greedy']:.2f}", f"{found['valid']:.1%}"])
+    columns = "seed | night | exam | champion | after the lesson | candidate | p of the rounds | decision | rounds"
+    return "\n\n".join(
+        [
+            markdown(f"{columns} | minutes", nights),
+            markdown("seed | tier | random | greedy | oracle | student | of the greedy ant's | valid actions", tiers),
+        ]
+    )
 
 
 def exam(home: Path, checkpoint: str, tier: str) -> pd.DataFrame:
@@ -78,14 +106,13 @@ def exam(home: Path, checkpoint: str, tier: str) -> pd.DataFrame:
     return pd.read_parquet(kept)
 
 
-def food_row(seed: int, tier: str, episodes: pd.DataFrame) -> list[Any]:
-    """Return a row with the mean food of the other policies and of the student on the layouts of an exam."""
+def figures(episodes: pd.DataFrame, tier: str) -> dict[str, float]:
+    """Return the mean food of the other policies and of the student on an exam's layouts, and its valid actions."""
     layouts = {problem.problem_id: problem for problem in Ants((tier,)).problems("test")}
     problems = [layouts[problem_id] for problem_id in episodes.problem_id]
-    others = [fmean(food(policy, problem) for problem in problems) for policy in POLICIES.values()]
-    own = fmean(delivered(row) for row in episodes.to_dict("records"))
+    others = {name: fmean(food(policy, problem) for problem in problems) for name, policy in POLICIES.items()}
     valid = (episodes.valid * episodes.turns).sum() / episodes.turns.sum()
-    return [seed, tier, *(f"{mean:.2f}" for mean in (*others, own)), f"{own / others[1]:.2f}", f"{valid:.1%}"]
+    return {**others, "student": fmean(delivered(row) for row in episodes.to_dict("records")), "valid": float(valid)}
 
 
 def delivered(row: dict[Any, Any]) -> int:
@@ -105,13 +132,15 @@ def food(policy: Callable[[State, random.Random], str], problem: Problem) -> int
     return found
 
 
-def draw(nights: list[tuple[int, dict[str, Any]]]) -> None:
+def draw(runs: Sequence[Run]) -> None:
     """Plot the mean return and the share of valid actions in the rounds of each seed's nights."""
+    if not runs:
+        return
     with picture(PICTURE, 9, 3.6, columns=2) as axes:
-        for seed in dict(nights):
-            metrics = [each for own, found in nights if own == seed for each in read_round_metrics(found["folder"])]
-            for axis, name in zip(axes, ("reward/value", "reward/valid"), strict=True):
-                axis.plot(range(1, len(metrics) + 1), [each[name] for each in metrics], label=f"seed {seed}")
+        for one in runs:
+            for axis, name in zip(axes, ("value", "valid"), strict=True):
+                values = [value for night in one["run"] for value in night[name]]
+                axis.plot(range(1, len(values) + 1), values, label=f"seed {one['seed']}")
         axes[0].set(xlabel="round", ylabel="food, share of the oracle's", title="Practice: what is delivered")
         axes[1].set(xlabel="round", ylabel="share", ylim=(0, 1.02), title="Practice: valid actions")
 

@@ -1,49 +1,66 @@
-"""Five starter nights in a row: does the model go on learning once it has mastered the first levels?
+"""Starter nights in a row: does the model go on learning once it has mastered the first levels?
 
-    python -m benchmarks.week [--nights 5] [--seed 1]
+    python -m benchmarks.week [--nights 5] [--seeds 1] [--set grpo.hints=[0.25,0.5,0.75]]
 
 The nights of conf/starter.yaml share a home under `school/week/` and have successive dates. Each begins with the newest
-candidate that was ahead, and the target gets its next level by the usual rule (`exam.next_level_at`). After each night,
-the serving model is also examined on the same 700 problems of all five levels. Finished nights and exams are not run
-again. Prints a table and writes docs/week.png.
+candidate that was ahead, and the target gets its next level by the usual rule (`exam.next_level_at`). Before the first
+night and after each, the serving model is also examined on the same 700 problems of all five levels. Each week is a
+line in docs/week.jsonl and is not run again; an interrupted one goes on. Writes the table in docs/performance.md, and
+docs/week.png of the last recorded week.
 """
 
 import argparse
 import datetime
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
+from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import joined, markdown, picture
+from benchmarks.outputs.page import between, joined, markdown, picture
+from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER
 from conf.sections.benchmark import LEVELS
 
+RESULTS, PICTURE = (Path("docs/week").with_suffix(kind) for kind in (".jsonl", ".png"))
+PAGE, NAME = Path("docs/performance.md"), "benchmarks.week"
 FIRST = datetime.date(2026, 1, 1)
-PICTURE = Path("docs/week.png")
 TARGET = "{benchmark: arithmetic, levels: ['1', '2', '3', '4', '5'], problems: 700}"
-COLUMNS = "night | target | champion | candidate | decision | rounds | minutes | all levels | by level"
 ALL_LEVELS = f"exam={{target: {TARGET}, max_completion_tokens: 96}}"
 
 
 def main() -> None:
-    """Run the missing nights and exams, then print the table and write the picture."""
+    """Run the missing weeks, then write the table and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nights", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1])
+    parser.add_argument("--set", action="append", default=[], dest="settings", help="a setting of all nights")
     options = parser.parse_args()
-    home, rows, exams = SCHOOL / "week" / f"seed-{options.seed}", [], []
-    for number in range(options.nights):
+    for seed in options.seeds:
+        asked = {"seed": seed, "nights": options.nights, "settings": options.settings}
+        run_once(RESULTS, asked, partial(week, seed, options.nights, options.settings))
+    if runs := recorded(RESULTS):
+        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
+        draw(runs[-1]["exams"])
+
+
+def week(seed: int, nights: int, settings: Sequence[str]) -> Run:
+    """Run a week's nights, and examine the serving model before the first and after each."""
+    home = SCHOOL / "week" / "-".join([f"seed-{seed}", *settings]).replace("/", " ")
+    done, exams = list[Run](), list[Run]()
+    for number in range(nights):
         date = (FIRST + datetime.timedelta(days=number)).isoformat()
-        summary = whole_night(home, f"seed={options.seed}", date=date)
+        found = whole_night(home, f"seed={seed}", *settings, date=date)
         if number == 0:
-            exams.append(exam(home, summary["digests"]["champion"]))
-        exams.append(exam(home, summary["serving"]))
-        rows.append(row(number + 1, summary, exams[-1]))
-    print(markdown(COLUMNS, rows))
-    draw(exams)
+            exams.append(exam(home, found["digests"]["champion"]))
+        exams.append(exam(home, found["serving"]))
+        kept = {name: found[name] for name in ("target", "decision", "rounds", "minutes")}
+        done.append(kept | {"shares": [found["accuracy"][who]["accuracy"] for who in ("champion", "candidate")]})
+    return {"machine": machine(), "commit": commit(), "run": done, "exams": exams}
 
 
 def exam(home: Path, checkpoint: str) -> dict[str, Any]:
@@ -57,15 +74,23 @@ def exam(home: Path, checkpoint: str) -> dict[str, Any]:
     return json.loads(kept.read_text())
 
 
-def row(number: int, summary: dict[str, Any], figures: dict[str, Any]) -> list[Any]:
-    """Return a night as a row of the table."""
-    before, after = (f"{summary['accuracy'][role]['accuracy']:.3f}" for role in ("champion", "candidate"))
-    by_level = joined((figures["by_level"][level]["accuracy"] for level in LEVELS), ".2f")
-    outcome = [summary["decision"], summary["rounds"], f"{summary['wall_seconds'] / 60:.1f}"]
-    return [number, summary["target"], before, after, *outcome, f"{figures['accuracy']:.3f}", by_level]
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table of each week's nights, with the exams on all levels after them."""
+    rows = []
+    for run in runs:
+        name = " ".join([str(run["seed"]), *(f"`{each}`" for each in run["settings"])])
+        for number, exam in enumerate(run["exams"]):
+            night = run["run"][number - 1] if number else None
+            shares = [f"{share:.2f}" for share in night["shares"]] if night else ["–", "–"]
+            minutes = "–" if night is None or night["minutes"] is None else f"{night['minutes']:.0f}"
+            rounds, decision = (night["rounds"], night["decision"]) if night else ("–", "–")
+            interval = f"{exam['accuracy']:.3f} [{exam['low']:.3f}, {exam['high']:.3f}]"
+            levels = joined((exam["by_level"][level]["accuracy"] for level in LEVELS), ".2f")
+            rows.append([name, number, *shares, decision, rounds, minutes, interval, levels])
+    return markdown("seed | night | champion | candidate | decision | rounds | minutes | all levels | by level", rows)
 
 
-def draw(exams: list[dict[str, Any]]) -> None:
+def draw(exams: Sequence[Run]) -> None:
     """Plot the accuracy on all levels, with its 95 % interval, and on each level, before and after each night."""
     nights = range(len(exams))
     middle = [exam["accuracy"] for exam in exams]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlflow.exceptions import MlflowException
 from prefect.runtime import flow_run
 
 from conf.redact import redact
@@ -20,7 +19,7 @@ from flows.run.history import resume_command
 from flows.training.reward_model import log_rankings
 from flows.web.address import HERE, MLFLOW_PORT
 from tasks.monitoring.notify import post_report
-from tasks.monitoring.tracking import Tracking
+from tasks.monitoring.tracking import UNREACHABLE, Tracking
 from tasks.registry.mlflow_registry import Registry
 from tasks.registry.model_card import write_cards
 from tasks.registry.promote import OUTCOME, promote
@@ -45,6 +44,7 @@ def finish(
     config, monitor, links = night.config, rounds.monitor, _links(tracking)
     number = len(rounds.retention.policies)
     try:
+        tracking.catch_up()
         outcome = _promote(night, decision, models, tracking)
         log_exams(tracking, exams)
         tracking.log(cluster.figures(night.folder), 0)
@@ -54,14 +54,14 @@ def finish(
         night.close()  # before the night counts as finished, because shutting down workers takes seconds
         arguments = (night.folder, outcome, number, monitor.finish(), links, tracking)
         summary = night.call(report, "report", *arguments, after=night.edges.last)
-    except MlflowException as error:
+    except UNREACHABLE as error:
         if disk_is_full(error):
             raise
         raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
     try:
         registry = Registry(tracking.client, config.name)
         night.call(prune, "prune", night.home, config.keep_nights, registry, after=[summary])
-    except MlflowException as error:  # the night is finished, and the next one will prune
+    except UNREACHABLE as error:  # the night is finished, and the next one will prune
         logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
     return summary
 

@@ -188,6 +188,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     latest = quizzes.taken.get(distilled)
     rounds = Rounds(night, problems, tracking, registered, division, quiz, latest, learned, teacher)
     candidate = recipe.run(rounds, distilled)
+    night.limit_workers(before_end=-LATE - (division.exam or 0.0))
 
     picks = day.champion_picks, rank_held_out(night, reward_model, "candidate", candidate)
     night.trainer.close()

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -11,16 +12,17 @@ from typing import Any
 
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import Excluded, drop_excluded, read_once, read_rows
-from rewards.symbolic.numbers import numbers
+from rewards.symbolic.numbers import MINUS, numbers
 from rewards.triviaqa import MARKER, TriviaQa, answer_of, names_in
 from rewards.verifier import Attempt, Problem, Score, Split
 
-NUMBER = re.compile(r"[-\N{MINUS SIGN}]?[$€£]?\.?[0-9][0-9.,]*%?")
+NUMBER = re.compile(rf"[{MINUS}+]?\s?[$€£]?\s?(\.?[0-9][0-9.,]*)\s?[$€£%]?")
 ARTICLE = re.compile(r"^(?:a|an|the) ")
 MARKS = "*`"  # of Markdown
 OUTER = " .,;:!?\"'()[]“”‘’" + MARKS
 SIGNS = re.compile(r"[$€£%]")
 OTHER_MARKERS = re.compile(r"####|\banswer is:?", re.IGNORECASE | re.ASCII)  # what students have learned elsewhere
+PLAIN = str.maketrans({"’": "'", "‘": "'", "\N{NON-BREAKING HYPHEN}": "-"})
 CODE = re.compile(r"0[0-9]")  # 007 is not 7
 EXAM = 4  # of every four questions, one is for the exam
 
@@ -108,13 +110,18 @@ def _solution(row: Mapping[str, Any]) -> str:
 
 def reading(answer: str) -> Fraction | str:
     """Return a number's value (1,000 is 1000), or any other text without case, article and outer punctuation."""
-    short = " ".join(answer.split()).strip(MARKS)
+    short = " ".join(_plain(answer).split()).strip(MARKS)
     bare = short.lstrip(OUTER.replace(".", "")).rstrip(OUTER)  # .5 keeps its point
     bare = bare[1:-1] if bare.startswith("$") and bare.endswith("$") else bare  # as in LaTeX
-    if NUMBER.fullmatch(bare) and not CODE.match(bare):
-        (value,) = numbers(bare)
+    if (number := NUMBER.fullmatch(bare)) and not CODE.match(bare):
+        (value,) = numbers(("-" if bare[0] in MINUS else "") + number[1])
         return bare if value is None else value  # None: a date, a version, a decimal comma
     return ARTICLE.sub("", short.lower().strip(OUTER)) or short
+
+
+def _plain(answer: str) -> str:
+    """Return the text with plain apostrophes, hyphens and dollar signs, and composed letters."""
+    return unicodedata.normalize("NFC", answer).translate(PLAIN).replace("\\$", "$")
 
 
 def same(answer: str, truth: str) -> bool:

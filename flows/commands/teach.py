@@ -73,8 +73,9 @@ def teach(
         classroom.start_night = partial(start_night, home, config, overrides or [])
         announce = (lambda _: None) if as_json else partial(print, flush=True)
         announce(f"Starting the classroom of {settings.name}; Ctrl-C ends it.")
+        left = threading.Event()  # whether the owner has left the session in the terminal
         if taken is None:
-            _teach_in_terminal(classroom, chat)
+            _teach_in_terminal(classroom, chat, left)
         else:  # the page is there before the model
             stack.enter_context(_page(classroom, address, port, taken, token, as_json))
         from flows.serving.supervisor import Serving
@@ -92,6 +93,9 @@ def teach(
         classroom.on_lesson = record.lesson
         try:
             serving.run()
+        except KeyboardInterrupt:
+            if not left.is_set():
+                raise
         finally:
             classroom.close("the classroom is closed", 0)
             record.close()
@@ -156,14 +160,15 @@ def _page(
     return listening(make_app(classroom, port, token, once=address != HERE), address, taken)
 
 
-def _teach_in_terminal(classroom: "Classroom", chat: bool) -> None:
-    """Start a session in this terminal once the classroom opens. When the session ends, the command ends too."""
+def _teach_in_terminal(classroom: "Classroom", chat: bool, left: threading.Event) -> None:
+    """Start a session in this terminal once the classroom opens. When it ends, set `left` and end the command."""
     from flows.teaching.terminal import run
 
     def session() -> None:
         try:
             run(classroom, chat)
         finally:
+            left.set()
             os.kill(os.getpid(), signal.SIGINT)
 
     classroom.on_first_open = threading.Thread(target=session, daemon=True).start

@@ -79,10 +79,13 @@ def prefect_api(home: Path, meanwhile: Callable[[], object] = lambda: None) -> I
             finally:
                 if server.poll() is not None:
                     log.warning("the Prefect server died (code %s); what it missed is sent now", server.returncode)
-                    server, _ = start_server(folder, port, output)
-                    wait_until_ready(server, url, output)
-                    _send_what_is_left(RESEND_LIMIT)
-                    time.sleep(RECORD_SECONDS)
+                    try:
+                        server, _ = start_server(folder, port, output)
+                        wait_until_ready(server, url, output)
+                        _send_what_is_left(RESEND_LIMIT)
+                        time.sleep(RECORD_SECONDS)
+                    except ServerError as error:  # what the night has done is on disk
+                        log.warning("Prefect's pages lack the end of this run: %s", error)
                 else:
                     _send_what_is_left(DRAIN_LIMIT)
     finally:

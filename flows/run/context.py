@@ -48,7 +48,6 @@ class Night:
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
-    started: float = field(init=False)  # seconds since the epoch
     edges: Edges = field(default_factory=Edges, init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +57,7 @@ class Night:
         kept: Any = ("engine", engine_environment(), logs / "engine.log", self.note)
         self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
-        self.hours, self.started = Hours.of(self.config, self.date, self.since), time.time()
+        self.hours = Hours.of(self.config, self.date, self.since)
         self.limit_workers(before_end=-LATE)
 
     @property
@@ -140,9 +139,10 @@ class Night:
     def limit_workers(self, before_end: float) -> None:
         """Set the child processes' time limit to `before_end` seconds before the end of the night's hours.
 
-        A night that is resumed after its hours have ended runs no further rounds, but still holds its exam.
+        If the hours are over already (the night was resumed, or the machine slept), they count as ending now: there
+        are no further rounds, but still an exam.
         """
-        self.engine.until = self.trainer.until = max(self.hours.end, self.started) - before_end
+        self.engine.until = self.trainer.until = max(self.hours.end, time.time()) - before_end
 
     def note(self, incident: str) -> None:
         """Record an incident for the report."""

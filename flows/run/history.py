@@ -53,9 +53,16 @@ def resume_command(night: Path) -> str:
 
 
 def finished(nights: Path, name: str, before: str | None = None) -> Iterator[Path]:
-    """Yield the folders of the finished nights with this configuration name (before a date, if given), newest first."""
+    """Yield the folders of the finished nights with this configuration name (before a date, if given), newest first.
+
+    If the night of that date has begun, an earlier one that was finished only afterwards does not count: it must not
+    change what the later one has begun with.
+    """
+    begun = first_start(nights / before) if before else None
     for summary in sorted(nights.glob(f"{NIGHTS}/{SUMMARY}"), reverse=True):
-        if before is not None and summary.parent.name >= before:
+        if before is not None and (
+            summary.parent.name >= before or (begun is not None and summary.stat().st_mtime > begun)
+        ):
             continue
         if (known := config_of(summary.parent)) and known.name == name:
             yield summary.parent

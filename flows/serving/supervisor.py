@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, inside
 from conf.storage.locks import running_night, take_server_lock
-from flows.serving.vllm_server import EngineServer, whole_model
+from flows.serving.vllm_server import EngineServer, delete_other_merged, whole_model
 from flows.web.health import open_registry
 from models.hf.checkpoint import is_intact
 from tasks.registry.mlflow_registry import DAYTIME, Registry, Version
@@ -111,6 +111,7 @@ class Serving(Generic[E]):
             return self.end()
         checkpoint = inside(self.home.checkpoints, wanted.digest)
         whole = whole_model(checkpoint, self.home, self.config.student.trust_remote_code)
+        delete_other_merged(self.home, whole)
         self.engine = self._start(whole, [self._lock.fileno()])
         if not (self.engine.wait_until_healthy(self._may_serve) and self._opened(self.engine)):
             return self.end()

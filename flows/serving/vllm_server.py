@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -124,7 +125,7 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
     """Return a checkpoint's folder or, if it is an adapter, the folder of its merged copy under `merged/` in the home.
 
     Serving and teaching by day need a whole model, not an adapter on a base. The merged copy is named after the
-    adapter's digest, so that its answers count as the champion's. Older copies are deleted.
+    adapter's digest, so that its answers count as the champion's.
     """
     if not is_adapter(checkpoint):
         return checkpoint
@@ -133,8 +134,18 @@ def whole_model(checkpoint: Path, home: Home, trust_remote_code: bool) -> Path:
     if not target.exists():
         from models.hf.merging import merge
 
-        shutil.rmtree(merged, ignore_errors=True)
-        call_once("merging", MERGE_LIMIT, merge, base_of(checkpoint), checkpoint, merged / "draft", trust_remote_code)
-        (merged / "draft").rename(target)
+        merged.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".draft-", dir=merged) as folder:
+            draft = Path(folder, target.name)
+            call_once("merging", MERGE_LIMIT, merge, base_of(checkpoint), checkpoint, draft, trust_remote_code)
+            with suppress(OSError):  # another process was first
+                draft.rename(target)
     write_learned(target, learned(checkpoint))  # or the classroom would teach it all again
     return target
+
+
+def delete_other_merged(home: Home, whole: Path) -> None:
+    """Delete all merged copies but one."""
+    for copy in (home.root / "merged").glob("[!.]*"):
+        if copy != whole:
+            shutil.rmtree(copy)

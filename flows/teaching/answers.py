@@ -108,7 +108,8 @@ class Question:
             self.pick = kind, answer.name, lesson
         if self.conversation and kind in ("pick", "correct"):
             with contextlib.suppress(InputError):  # the lesson is there, whatever becomes of the conversation
-                conversations.replace_answer(journal, self.conversation, self.turn, answer.better)
+                finished = answer.finished or bool(answer.corrections)
+                conversations.replace_answer(journal, self.conversation, self.turn, answer.better, finished)
 
     @property
     def authors(self) -> dict[str, list[str]]:
@@ -140,8 +141,8 @@ class Questions:
         return self._questions[-1] if self._questions else None
 
     def named(self, name: str) -> Question | None:
-        """Return the question with this name, or None if it is not among the latest."""
-        return next((question for question in self._questions if question.name == name), None)
+        """Return the latest question with this name, or None. A chat's unanswered question may have the same name."""
+        return next((question for question in reversed(self._questions) if question.name == name), None)
 
     def like(self, name: str, journal: Path) -> Question | None:
         """Return a question without answers and name, to ask again one of the latest or of a recorded conversation."""

@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from conf.storage.home import InputError
-from conf.storage.journal import HELD_OUT, SESSION, UNFINISHED
+from conf.storage.journal import HELD_OUT, SESSION
 from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one, sample_rest
 from flows.teaching.classroom import Classroom
 from flows.teaching.markdown import as_html
 from tasks.journal import conversations
-from tasks.journal.conversations import Record, Turn
+from tasks.journal.conversations import Record
 
 TITLE = 60  # the most characters of a conversation's title, which is its first question
 ALIKE = 0.6  # share of words that a reply has in common with the answer if it repeats it with a change
@@ -45,34 +45,36 @@ class Chats:
 
         `name`: the conversation that the text continues, or empty for a new one. If the text seems to correct the
         answer before it, or to wish for another one, `done` has a `proposal`: that answer's id, and the better text,
-        which is the new answer to a wish (hindsight, arXiv 2603.12273). Raises RefusedError if there is no such
-        conversation, or as `Classroom.ask` does.
+        which is the new answer to a wish (hindsight, arXiv 2603.12273). If the reader leaves before the end, what was
+        written so far is recorded. Raises RefusedError if there is no such conversation, or as `Classroom.ask` does.
         """
         room, earlier = self.room, self.room.questions.latest
         day, known = room.ready_for(text), self._named(name) if name else None
         turns = known.turns if known else []
-        name, turn = name or secrets.token_hex(6), 1 + sum(turn["role"] == "assistant" for turn in turns)
+        given, name, turn = name, name or secrets.token_hex(6), 1 + sum(turn["role"] == "assistant" for turn in turns)
         messages, cut = [*turns, {"role": "user", "content": text}], known.unfinished if known else ()
         question = room.questions.add(
             Question(f"{name}-{turn}", [*messages], unfinished=cut, conversation=name, turn=turn)
         )
+        record, written = partial(self._record, question, day.champion.name, known is None), ""
         while not question.answers:
             try:
                 async for event in room.answers(day, question, sample_one):
+                    written += event[1]["delta"]
                     yield event
             except RefusedError as refusal:
                 first = int(question.messages[0]["role"] == "system")
                 if refusal.status != 400 or len(question.messages) < first + 3:
                     raise
                 del question.messages[first : first + 2]  # too long: the model forgets the oldest exchange
+            except (asyncio.CancelledError, GeneratorExit):  # the browser was closed, or has lost its connection
+                record(written, finished=False)
+                raise
         (answer,) = question.answers.values()
-        said: dict[str, Any] = {"conversation": name, "turn": turn, "question": question.name, "answer": answer.shown}
-        said |= {"held_out": question.held_out, "behind": question.behind}
-        if answer.text.strip():
-            unfinished = [*question.unfinished, *([] if answer.finished else [answer.text])]
-            whole = [*messages, {"role": "assistant", "content": answer.text}]
-            about = day.champion.name, unfinished, question.held_out, known is not None
-            await asyncio.to_thread(self._record, name, whole, *about)
+        await asyncio.to_thread(record, answer.text, answer.finished)
+        recorded = name if answer.text.strip() else given
+        said: dict[str, Any] = {"conversation": recorded, "turn": turn, "question": question.name}
+        said |= {"answer": answer.shown, "held_out": question.held_out, "behind": question.behind}
         better = corrected(turns[-1]["content"], text) if turns else None
         if turns and not better and answer.finished and grants(text, turns[-1]["content"], answer.text):
             better = answer.text.strip()
@@ -149,14 +151,15 @@ class Chats:
     def _learned_by(self, name: str) -> list[str]:
         return conversations.learned_by(self.journal, name, str(datetime.date.today()), self.room.home.checkpoints)
 
-    def _record(
-        self, name: str, turns: list[Turn], policy: str, unfinished: list[str], held_out: bool, goes_on: bool
-    ) -> None:
-        if goes_on and conversations.conversation(self.journal, name) is None:
-            return  # it was deleted while the answer was written
-        keys: dict[str, Any] = {UNFINISHED: unfinished, HELD_OUT: held_out, SESSION: self.room.session}
+    def _record(self, question: Question, policy: str, new: bool, answer: str, finished: bool) -> None:
+        """Record a question with an answer that is not blank, at the end of its conversation or as a `new` one."""
+        if not answer.strip():
+            return
+        exchange = [question.messages[-1], {"role": "assistant", "content": answer}]
+        add = conversations.record if new else conversations.go_on
+        keys: dict[str, Any] = {HELD_OUT: question.held_out, SESSION: self.room.session}
         try:
-            conversations.record(self.journal, name, turns, policy, **keys)
+            add(self.journal, question.conversation, exchange, policy, unfinished=[] if finished else [answer], **keys)
         except InputError as error:
             raise RefusedError(507, str(error)) from None
 

@@ -150,8 +150,13 @@ class Classroom:
         return taught | ({"authors": question.authors} if taught["lesson"] == question.pick[-1] else {})
 
     def answer_named(self, name: str) -> tuple[Question, Shown]:
-        """Return an answer and its question. Raises RefusedError if there is no such answer."""
-        found = self.questions.with_answer(name) or recorded_answer(self.home.journal, name)
+        """Return an answer and its question. Raises RefusedError if there is no such answer.
+
+        In a chat, the recorded answer counts: another one may have been picked in its place.
+        """
+        found, recorded = self.questions.with_answer(name), recorded_answer(self.home.journal, name)
+        if recorded and (found is None or recorded[1].text != found[1].better):
+            return recorded
         if found is None:
             raise RefusedError(404, "there is no such answer; ask again")
         return found
@@ -172,6 +177,8 @@ class Classroom:
                 try:
                     entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
                     written = await asyncio.to_thread(append, self.home.journal, entries)
+                    if earlier:
+                        await asyncio.to_thread(self._restore, day.book.lessons[earlier])
                     await asyncio.to_thread(then, name)
                 except InputError as error:
                     raise RefusedError(507, str(error)) from None

@@ -189,6 +189,8 @@ class Day:
 
     def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            if self._made and self._learner.lost:
+                raise WorkerDiedError("the learner died while it had nothing to learn")
             return self._learner.call(function, *args, **kwargs)
         except WorkerDiedError:
             self._made = False

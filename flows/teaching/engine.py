@@ -51,8 +51,8 @@ class Engine:
         self._worker.end()
 
     def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
-        """Return the champion's greedy answer to each question."""
-        return self._worker.call(writing.greedy_answers, self._model, questions, max_tokens)
+        """Return the champion's greedy answer to each question. Raises EngineEndedError if the engine ends."""
+        return self._call(writing.greedy_answers, self._model, questions, max_tokens)
 
     async def use_adapter(self, adapter: Path | None) -> None:
         """Set the day copy's adapter. With None, the day copy answers as the champion does."""
@@ -108,7 +108,8 @@ class Engine:
             await asyncio.wait({call})  # until the engine is free again
 
     def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        if not self.running:
+        if not self.running or self._worker.lost:
+            self.running = False
             raise EngineEndedError(ENDED)
         try:
             return self._worker.call(function, *args, **kwargs)

@@ -1,11 +1,12 @@
 """Runs the night's recipe: the configured `stages`, in order, from the starting checkpoint to the candidate."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from conf.sections.stages import Step
 from flows.grpo import Rounds
-from flows.run.budget import Allowance, Division
+from flows.run.budget import LATE, Allowance, Division
 from flows.run.context import Night, log
 from flows.training.lessons import LESSONS, Lessons, channels
 from flows.training.quizzes import Quizzes
@@ -55,10 +56,13 @@ class Recipe:
                 try:
                     if not early:
                         self._require_time(step, rounds.allowance)
+                        self.night.limit_workers(before_end=rounds.allowance.after)
                     self.night.sleep_engine()
                     checkpoint = self._learn(step, checkpoint)
                 except HoursOverError as error:
                     rounds.end(step.number - 1, error)
+                finally:
+                    self.night.limit_workers(before_end=-LATE)
             if rounds.over:
                 break
         return checkpoint
@@ -66,6 +70,8 @@ class Recipe:
     def _learn(self, step: Step, checkpoint: Path) -> Path:
         """Run a lesson. Returns its checkpoint, or `checkpoint` if nothing was learned or the student got worse."""
         pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
+        if pace is not None:
+            pace = pace.within(self.night.trainer.until - time.time())
         learned = self.lessons.teach(step, checkpoint, pace)
         return learned if learned == checkpoint else self.quizzes.keep_unless_worse(step, checkpoint, learned)
 

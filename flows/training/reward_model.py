@@ -18,7 +18,7 @@ from tasks.reward_model.judge_stages import rank_by_judge
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
 from tasks.reward_model.score_by_reward_model import score_by_reward_model
-from tasks.stage import MANIFEST, Artifact
+from tasks.stage import MANIFEST, Artifact, committed
 from tasks.tables import read_table
 from tasks.training.trainer_process import Predecessor
 from tasks.workers.worker import HoursOverError, WorkerDiedError
@@ -147,9 +147,11 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
     """Have a checkpoint rank the answers of held-out picks by likelihood. Returns None if there are no held-out picks.
 
     `name`: champion, candidate or day. A failure never ends the night: if the trainer dies, or memory or time is short,
-    the ranking is skipped and None is returned.
+    the ranking is skipped and None is returned. It stays skipped once the night has decided without it.
     """
     if read_table(reward_model.folder / "held_out.parquet", HELD_OUT).empty:
+        return None
+    if committed(night.folder / "decide") and committed(night.folder / PICKS / name) is None:
         return None
     night.sleep_engine()
     # the trainer reads a full checkpoint, without adapters or a KL term

@@ -33,6 +33,10 @@ class Pace:
         """Return what is left of the share for a lesson that began at `started`, a value of `time.perf_counter`."""
         return replace(self, seconds=max(0.0, self.seconds - (time.perf_counter() - started)))
 
+    def within(self, seconds: float) -> "Pace":
+        """Return the pace with at most so many seconds."""
+        return replace(self, seconds=max(0.0, min(self.seconds, seconds)))
+
     def share(self, of: int, name: str) -> "Pace":
         """Return the pace of lesson `name`, one of `of` lessons with equal shares of the time. It has its own file."""
         return replace(self, seconds=self.seconds / of, file=self.file.with_suffix("") / f"{name}.json")
@@ -58,11 +62,14 @@ def fix_steps(pace: Pace, planned: int, seconds_a_step: float) -> FixedSteps:
     """Return a lesson's number of steps from the pace's file, or fix and record it if the file has none for this plan.
 
     The number is how many of the planned steps fit into the lesson's share of time, but at least the two already taken.
-    `seconds_a_step`: measured on the second step alone, because the first also allocates memory and prepares the matrix
-    products for each shape.
+    A recorded number is lowered if the time left, after an interruption, is too short for it. `seconds_a_step`:
+    measured on the second step alone, because the first also allocates memory and prepares the matrix products for each
+    shape.
     """
     if (known := read_steps(pace.file)) is not None and known.planned == planned:
-        return known
+        seconds_a_step = known.seconds_a_step
+        if known.steps <= TIMED or known.steps * seconds_a_step <= pace.seconds:
+            return known
     fitting = max(TIMED, math.floor(pace.seconds / max(seconds_a_step, 1e-9)))
     fixed = FixedSteps(planned, min(planned, fitting), seconds_a_step)
     pace.file.parent.mkdir(parents=True, exist_ok=True)

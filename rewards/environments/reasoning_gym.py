@@ -20,13 +20,15 @@ PROBLEMS = 500  # per split
 ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 # Some graders evaluate an answer as Python, or with a library that does so: a model could then run any program.
 EVALUATES = re.compile(r"\b(?:eval|exec|parse_expr|sympify|parse_latex)\(")
+NONSENSE = ("banana", "nan", "")  # no grader may take these for an answer
+TRIED = 3  # problems on which a task's grader is tried
 
 
 class ReasoningGym(Benchmark):
     """One reasoning-gym task. Only a full score counts as correct; a partial score is kept as a part of the `Score`.
 
     Raises InputError if the package is missing, if it has no such task, or if the task's grader would run a model's
-    answer as code.
+    answer as code, takes nonsense for an answer, or refuses the task's own answer.
     """
 
     name = "reasoning_gym"
@@ -45,13 +47,17 @@ class ReasoningGym(Benchmark):
                 f"reasoning_gym: source: {task}: its grader evaluates answers as programs; take another task"
             )
         self.task = task
+        if not all(self._is_fair(_as_read(self._grader[index])) for index in range(TRIED)):
+            raise InputError(
+                f"reasoning_gym: source: {task}: its grader can't tell right from wrong; take another task"
+            )
 
     def problems(self, split: Split) -> list[Problem]:
         """Return up to 500 problems with distinct questions. The exam leaves out questions that occur in training."""
         found: dict[str, Problem] = {}
         for index, entry in enumerate(self._dataset(split)):
             problem_id = f"reasoning_gym/{self.task}/{split}/{index}"
-            problem = Problem(problem_id, self.name, entry["question"].strip(), json.dumps(entry, default=str))
+            problem = Problem(problem_id, self.name, entry["question"].strip(), _written(entry))
             found.setdefault(problem.question, problem)
         if split == "test":
             practised = {problem.question for problem in self.problems("train")}
@@ -70,10 +76,21 @@ class ReasoningGym(Benchmark):
         answers = ANSWER.findall(attempt.completion)
         if not answers:
             return Score(0.0, "no_answer")
-        entry = json.loads(attempt.problem.truth)
-        partial = float(self._grader.score_answer(answers[-1].strip(), entry=entry))
+        partial = self._partial(answers[-1].strip(), json.loads(attempt.problem.truth))
         right = partial == 1.0
         return Score(float(right), "correct" if right else "wrong", parts={"score": partial})
+
+    def _partial(self, answer: str, entry: dict[str, Any]) -> float:
+        try:
+            return float(self._grader.score_answer(answer, entry=entry))
+        except Exception:  # some graders raise on an answer that they can't read
+            return 0.0
+
+    def _is_fair(self, entry: dict[str, Any]) -> bool:
+        """Return whether the task's own answer, if it has one, gets a full score, and nonsense does not."""
+        own = entry["answer"]
+        fooled = any(self._partial(text, entry) == 1.0 for text in NONSENSE)
+        return not fooled and (own is None or self._partial(str(own), entry) == 1.0)
 
     @cached_property
     def _grader(self) -> Any:
@@ -81,3 +98,12 @@ class ReasoningGym(Benchmark):
 
     def _dataset(self, split: Split) -> Any:
         return importlib.import_module("reasoning_gym").create_dataset(self.task, seed=SEEDS[split], size=PROBLEMS)
+
+
+def _written(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, default=str)
+
+
+def _as_read(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry as `score` reads it from a problem's truth: its tuples are lists, for example."""
+    return json.loads(_written(entry))

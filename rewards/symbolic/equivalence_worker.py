@@ -91,7 +91,9 @@ def judged(prediction: str, truth: str) -> str:
         right, answer = parsed(truth), parsed(prediction)
         if right is None or answer is None or differ(right, answer) or is_false(answer):
             return "different"
-        equal = verify(right, answer, timeout_seconds=None) and not mistaken(right, answer)
+        equal = verify(right, answer, timeout_seconds=None, allow_set_relation_comp=True) and not mistaken(
+            right, answer
+        )
         return "equal" if equal else "different"
     except MemoryError:
         return "out_of_memory"

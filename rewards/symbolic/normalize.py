@@ -5,11 +5,13 @@ roots without braces, `\left`, `\dfrac`, spaces, units, degrees, dollars, percen
 script, text counts as a unit only at the end, and only if it can be a unit: `5 \text{ or } 6` is not 5.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from rewards.data.contamination import FIGURE
 from rewards.symbolic.limits import refusal
 from rewards.symbolic.units import TEXT, without_units
 
@@ -37,7 +39,8 @@ TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)")
 REWRITES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (r"(?<![0-9.,])[0-9]{1,3}(?:(?:\{,\}|,\\!\s?|\\[,!])[0-9]{3})+(?![0-9])", None),
+        (r"(?<![0-9.,])[0-9]{1,3}(?:(?:\{,\}|,\s?\\!\s?|\\[,!])[0-9]{3})+(?![0-9])", None),
+        (r"\\\\\[[^\[\]]*\]", r"\\\\"),
         (r"\{,\}", ","),
         (r"(?<!\\)\\[!,;:> ]|~", " "),
         (r"\\q?quad(?![A-Za-z])", ", "),
@@ -73,10 +76,12 @@ BRACES = [
 SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 BASE = re.compile(r"-?[0-9A-F.]+_(?:[0-9]|\{[0-9]{1,2}\})")
 LETTERS = re.compile(r"[A-Za-z]+(?:[,;][A-Za-z]+)*")
-NAMED = re.compile(
-    r"((?:[A-Za-z]{1,3}|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)|\\angle[A-Z]{1,3})"
-    r"(?:_(?:[A-Za-z0-9]|\{[A-Za-z0-9]+\}))?(?:\^\{-1\})?(?:\([A-Za-z0-9]\))?|\([a-z](?:,[a-z])+\))(?:=|\\in(?=[^a-z]))([^=]+)"
+NAME = (
+    r"(?:[A-Za-z]{1,3}|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)|\\angle[A-Z]{1,3})"
+    r"(?:_(?:[A-Za-z0-9]|\{[A-Za-z0-9]+\}))?(?:\^\{-1\})?(?:\([A-Za-z0-9]\))?|\([a-z](?:,[a-z])+\)"
 )
+NAMED = re.compile(rf"({NAME})(?:=|\\in(?=[^a-z]))([^=]+)")
+EQUALS = re.compile(r"(?<![<>!:])=")
 NUMBER = r"[0-9]{1,40}(?:\.[0-9]{0,40})?"
 THOUSANDS = re.compile(r"(?:^|(?<==)|(?<== ))(-?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?)$")  # `100, 200` is a list
 RATIONAL = re.compile(
@@ -100,7 +105,7 @@ def read(answer: str) -> MathAnswer:
     """Normalise the contents of a LaTeX box: standardise notation that does not change its value. Never raises."""
     if len(answer) > LONGEST:
         return MathAnswer(answer, " ".join(answer.split()), text=False)
-    plain = _rewritten(answer)
+    plain = _rewritten(_without_outer_braces(answer))
     plain = DEGREES.sub(r"^\\circ " if TRIGONOMETRY.search(plain) else " ", plain)
     plain = without_units(plain)
     words = re.search(rf"{TEXT}\{{[^{{}}]*[A-Za-z]{{2}}", plain) is not None
@@ -115,8 +120,11 @@ def read(answer: str) -> MathAnswer:
 
 @lru_cache(maxsize=256)
 def passages(question: str) -> str:
-    """Return a question's text rewritten like an answer but with its spaces, so that it can be searched for answers."""
-    return _unified(_with_braces(_rewritten(question)))
+    """Return a question's text rewritten like an answer but with its spaces, so that it can be searched for answers.
+
+    The code of its drawings is left out: it is full of numbers.
+    """
+    return _unified(_with_braces(_rewritten(FIGURE.sub(" ", question))))
 
 
 def unnamed(normal: str) -> str:
@@ -147,12 +155,35 @@ def decided(prediction: MathAnswer, truth: MathAnswer) -> tuple[bool | None, str
     return (False, f"not the same text, and not parsed: {refused}") if refused else (None, "")
 
 
-def for_parser(prediction: MathAnswer, truth: MathAnswer) -> tuple[str, str]:
-    """Return both answers for math-verify, without a name that they share (`x=…`), so that it solves no equations."""
+def for_parser(prediction: MathAnswer, truth: MathAnswer) -> list[tuple[str, str]]:
+    """Return pairs for math-verify, all of which must be equal: it reads only what follows the last `=` of an answer.
+
+    A name that both share (`x=…`) is left out, so that it solves no equations. If the answer has more `=` than the
+    truth, each side is a pair (`10/2=5`, but not `x=6 or x=5`), but for a first one that says what is equal (`a+b=5`).
+    """
     names = NAMED.fullmatch(prediction.normal), NAMED.fullmatch(truth.normal)
     if names[0] and names[1] and names[0][1] == names[1][1]:
-        return re.split(r"=|\\in", prediction.plain)[-1], re.split(r"=|\\in", truth.plain)[-1]
-    return prediction.plain, truth.plain
+        return [(_value(prediction.plain), _value(truth.plain))]
+    first, *others = EQUALS.split(prediction.plain)
+    if len(others) <= len(EQUALS.findall(truth.plain)):
+        return [(prediction.plain, truth.plain)]
+    sides = others if _says_what(first, truth, names[1]) else [first, *others]
+    return [(side, _value(truth.plain) if names[1] else truth.plain) for side in sides]
+
+
+def _says_what(side: str, truth: MathAnswer, named: re.Match[str] | None) -> bool:
+    """Return whether the first side of an equation says what is equal to the other sides, and is no value itself."""
+    if named or "=" in truth.plain:
+        return named is not None and re.sub(r"\s", "", side) == named[1]
+    if re.fullmatch(NAME, re.sub(r"\s", "", side)) or re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)*", side.strip()):
+        return True
+    letters = re.compile(r"(?<![A-Za-z\\])[A-Za-hj-z]")
+    begins = re.match(r"\s*(?:[A-Za-z|(\[]|\\(?!frac|sqrt))", side)  # `6x=5` may be two values
+    return not letters.search(truth.plain) and begins is not None and letters.search(side) is not None
+
+
+def _value(plain: str) -> str:
+    return re.split(r"=|\\in", plain)[-1]
 
 
 def rational(normal: str) -> tuple[Fraction, bool] | None:
@@ -190,6 +221,17 @@ def _rewritten(answer: str) -> str:
     for pattern, replacement in REWRITES:
         plain = pattern.sub(_digits if replacement is None else replacement, plain)
     return REPEATING.sub(_repeating, plain)
+
+
+def _without_outer_braces(answer: str) -> str:
+    """Return `C` for `{C}`, but `{1}+{2}` as it is."""
+    inner = answer.strip()
+    while inner[:1] == "{" and inner[-1:] == "}" and inner[-2:-1] != "\\":
+        depths = [*itertools.accumulate({"{": 1, "}": -1}.get(character, 0) for character in inner)]
+        if 0 in depths[:-1]:
+            break
+        inner = inner[1:-1].strip()
+    return inner
 
 
 def _with_braces(plain: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 
-MINUS = "-\N{MINUS SIGN}"
+MINUS = "-\N{MINUS SIGN}\N{EN DASH}"
 RUN = re.compile(rf"((?<![0-9])[{MINUS}](?:\*\*)?\\?[$€£]?)?(\.?[0-9][0-9.,]*)")
 PLAIN = re.compile(r"[0-9]*\.?[0-9]+")
 THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -24,6 +24,7 @@ def numbers(answer: str) -> Iterator[Fraction | None]:
     Ignores currency, thousands separators, a final point, bold, percent, surrounding words and the power of a unit.
     """
     answer = re.sub(rf"^\s*([{MINUS}])\s+", r"\1", answer)  # `- 18` at the beginning is minus eighteen
+    answer = re.sub(r"(?<=[0-9])(?:\{,\}|\\,)(?=[0-9])", ",", answer)  # LaTeX's thousands separators
     end = 0
     for run in RUN.finditer(answer):
         start, end, between = end, run.end(), answer[end : run.start()]

@@ -4,6 +4,7 @@ Each answer adds a line with the whole conversation so far; the latest line with
 """
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ ANSWERS = "answers"  # of a recorded line: all answers to the last question, if 
 MARK = f'"{CONVERSATION}":"'.encode()  # in every line that this module has to read
 
 Turn = dict[str, str]  # role and content
+_CHANGING = threading.RLock()  # each change records a conversation as it stands, with something changed
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,18 @@ def record(journal: Path, name: str, turns: list[Turn], policy: str, **keys: Any
     return append(journal, [entry_of(fields | {key: value for key, value in keys.items() if value not in ((), [])})])
 
 
+def go_on(journal: Path, name: str, exchange: list[Turn], policy: str, unfinished: list[str], **keys: Any) -> None:
+    """Record a conversation with a further exchange, unless it was deleted meanwhile. Raises InputError.
+
+    `unfinished`: the texts of answers in the exchange that were stopped or cut off.
+    """
+    with _CHANGING:
+        if (found := conversation(journal, name)) is not None:
+            record(
+                journal, name, [*found.turns, *exchange], policy, unfinished=[*found.unfinished, *unfinished], **keys
+            )
+
+
 def answer_index(turns: list[Turn], number: int) -> int | None:
     """Return the index of a conversation's answer by its number, from 1; None if it has no such answer."""
     answers = [index for index, turn in enumerate(turns) if turn["role"] == "assistant"]
@@ -51,9 +65,10 @@ def answer_index(turns: list[Turn], number: int) -> int | None:
 
 def replace_answer(journal: Path, name: str, number: int, answer: str, finished: bool = True) -> None:
     """Record the conversation with another text as its answer `number`, from 1. Raises InputError."""
-    found = conversation(journal, name)
-    if found is not None and (at := answer_index(found.turns, number)) is not None:
-        _replace(journal, found, at, answer, finished)
+    with _CHANGING:
+        found = conversation(journal, name)
+        if found is not None and (at := answer_index(found.turns, number)) is not None:
+            _replace(journal, found, at, answer, finished)
 
 
 def restore_answer(journal: Path, name: str, question: str, answer: str) -> None:
@@ -61,15 +76,16 @@ def restore_answer(journal: Path, name: str, question: str, answer: str) -> None
 
     Of several such answers, the last is restored. Raises InputError.
     """
-    records = [found for found in _records(journal) if found.name == name]
-    for at in reversed(range(1, len(records[-1].turns) if records else 0)):
-        having = [found for found in records if at < len(found.turns)]
-        texts = [found.turns[at]["content"] for found in having]
-        asked = having[-1].turns[at - 1]["content"] == question
-        if asked and texts[-1] == answer and (first := texts.index(answer)):
-            before = texts[first - 1]
-            _replace(journal, records[-1], at, before, before not in having[first - 1].unfinished)
-            return
+    with _CHANGING:
+        records = [found for found in _records(journal) if found.name == name]
+        for at in reversed(range(1, len(records[-1].turns) if records else 0)):
+            having = [found for found in records if at < len(found.turns)]
+            texts = [found.turns[at]["content"] for found in having]
+            asked = having[-1].turns[at - 1]["content"] == question
+            if asked and texts[-1] == answer and (first := texts.index(answer)):
+                before = texts[first - 1]
+                _replace(journal, records[-1], at, before, before not in having[first - 1].unfinished)
+                return
 
 
 def _replace(journal: Path, found: Record, at: int, answer: str, finished: bool) -> None:

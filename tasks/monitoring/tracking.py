@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import logging
 import os
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,14 +17,16 @@ from mlflow import MlflowClient
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT, MLFLOW_RUN_NOTE
+from requests import RequestException
 
 from conf.load import frozen_yaml
 from conf.redact import MLFLOW, without_password
 from conf.schema import NightConfig, Section
-from conf.storage.durable import write_atomically
+from conf.storage.durable import disk_is_full, write_atomically
 from conf.storage.home import Home
 from rewards.verifier import Problem
 
+UNREACHABLE = (MlflowException, RequestException)  # raised if MLflow, or its store of artifacts, does not answer
 RUN_FILE = "mlflow_run.txt"
 NIGHT_RUNS = "tags.`mlflow.source.name` = 'nightschool night'"  # excludes their nested runs
 HOME_TAG = "nightschool.home"
@@ -33,6 +37,8 @@ EXPERIMENT_NOTE = (
     "One run a night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
 )
 TRAINING_VIEW = "workflowType=machine_learning"
+
+log = logging.getLogger("nightschool")
 
 # MLflow's chart groups, each with its round metrics. `_grouped` chooses the group of a metric that is not listed here.
 CHARTS = {
@@ -64,9 +70,15 @@ def tracking_uri(home: Home, config: NightConfig) -> str:
 
 
 class Tracking:
-    """A night's run in MLflow."""
+    """A night's run in MLflow.
+
+    If MLflow does not answer in the middle of a night, what was to be logged is sent later: with the next figures, or
+    by `catch_up`. From then on, an error is raised.
+    """
 
     def __init__(self, home: Home, config: NightConfig) -> None:
+        self._missed: list[Callable[[], object]] = []
+        self._defers, self._sending = True, threading.RLock()
         self.uri = tracking_uri(home, config)
         self.client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
         self.run_id, name = "", config.tracking.experiment
@@ -100,9 +112,8 @@ class Tracking:
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Log several metrics at one step, in one call."""
         now = int(time.time() * 1000)
-        self.client.log_batch(
-            self.run_id, metrics=[Metric(name, float(value), now, step) for name, value in metrics.items()]
-        )
+        batch = [Metric(name, float(value), now, step) for name, value in metrics.items()]
+        self._send(lambda: self.client.log_batch(self.run_id, metrics=batch))
 
     def log_dataset(self, name: str, context: str, source: str | None, problems: Sequence[Problem]) -> None:
         """Record problems as an input dataset of the run. `context`: training or exam. A restart adds no duplicate.
@@ -118,11 +129,35 @@ class Tracking:
 
     def log_artifact(self, file: Path, folder: str | None = None) -> None:
         """Upload a file to the run's artifacts, into `folder` or, without one, at the top level."""
-        self.client.log_artifact(self.run_id, str(file), folder)
+        self._send(lambda: self.client.log_artifact(self.run_id, str(file), folder))
 
     def tag(self, **tags: str) -> None:
         """Set tags on the run."""
-        self.client.log_batch(self.run_id, tags=[RunTag(name, value) for name, value in tags.items()])
+        batch = [RunTag(name, value) for name, value in tags.items()]
+        self._send(lambda: self.client.log_batch(self.run_id, tags=batch))
+
+    def catch_up(self) -> None:
+        """Send what MLflow has missed, and defer nothing from now on. Raises MlflowException and RequestException."""
+        with self._sending:
+            self._defers = False
+            self._send_missed()
+
+    def _send(self, call: Callable[[], object]) -> None:
+        with self._sending:
+            try:
+                self._send_missed()
+                call()
+            except UNREACHABLE as error:
+                if not self._defers or disk_is_full(error):
+                    raise
+                if not self._missed:
+                    log.warning("MLflow does not answer; the night goes on, and its figures are sent later: %s", error)
+                self._missed.append(call)
+
+    def _send_missed(self) -> None:
+        while self._missed:
+            self._missed[0]()
+            self._missed.pop(0)
 
     def close_run(self, status: str) -> None:
         """End the run, if one is open. `status`: FINISHED, FAILED or KILLED."""

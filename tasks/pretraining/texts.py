@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 
 from conf.sections.benchmark import LEVELS, BenchmarkConfig, BenchmarkName
@@ -13,14 +13,15 @@ from rewards.data.dataset_rows import data_file
 
 ENDINGS = ("The answer is {}.", "So it is {}.", "Answer: {}", "#### {}")  # only the last is what exams ask for
 DATASETS: tuple[BenchmarkName, ...] = ("gsm8k", "math")  # their training splits
+REAL = 8  # generated texts to each of these; so the smallest student need not wait until all are compared with exams
 
 
 def texts(seed: str, count: int) -> list[str]:
-    """Return all real texts, and as many generated exercises, at least `count`, in random order."""
-    real = [*_everyday(), *_solutions()]
-    made = [as_text(one, seed) for one in itertools.islice(exercises(seed, LEVELS, "train"), max(count, len(real)))]
-    found = [*real, *made]
-    random.Random(f"texts {seed}").shuffle(found)
+    """Return `count` generated exercises, everyday questions, and up to `count / REAL` real texts, in random order."""
+    chance = random.Random(f"texts {seed}")
+    made = [as_text(one, seed) for one in itertools.islice(exercises(seed, LEVELS, "train"), count)]
+    found = [*_everyday(), *_solutions(chance, count // REAL), *made]
+    chance.shuffle(found)
     return found
 
 
@@ -37,13 +38,14 @@ def _everyday() -> Sequence[str]:
     return files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
 
 
-def _solutions() -> Iterator[str]:
-    """Yield the training problems of the data sets in NIGHTSCHOOL_DATA, without those that resemble an exam problem."""
+def _solutions(chance: random.Random, most: int) -> list[str]:
+    """Return drawn training problems of the data sets in NIGHTSCHOOL_DATA, without those that resemble an exam's."""
+    found = []
     for name in DATASETS:
         if (file := data_file(name, None, "train.jsonl")) is None or not file.is_file():
             continue
         benchmark = configured(BenchmarkConfig(name=name))
         exam = exam_index(tuple(problem.question for problem in benchmark.problems("test")))
-        for problem, solution in benchmark.solutions():
-            if not exam.has(problem.question):
-                yield f"{problem.question}\n{solution}"
+        found += [(problem.question, solution, exam) for problem, solution in benchmark.solutions()]
+    chance.shuffle(found)
+    return [f"{question}\n{solution}" for question, solution, exam in found[:most] if not exam.has(question)]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlflow.exceptions import MlflowException
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -15,7 +14,7 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from models.hf.checkpoint import parent_of, verify
-from tasks.monitoring.tracking import Tracking
+from tasks.monitoring.tracking import UNREACHABLE, Tracking
 from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Version
 from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, committed
@@ -26,7 +25,7 @@ NO_PROMOTE = "no_promote"  # in the night's folder: its presence means that no a
 
 def registry_failed(task: Any, run: Any, state: Any) -> bool:
     """Return whether Prefect should retry a promotion: only if MLflow failed, as a damaged checkpoint stays damaged."""
-    return isinstance(getattr(state.data, "exception", state.data), MlflowException)
+    return isinstance(getattr(state.data, "exception", state.data), UNREACHABLE)
 
 
 @task(

@@ -180,7 +180,8 @@ def wall_seconds(folder: Path) -> float:
 def _stages(folder: Path) -> list[Spent]:
     """Return the times of the night's committed stages and updates, in the order in which they ended."""
     found = []
-    for file in [*folder.rglob(MANIFEST), *folder.glob("round-*/checkpoint/metrics.json")]:
+    updates = (one.parent / "metrics.json" for one in folder.glob(f"round-*/checkpoint/{MANIFEST}"))
+    for file in [*folder.rglob(MANIFEST), *filter(Path.exists, updates)]:
         noted, end, path = json.loads(file.read_text()), file.stat().st_mtime, str(file.parent.relative_to(folder))
         if file.name == MANIFEST:
             found.append(Spent(end, path, noted["seconds"]))

@@ -89,7 +89,7 @@ export function add(list, id, { pick }) {
       ? [tool("Copy", "Copy the answer", "", (answer) => navigator.clipboard.writeText(cards.get(answer).text))] : []));
   const item = element("li", { className: "answer" },
     element("div", { className: "top" }, label, count), body, tools);
-  const card = { item, body, count, label, best, more, tools, pick, text: "", earlier: [] };
+  const card = { id, item, body, count, label, best, more, tools, pick, text: "", earlier: [] };
   cards.set(id, card);
   list.append(item);
   number();
@@ -118,6 +118,18 @@ export function number() {
   });
 }
 
+// Submit a form, which cannot be submitted again meanwhile.
+export async function once(form, submit) {
+  const button = form.querySelector("button:not([type=button])");
+  if (button.disabled) return;
+  button.disabled = true;
+  try {
+    await submit();
+  } finally {
+    button.disabled = false;
+  }
+}
+
 export function edit(id) {
   const card = cards.get(id);
   const text = element("textarea", { rows: 6, value: card.text });
@@ -125,7 +137,7 @@ export function edit(id) {
   const close = () => { form.remove(); card.body.hidden = card.tools.hidden = false; };
   const save = attempt(async () => {
     const better = text.value.trim();
-    await teach("correct", id, { text: better });
+    await once(form, () => teach("correct", id, { text: better }));
     close();
   });
   const form = element("form", { onsubmit: (event) => { event.preventDefault(); save(); } }, text,

@@ -1,44 +1,31 @@
 // The chat: one answer at a time. The server keeps the conversations, so that a reload or a restart loses nothing.
 
 import { actions, add, cards, fill, teach } from "./cards.js";
-import { announce, attempt, element, events, find, get, send } from "./dom.js";
+import { alone, announce, attempt, element, events, find, get, send, stopped, written } from "./dom.js";
 
 let conversation = localStorage.getItem("conversation") ?? "";
 export const late = "Your last lesson was still being learned: this was written without it.";
 let proposal = null; // a correction that the last message seems to make
-let answering = null; // the answer that is being written
 
-// Stop the answer that is being written, and wait until it is recorded.
-async function stopped() {
-  while (answering) { // it may end, or another begin, meanwhile
-    const written = answering;
-    await send("api/stop");
-    await written.catch(() => {});
-  }
-}
-
-async function alone(write) {
-  await stopped();
-  answering = write();
+export async function chat(text, busy) {
+  find("prompt").value = ""; // at once, so that a second Enter does not say it again
   try {
-    await answering;
-  } finally {
-    answering = null;
+    await alone(() => say(text, busy));
+  } catch (error) {
+    if (!error.recorded) find("prompt").value ||= text;
+    throw error;
   }
 }
-
-export const chat = (text, busy) => alone(() => say(text, busy));
 
 async function say(text, busy) {
   const last = find("turns").lastElementChild;
   const said = element("li", { className: "said" }, text);
+  let card = null;
   busy(true);
   try {
     const response = await send("api/chat", { text, conversation });
     propose(null);
-    find("prompt").value = "";
     find("turns").append(said);
-    let card = null;
     for await (const [name, data] of events(response)) {
       if (name === "answer") {
         card ??= add(find("turns"), data.answer, { pick: false });
@@ -55,12 +42,17 @@ async function say(text, busy) {
       }
     }
   } catch (error) {
-    if (find("turns").lastElementChild === said) said.remove();
+    if (card) { // the server has recorded what was written so far
+      cards.delete(card.id);
+      card.tools.remove();
+      throw Object.assign(new Error(`${error.message}. Reload the page to see what was kept.`), { recorded: true });
+    }
+    said.remove();
     if (last) last.scrollIntoView({ block: "nearest" });
     throw error;
   } finally {
     busy(false);
-    await list();
+    await list().catch(() => {});
   }
 }
 
@@ -99,6 +91,12 @@ export const accept = async () => {
   propose(null);
   await teach("correct", answer, { text });
 };
+
+// Show the conversation as it is recorded now, once what is being written has been recorded, too.
+export async function refresh() {
+  await written();
+  await open(conversation);
+}
 
 export async function open(name = conversation) {
   await stopped();

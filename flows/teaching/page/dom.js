@@ -1,4 +1,4 @@
-// What the page's parts share: elements, requests, and the line that says what is going on.
+// What the page's parts share: elements, requests, what is being written, and the line that says what is going on.
 
 export const find = (id) => document.getElementById(id);
 export const short = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
@@ -29,6 +29,31 @@ export async function send(path, body = {}, method = "POST") {
     throw new Error(error);
   }
   return response;
+}
+
+let writing = null; // answers that are being written: the engine writes those to one request at a time
+
+// Write answers, once those that are being written have been stopped and recorded.
+export async function alone(write) {
+  await stopped();
+  writing = write();
+  try {
+    await writing;
+  } finally {
+    writing = null;
+  }
+}
+
+export async function stopped() {
+  while (writing) { // they may end, or others begin, meanwhile
+    const current = writing;
+    await send("api/stop");
+    await current.catch(() => {});
+  }
+}
+
+export async function written() {
+  while (writing) await writing.catch(() => {});
 }
 
 export async function* events(response) {

@@ -1,10 +1,12 @@
 // The classroom's page: questions with five answers, or a chat. The day's state comes from /api/events.
 
-import { actions, add, cards, chooseWord, edit, figures, fill, forget, number, picks, teach, told, why } from "./cards.js";
-import { accept, chat, late, list, open } from "./chat.js";
+import {
+  actions, add, cards, chooseWord, edit, figures, fill, forget, number, once, picks, teach, told, why,
+} from "./cards.js";
+import { accept, chat, late, list, open, refresh } from "./chat.js";
 import { compare } from "./compare.js";
 import "./model.js";
-import { announce, attempt, element, events, find, get, say, send, short } from "./dom.js";
+import { alone, announce, attempt, element, events, find, get, say, send, short, stopped } from "./dom.js";
 
 const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
   wrong_from: "Wrong from", good_talk: "Good conversation", bad_talk: "Bad conversation", went_on: "Went on after",
@@ -20,10 +22,12 @@ let ending = ""; // the id of the answer that was judged last
 
 // --- asking
 
-async function ask(text, { followUp = false, again = "" } = {}) {
-  if (writing) await send("api/stop");
+const ask = (text, how) => alone(() => answers(text, how));
+
+async function answers(text, { followUp = false, again = "" } = {}) {
   const response = await send("api/ask", { text, follow_up: followUp, again });
   if (find("prompt").value === text) find("prompt").value = "";
+  if (followUp) find("follow").checked = false;
   asked = { text, name: again };
   for (const [id] of picks()) cards.delete(id);
   find("welcome").hidden = true;
@@ -80,7 +84,7 @@ actions.taught = async (kind, answer, result) => {
   const card = cards.get(answer);
   if (mode === "chat" && kind === "pick") { // the conversation goes on from the better answer
     find("question").hidden = true;
-    await open();
+    await refresh();
   } else if (card && !["none", "good_talk", "bad_talk"].includes(kind)) {
     ending = answer;
     find("talk").hidden = !follows;
@@ -112,7 +116,7 @@ async function undo(lesson) {
   }
   forget(lesson);
   find("hint").textContent = "";
-  if (mode === "chat" && ["pick", "correct"].includes(kind)) await open(); // the conversation is as it was before
+  if (mode === "chat" && ["pick", "correct"].includes(kind)) await refresh(); // the conversation is as it was before
   announce(`Undone in ${result.seconds.toFixed(1)} s.`);
 }
 
@@ -148,6 +152,7 @@ function item(lesson) {
 // --- modes
 
 async function choose(now) {
+  await stopped(); // or its answers would still come to the page, hidden
   mode = now;
   localStorage.setItem("mode", now);
   document.querySelector(`[name=mode][value=${now}]`).checked = true;
@@ -176,13 +181,27 @@ async function choose(now) {
 
 // --- keys
 
-const others = () => (mode === "chat" ? actions.others(current()) : ask(asked.text, { again: asked.name }));
+const others = async () => {
+  await stopped(); // the question has its name only once its answers are there
+  return mode === "chat" ? actions.others(current()) : ask(asked.text, { again: asked.name });
+};
 const current = () => [...cards].find(([, { item }]) => item.contains(document.activeElement))?.[0]
   ?? picks()[0]?.[0] ?? [...cards.keys()].at(-1);
-const beforeAfter = () => {
-  if (mode !== "chat") return compare(asked.text, asked.name);
+const compared = (text, name) => alone(async () => {
+  const hint = find("hint").textContent;
+  busy(true);
+  try {
+    await compare(text, name);
+  } finally {
+    busy(false);
+    find("hint").textContent = hint;
+  }
+});
+const beforeAfter = async () => {
+  await stopped();
+  if (mode !== "chat") return compared(asked.text, asked.name);
   const answer = cards.get(ending)?.pick === false ? ending : [...cards].filter(([, card]) => !card.pick).at(-1)?.[0];
-  return answer && compare(lastSaid(answer), questionOf(answer));
+  return answer && compared(lastSaid(answer), questionOf(answer));
 };
 const keys = {
   0: () => teach("none", current()), e: () => edit(current()), x: () => chooseWord(current()),
@@ -208,15 +227,22 @@ find("ask").addEventListener("submit", (event) => {
   if (mode === "chat") { attempt(chat)(text, busy); return; }
   find("prompt").blur(); // so that the number keys pick
   const followUp = find("follow").checked;
-  attempt(ask)(text, { followUp }).then(() => { find("follow").checked = false; });
+  attempt(ask)(text, { followUp });
 });
 find("prompt").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); find("ask").requestSubmit(); }
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    if (!event.repeat) find("ask").requestSubmit();
+  }
   if (event.key === "Escape") find("prompt").blur();
 });
 find("words").addEventListener("submit", (event) => {
   event.preventDefault();
-  attempt(async () => { await teach("words", null, { text: find("text").value }); find("text").value = ""; })();
+  attempt(async () => {
+    const text = find("text").value;
+    await once(find("words"), () => teach("words", null, { text }));
+    if (find("text").value === text) find("text").value = "";
+  })();
 });
 find("none").onclick = attempt(() => teach("none", current()));
 find("good-talk").onclick = attempt(() => teach("good_talk", ending));

@@ -238,6 +238,9 @@ def test_all_but_rounds_may_end_half_an_hour_late(tmp_path: Path, clock: list[fl
     assert (night.engine.until, night.trainer.until) == (NOW + 5400, NOW + 5400)
     night.limit_workers(before_end=185)
     assert (night.engine.until, night.trainer.until) == (NOW + 3415, NOW + 3415)
+    clock[0] += 9000  # the machine slept
+    night.limit_workers(before_end=-1800)
+    assert night.engine.until == NOW + 10800
     endless = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=null"]))
     assert endless.engine.until == float("inf")
 

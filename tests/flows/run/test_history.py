@@ -9,7 +9,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.history import last_finished, nights, unfinished_before, usual_seconds
+from flows.run.history import STARTED, last_finished, nights, unfinished_before, usual_seconds
 
 
 @pytest.fixture
@@ -63,6 +63,16 @@ def test_the_same_command_resumes_the_night_before(home: Home) -> None:
     assert unfinished_before(home, "2026-11-21", load_night(STARTER, ["seed=9"])) is None
     (newest / "summary.json").write_text("{}")
     assert unfinished_before(home, "2026-11-21", config) is None
+
+
+def test_a_night_that_was_finished_after_a_later_one_had_begun_changes_nothing_for_it(home: Home) -> None:
+    for date in ("2026-11-18", "2026-11-19"):
+        (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
+    summary = home.night("2026-11-18") / "summary.json"
+    assert last_finished(home.nights, "starter", "2026-11-19") == summary.parent
+    (home.night("2026-11-19") / STARTED).write_text(json.dumps({"started": summary.stat().st_mtime - 60}))
+    assert last_finished(home.nights, "starter", "2026-11-19") is None
+    assert last_finished(home.nights, "starter", "2026-11-20") == summary.parent
 
 
 def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:

@@ -52,14 +52,16 @@ def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(scho
     assert ids == [first["answer"]["id"], second["answer"]["id"]]
 
 
-@pytest.mark.parametrize("kind", ["pick", "correct"])
+@pytest.mark.parametrize("kind", ["pick", "another pick", "correct"])
 def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do, kind: Any) -> None:
     chats = Chats(school.open())
     name = do(say(chats, "7 + 5?"))["conversation"]
     second = do(say(chats, "And 1 more?", name))
-    if kind == "pick":
-        better = do(ask(chats.room, "And 1 more?", again=f"{name}-2"))["answers"][3]
-        do(chats.room.teach("pick", better["id"]))
+    if kind != "correct":
+        answers = do(ask(chats.room, "And 1 more?", again=f"{name}-2"))["answers"]
+        worse, better, *_ = (answer for answer in answers if answer["text"] != ANSWERS[1])
+        for picked in [worse, better] if kind == "another pick" else [better]:
+            do(chats.room.teach("pick", picked["id"]))
         text = better["text"]
     else:
         text = "13."
@@ -123,6 +125,75 @@ def test_an_answer_that_was_stopped_is_recorded_as_unfinished(school: School, do
     done = do(stopped())
     assert not done["answer"]["finished"]
     assert entries(school)[0].model_extra["unfinished"] == [done["answer"]["text"]]
+
+
+def test_what_was_written_before_the_reader_left_is_recorded(school: School, do: Do) -> None:
+    chats = Chats(school.open(texts=["1 2 3"]))
+
+    async def left() -> None:
+        events = chats.say("Count!")
+        assert (await anext(events))[0] == "answer"
+        await events.aclose()  # pyrefly: ignore[missing-attribute]
+
+    do(left())
+    (chat,) = chats.listed()
+    assert texts(chats, chat["id"]) == ["Count!", "1"]
+    assert do(say(chats, "Go on!", chat["id"]))["turn"] == 2
+
+
+def test_an_undoing_while_the_next_answer_is_written_holds(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    do(chats.room.teach("correct", first["answer"]["id"], text="13."))
+
+    async def undo_meanwhile() -> None:
+        async for event, _ in chats.say("And then?", first["conversation"]):
+            if event == "answer" and (lessons := chats.room.state()["lessons"]):
+                await chats.room.undo(lessons[0]["id"])
+
+    do(undo_meanwhile())
+    assert texts(chats, first["conversation"]) == ["7 + 5?", ANSWERS[0], "And then?", ANSWERS[1]]
+
+
+def test_what_is_taught_after_a_pick_is_about_the_picked_answer(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    answers = do(ask(chats.room, "7 + 5?", again=first["question"]))["answers"]
+    other = next(answer for answer in answers if answer["text"] != ANSWERS[0])
+    do(chats.room.teach("pick", other["id"]))
+    do(chats.room.teach("praise", first["answer"]["id"]))
+    assert do(settled(chats))[0]["what"]["text"] == other["text"]
+
+
+def test_a_picked_answer_that_was_cut_off_is_recorded_so(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    first = do(say(chats, "7 + 5?"))
+    done = do(ask(chats.room, "7 + 5?", again=first["question"]))
+    (picked,) = [answer for answer in chats.room.questions.latest.answers.values() if answer.text == "75"]
+    picked.finished = False
+    do(chats.room.teach("pick", picked.name))
+    assert done["answers"]
+    assert not chats.shown(first["conversation"])["turns"][1]["finished"]
+
+
+def test_other_answers_are_to_the_question_that_was_answered(school: School, do: Do) -> None:
+    chats = Chats(school.open())
+    name = do(say(chats, "7 + 5?"))["conversation"]
+    school.engine.longest = 1
+    with pytest.raises(RefusedError, match="too many tokens"):
+        do(say(chats, "What?", name))
+    school.engine.longest = 1000
+    second = do(say(chats, "And 1 more?", name))
+    do(ask(chats.room, "And 1 more?", again=second["question"]))
+    assert school.engine.asked[-1][0][-1]["content"] == "And 1 more?"
+
+
+def test_a_chat_that_begins_with_a_blank_answer_can_go_on(school: School, do: Do) -> None:
+    chats = Chats(school.open(texts=[" ", "12"]))
+    first = do(say(chats, "7 + 5?"))
+    assert (first["conversation"], chats.listed()) == ("", [])
+    second = do(say(chats, "7 + 5?", first["conversation"]))
+    assert texts(chats, second["conversation"]) == ["7 + 5?", "12"]
 
 
 @pytest.mark.parametrize(

@@ -383,19 +383,26 @@ def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do:
     assert room.state()["day"] == school.open().state()["day"]
 
 
-def test_a_learner_that_dies_is_started_again(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("idle", [False, True])
+def test_a_learner_that_dies_is_started_again(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch, idle: bool
+) -> None:
     room = school.open()
     do(teach(room, "pick"))
     learner: Any = room._day and room._day._learner
     call, died = learner.call, []
 
     def die_once(function: Any, *arguments: Any) -> Any:
-        if function is learner_process.learn and not died:
+        learner.lost = False  # a call starts another process
+        if function is learner_process.learn and not died and not idle:
             died.append(True)
             raise WorkerDiedError("killed")
+        if function is learner_process.start and idle:
+            died.append(True)
         return call(function, *arguments)
 
     monkeypatch.setattr(learner, "call", die_once)
+    monkeypatch.setattr(learner, "lost", idle)
     assert do(teach(room, "praise"))["learned"]
     assert died
     assert room.state()["day"] == school.open().state()["day"]

@@ -254,6 +254,40 @@ def test_what_is_said_just_when_an_answer_ends_is_sent(page: Any) -> None:
         say(page, f"{number} + 1?", 2 * number + 2)
 
 
+def test_a_second_click_teaches_nothing_twice(page: Any, school: School) -> None:
+    ask(page)
+    page.locator("#answers .answer >> nth=0").get_by_role("button", name="Type a better answer").click()
+    page.locator(".answer textarea").fill("It is 12.")
+    page.get_by_role("button", name="Teach this", exact=True).dblclick()
+    lessons(page, 1)
+    learned(page)
+    page.get_by_text("Give it a text to read").click()
+    page.fill("#text", "7 + 5 = 12")
+    page.get_by_role("button", name="Teach this text").dblclick()
+    lessons(page, 2)
+    page.get_by_label("Chat", exact=True).check()
+    school.engine.pause = 0.1
+    page.fill("#prompt", "7 + 5?")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.locator("#turns[aria-busy=false] li >> nth=1").wait_for()
+    assert page.locator("#turns li").count() == 2
+    assert kinds(school) == ["correction", "words", "conversation"]
+
+
+def test_answers_still_being_written_do_not_follow_into_the_chat(page: Any, school: School) -> None:
+    say_chat, school.engine.pause = page.get_by_label("Chat", exact=True), 0.2
+    page.fill("#prompt", "7 + 5?")
+    page.keyboard.press("Enter")
+    page.locator("#answers .answer >> nth=0").wait_for()
+    say_chat.check()
+    page.locator("#talks:not([hidden])").wait_for()
+    page.locator("#prompt").press("Escape")
+    page.keyboard.press("1")
+    say(page, "7 + 5?", 2)
+    assert kinds(school) == ["conversation"]
+
+
 def test_an_example_a_changed_pick_and_the_models_card(page: Any, school: School) -> None:
     page.get_by_role("button", name="Give me one reason").click()
     page.locator("#answers[aria-busy=false] .answer >> nth=4").wait_for()

@@ -361,6 +361,11 @@ def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str,
 
 
 def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The ranking is not made up for once the night has decided without it."""
+    champion = write_tiny(tmp_path / "one")
     night.trainer = FailingWorker(WorkerDiedError("the trainer died"))
-    assert rank(night, HELD_OUT_PICKS, champion=write_tiny(tmp_path / "one")) == {}
+    assert rank(night, HELD_OUT_PICKS, champion=champion) == {}
     assert "the champion does not rank the held-out picks: the trainer died" in caplog.text
+    write_stage(night.folder / "decide", {})
+    night.trainer = InProcessWorker()
+    assert rank(night, HELD_OUT_PICKS, champion=champion) == {}

@@ -46,6 +46,14 @@ def test_a_partial_score_is_not_correct() -> None:
     assert 0 < score.parts["score"] < 1
 
 
+def test_an_answer_that_its_grader_cannot_read_costs_no_other() -> None:
+    factors = ReasoningGym("prime_factorization")
+    problem = factors.problems("train")[0]
+    answers = ["abc", json.loads(problem.truth)["answer"]]
+    scores = factors.score([Attempt(problem, f"<answer>{answer}</answer>") for answer in answers])
+    assert [score.verdict for score in scores] == ["wrong", "correct"]
+
+
 def test_the_exam_asks_nothing_that_training_has(gym: ReasoningGym) -> None:
     train, exam = ({problem.question for problem in gym.problems(split)} for split in ("train", "test"))
     assert len(exam) > 400
@@ -54,7 +62,14 @@ def test_the_exam_asks_nothing_that_training_has(gym: ReasoningGym) -> None:
 
 @pytest.mark.parametrize(
     ("task", "message"),
-    [("n_queens", "evaluates answers as programs"), ("no_such", "no such task"), (None, "no such task")],
+    [
+        ("n_queens", "evaluates answers as programs"),
+        ("no_such", "no such task"),
+        (None, "no such task"),
+        ("game_of_life_halting", "can't tell right from wrong"),  # it takes any answer
+        ("complex_arithmetic", "can't tell right from wrong"),  # it takes nan
+        ("arc_agi", "can't tell right from wrong"),  # it takes no answer that was written as JSON
+    ],
 )
 def test_a_task_that_cannot_be_used_is_one_line(task: str | None, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -8,6 +8,8 @@ from typing import Any
 class InProcessWorker:
     """Calls functions in this process, one at a time; remembers which in `functions`."""
 
+    lost = False
+
     def __init__(self) -> None:
         self.functions: list[Callable[..., Any]] = []
         self._one, self.goes_on = threading.RLock(), threading.Event()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mlflow.exceptions import MlflowException
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
@@ -72,6 +73,27 @@ def test_rounds_arrive_at_their_step_in_groups_of_charts(home: Home) -> None:
     assert metrics == {**grouped, **counted, "quiz/accuracy": 0.5}
     history = tracking.client.get_metric_history(tracking.run_id, "reward/reward")
     assert [(metric.step, metric.value) for metric in history] == [(1, 0.25), (2, 0.5)]
+
+
+def test_what_mlflow_missed_is_sent_later_but_not_when_the_night_ends(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracking = opened(home)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MlflowException("no answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(tracking.client, "log_batch", fail)
+        tracking.log_round(1, {"reward": 0.25})
+        tracking.tag(alarms="1")
+        with pytest.raises(MlflowException):
+            tracking.catch_up()
+        with pytest.raises(MlflowException):
+            tracking.log_round(2, {"reward": 0.5})
+    tracking.catch_up()
+    run = tracking.client.get_run(tracking.run_id)
+    assert (run.data.metrics, run.data.tags["alarms"]) == ({"reward/reward": 0.25}, "1")
 
 
 def test_an_interrupted_night_goes_on_in_its_run(home: Home) -> None:

@@ -7,6 +7,8 @@ import torch
 
 from conf.schema import LoraConfig, TrainerConfig
 from conf.sections.lessons import DistillConfig
+from conf.storage.home import Home
+from flows.serving.vllm_server import delete_other_merged, whole_model
 from models.engine.sync_probe import read_probe
 from models.hf.checkpoint import base_of, is_adapter, keep, parent_of
 from models.hf.hardware import compute_dtype
@@ -83,6 +85,16 @@ def test_who_reads_an_adapter_reads_a_whole_model(chain: list[Path]) -> None:
     logits = merged(input_ids=ids, use_cache=False).logits[0, :-1].float().log_softmax(dim=-1)
     found = logits.gather(1, ids[0, 1:, None]).squeeze(1).tolist()
     assert probe.difference(found) < 0.05
+
+
+def test_a_merged_copy_leaves_those_in_use(chain: list[Path], tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    (used := tmp_path / "merged" / "used").mkdir(parents=True)
+    whole = whole_model(chain[1], home, trust_remote_code=False)
+    assert (whole.name, is_adapter(whole)) == (chain[1].name, False)
+    assert {*whole.parent.iterdir()} == {used, whole}
+    delete_other_merged(home, whole)
+    assert [*whole.parent.iterdir()] == [whole]
 
 
 def test_another_rank_is_refused(chain: list[Path]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conf.sections.lessons import DistillConfig
-from models.lessons.pace import Pace, paced, read_steps
+from models.lessons.pace import Pace, fix_steps, paced, read_steps
 from models.rollout import Rollout
 from models.trainer import Trainer
 from tasks.training import trainer_process
@@ -20,6 +20,15 @@ LESSON = DistillConfig(steps=8, batch_size=2, learning_rate=0.01, schedule="line
 def _alone_again() -> Iterator[None]:
     yield
     trainer_process._let_go()
+
+
+def test_a_recorded_number_of_steps_stands_unless_the_time_left_is_too_short(tmp_path: Path) -> None:
+    pace = Pace(10.0, tmp_path / "pace.json")
+    assert fix_steps(pace, 20, 1.0).steps == 10
+    assert fix_steps(pace, 20, 2.0).steps == 10  # as it was before the interruption, on a machine that is slower now
+    assert fix_steps(pace.within(7.5), 20, 2.0).steps == 7
+    assert fix_steps(pace, 20, 1.0).steps == 7
+    assert fix_steps(pace.within(-1.0), 20, 1.0).steps == 2
 
 
 def test_the_step_that_is_timed_counts_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
