@@ -194,6 +194,11 @@ def read_table(file: Path, schema: pa.Schema) -> pd.DataFrame:
     return frame
 
 
+def unfinished(listed: object) -> list[str]:
+    """Return the answers that a row's column `unfinished` lists."""
+    return json.loads(listed) if isinstance(listed, str) else []
+
+
 def table_rows(file: Path, schema: pa.Schema) -> list[Row]:
     """Read a table as a list of rows, in the form that `write_table` takes."""
     return _read(file, schema).to_pylist()

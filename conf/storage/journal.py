@@ -168,6 +168,7 @@ class Conversation(Line):
         if self.rewards is None:
             return []
         common = {"version": self.version, "at": self.at, "imported_from": self.imported_from, "kind": "feedback"}
+        common |= {UNFINISHED: cut} if (cut := (self.model_extra or {}).get(UNFINISHED)) else {}
         return [
             Feedback.model_validate(common | {"messages": self.messages[:turn], "response": text, "value": value})
             for (turn, text), value in zip(self._answers, self.values, strict=True)

@@ -149,10 +149,10 @@ def rendered_prompt(
     return rendered
 
 
-def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str) -> list[int]:
-    """Return the token ids of an assistant's answer, end token included."""
+def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str, finished: bool = True) -> list[int]:
+    """Return the token ids of an assistant's answer, with the end token if it is `finished`."""
     assert isinstance(tokenizer.eos_token_id, int)
-    return [*encode(tokenizer, answer), tokenizer.eos_token_id]
+    return [*encode(tokenizer, answer), *([tokenizer.eos_token_id] if finished else [])]
 
 
 def encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import Home, InputError
-from conf.storage.journal import Conversation, Entry, Words, lesson_digest
+from conf.storage.journal import UNFINISHED as CUT
+from conf.storage.journal import Conversation, Correction, Entry, Feedback, Preference, Words, lesson_digest
 from conf.storage.journal_file import UNFINISHED, read_file
 from models.hf.checkpoint import learned
 from rewards.data.synthetic_journal import KINDS
@@ -89,6 +90,8 @@ def table_row(entry: Entry) -> dict[str, Any]:
     """Return an entry as a row of its kind's table (`TABLES`), with lists as JSON and without the origin columns."""
     known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
     fields = entry.model_dump(include={*known})
+    if isinstance(entry, Preference | Correction | Feedback) and (cut := (entry.model_extra or {}).get(CUT)):
+        fields["unfinished"] = [*cut]
     return {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 

@@ -15,7 +15,7 @@ from models.hf.loading import answer_tokens, prompt_tokens
 from models.lessons.preference_data import Pick, age_weight, opening
 from rewards.data.contamination import exam_index
 from tasks.journal.tables import CORRECTIONS, GENERATED, PREFERENCES
-from tasks.tables import table_rows
+from tasks.tables import table_rows, unfinished
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -32,6 +32,7 @@ class Choice:
 
     `day`: the date of the pick's journal line. `lesson`: the pick's name in the journal. `held_out`: whether the pick's
     conversation is held out for evaluation. `generated`: whether the pick is from the generated (synthetic) day.
+    `unfinished`: the responses that were stopped or cut off.
     """
 
     messages: list[dict[str, str]]
@@ -42,12 +43,14 @@ class Choice:
     held_out: bool = False
     corrected: bool = False
     generated: bool = False
+    unfinished: tuple[str, ...] = ()
 
     @property
     def row(self) -> dict[str, Any]:
         """The choice as a row of the table of held-out picks."""
         shown = {"messages": json.dumps(self.messages), "responses": json.dumps(self.responses)}
-        return shown | {"chosen": self.chosen, "generated": self.generated}
+        cut = json.dumps(self.unfinished) if self.unfinished else None
+        return shown | {"chosen": self.chosen, "generated": self.generated, "unfinished": cut}
 
 
 @dataclass
@@ -104,7 +107,10 @@ def day_picks(
         except TemplateError:
             picks.left_out["refused"] += 1
             continue
-        answers = tuple(tuple(answer_tokens(tokenizer, response)) for response in choice.responses)
+        answers = tuple(
+            tuple(answer_tokens(tokenizer, response, response not in choice.unfinished))
+            for response in choice.responses
+        )
         longest, total = max(map(len, answers)), sum(map(len, answers))
         if len(prompt) + longest > LONGEST or len(prompt) + total > AT_ONCE * LONGEST:
             picks.left_out["too_long"] += 1
@@ -137,4 +143,5 @@ def _choice(row: Mapping[str, Any], shown: list[str], chosen: int, corrected: bo
         row["held_out"],
         corrected,
         generated=row.get("source") == GENERATED,
+        unfinished=tuple(unfinished(row.get("unfinished"))),
     )

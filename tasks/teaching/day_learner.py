@@ -194,11 +194,11 @@ class DayLearner:
         unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
 
         def tokens(answer: str) -> list[int]:
-            found = answer_tokens(self.tokenizer, answer)
+            found = answer_tokens(self.tokenizer, answer, answer not in unfinished)
             if len(prompt) + len(found) > self.max_tokens:
                 most = f"more than {self.max_tokens} tokens together"
                 raise ValueError(f"prompt and answer have {most}: the night may take them")
-            return found[:-1] if answer in unfinished else found
+            return found
 
         return prompt, tokens
 
@@ -211,8 +211,7 @@ def answer_to(
     student: StudentConfig,
 ) -> tuple[list[int], list[int]]:
     """Return the tokens of a conversation and of an answer to it; a `finished` answer has an end token."""
-    tokens = answer_tokens(tokenizer, answer)
-    return prompt_tokens(tokenizer, messages, student), tokens if finished else tokens[:-1]
+    return prompt_tokens(tokenizer, messages, student), answer_tokens(tokenizer, answer, finished)
 
 
 def turns_of(

@@ -14,6 +14,7 @@ from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.preference_data import Example, Pick, RatedAnswer
 from rewards.data.contamination import exam_index
+from tasks.tables import unfinished
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -41,7 +42,7 @@ class ExampleReader:
         """Return corrections as picks among two: the correction, and as much of the answer as fits."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
-            correction, answer = self._answer(row.correction), self._answer(row.response)
+            correction, answer = self._answer(row, row.correction), self._answer(row, row.response)
             if self.fits(prompt, correction):
                 room = self.max_tokens - len(prompt)
                 examples.append(Pick(tuple(prompt), (tuple(correction), tuple(answer[:room])), 0))
@@ -72,7 +73,7 @@ class ExampleReader:
         """Return rated answers with their prompts. Ratings of 0 are left out."""
         examples: list[RatedAnswer] = []
         for row, prompt in self.prompts(table):
-            answer = self._answer(row.response)
+            answer = self._answer(row, row.response)
             if not row.value:
                 self.counts["neutral"] += 1
             elif self.fits(prompt, answer):
@@ -84,7 +85,7 @@ class ExampleReader:
         """Return picks, each with the picked answer first, then each distinct other answer that is not too long."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
-            answers = [self._answer(text) for text in json.loads(row.responses)]
+            answers = [self._answer(row, text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
             others = dict.fromkeys(tuple(answer) for answer in answers if answer != picked)
             fitting = [other for other in others if len(prompt) + len(other) <= self.max_tokens]
@@ -113,8 +114,8 @@ class ExampleReader:
                 continue
             yield row, prompt
 
-    def _answer(self, text: str) -> list[int]:
-        return answer_tokens(self._tokenizer, text)
+    def _answer(self, row: Any, text: str) -> list[int]:
+        return answer_tokens(self._tokenizer, text, finished=text not in unfinished(row.unfinished))
 
     def fits(self, prompt: Sequence[int], answer: Sequence[int] = ()) -> bool:
         """Return whether an example fits into `max_tokens`. If not, count it as too long."""

@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 
 from conf.schema import StudentConfig
+from conf.storage.journal import entry_of
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick
-from tasks.journal.tables import CORRECTIONS, PREFERENCES
+from tasks.journal.read import table_row
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES
 from tasks.reward_model import preferences
 from tasks.reward_model.preferences import AT_ONCE, LONGEST, MOST, Choice, DayPicks, choices, day_picks
+from tasks.tables import read_table
+from tasks.training.examples import ExampleReader
 from tests.tasks.doubles.student import END, write_student
 from tests.tasks.doubles.tables import write_stage
 
@@ -55,6 +59,30 @@ def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
     assert found[2].answers == ((*tokenizer.encode("a"), END), (*tokenizer.encode("bc"), END))
     assert [tokenizer.decode(answer[:-1]) for answer in found[4].answers] == ["No.", "Yes."]
     assert (found[4].chosen, found[4].weight) == (1, 1.0)
+
+
+def test_an_answer_that_was_cut_off_gets_no_end_token_by_night_either(tmp_path: Path, student: Path) -> None:
+    cut = {"unfinished": ["bc"], "messages": asked("Why?")}
+    pick = entry_of({"kind": "preference", "responses": ["a", "bc"], "chosen": 1, "policy": "x", **cut})
+    rated = entry_of({"kind": "feedback", "response": "bc", "value": 1.0, **cut})
+    turns = [*asked("Why?"), {"role": "assistant", "content": "bc"}]
+    talk: Any = entry_of({"kind": "conversation", "messages": turns, "rewards": [1.0], "unfinished": ["bc"]})
+    rows = [table_row(entry) | ORIGIN for entry in (rated, *talk.ratings)]
+    tables = {
+        "preferences": (PREFERENCES, [table_row(pick) | ORIGIN]),
+        "corrections": (CORRECTIONS, []),
+        "feedback": (FEEDBACK, rows),
+    }
+    day = write_stage(tmp_path / "freeze_journal", tables)
+    tokenizer: Any = load_tokenizer(student)
+    whole, part = (*tokenizer.encode("a"), END), tuple(tokenizer.encode("bc"))
+    (fitted,) = all_of(split(student, [*choices(day.folder)]))
+    assert fitted.answers == (whole, part)
+    reader = ExampleReader(student, StudentConfig(), (), 100)
+    (taught,) = reader.picks(read_table(day.folder / "preferences.parquet", PREFERENCES))
+    assert taught.answers == (part, whole)
+    ratings = reader.feedback(read_table(day.folder / "feedback.parquet", FEEDBACK))
+    assert [one.answer for one in ratings] == [[*part], [*part]]
 
 
 def test_a_pick_that_does_not_fit_is_left_out(student: Path) -> None:
