@@ -1,6 +1,7 @@
 """The `nightschool` command."""
 
 import dataclasses
+import io
 import shlex
 import sys
 import traceback
@@ -169,6 +170,9 @@ def _registry(config: Path | None, overrides: list[str] | None) -> "Registry | N
 def main() -> None:
     """Run the CLI. Exit codes: 0 success, 1 failure, 2 invalid input, 3 another night is using the home, 130 Ctrl-C."""
     environment.prepare()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not know all letters
+            stream.reconfigure(errors="replace")
     is_night = sys.argv[1:2] == ["night"]
     try:
         app()

@@ -55,7 +55,9 @@ class Trainer:
         self.config = config
         self.device = resolve_device(config.device)
         self.dtype = compute_dtype(self.device)  # the model's precision; the master weights are fp32
-        self.random = RandomState(config.seed, self.device)
+        # from the checkpoint too, or each block's adapters would begin with the same matrices
+        seed = random.Random(f"{config.seed} {checkpoint.name}").getrandbits(63)
+        self.random = RandomState(seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
         with self.random.drawing():

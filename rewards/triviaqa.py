@@ -27,6 +27,7 @@ class TriviaQa(Benchmark):
     name = "triviaqa"
     instruction = "Give a short answer, without a sentence around it, as `Answer: <answer>` on a last line."
     answer_line = "Answer: {}"
+    truth_is_list = True
     bounded = True
 
     def __init__(self, source: str | None = None, revision: str | None = None) -> None:

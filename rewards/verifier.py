@@ -96,6 +96,8 @@ class Benchmark(Protocol):
     """A template for a worked solution's last line, with `{}` for the answer. None: solutions are never rewritten."""
     truth_marker: str = ""
     """The marker in front of the answer in a truth (`####` for GSM8K), or an empty string if there is none."""
+    truth_is_list: bool = False
+    """Whether a truth is a JSON list of texts, each of which is right."""
     bounded: bool = False
     """Whether `score` limits its own time. If not, it is called in a child process that is killed after an hour."""
     runs_programs: bool = False

@@ -98,7 +98,7 @@ def admit(
 
     Verdicts: `admitted`, `unreadable` (not a usable problem, or too close to an exam problem), `repeated` (shown as an
     example, or admitted earlier tonight) and `surplus` (over `count`, or too long). `before`: this stage's outputs in
-    tonight's earlier rounds. `excluded`: ids and questions of exam problems. Group numbers continue from `requests`.
+    tonight's earlier rounds. `excluded`: the exam's questions. Group numbers continue from `requests`.
     """
     entry, benchmark = proposing_benchmark(sources)
     tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
@@ -108,7 +108,7 @@ def admit(
     prompts, rows = list[Row](), list[Row]()
     for rollout in sampled_rollouts(proposals):
         problem = benchmark.proposed(rollout.text) if rollout.finish_reason == "stop" else None
-        if problem and ({problem.problem_id, problem.question} & set(excluded) or exam.has(problem.question)):
+        if problem and (problem.question in excluded or exam.has(problem.question)):
             problem = None
         verdict, group = "unreadable", None
         if problem is not None:

@@ -45,7 +45,12 @@ def _parts(config: NightConfig, name: str) -> list[ExamPart]:
     if configured:
         return configured
     if name not in PUBLISHED:
-        known = sorted({*get_args(BenchmarkName), *(part.name for part in config.exam.parts)})
+        known = sorted({*PUBLISHED, *(part.name for part in config.exam.parts)})
+        if name in get_args(BenchmarkName):
+            raise InputError(
+                f"--benchmarks: {name} has no published exam: name a configuration whose exam asks it; those that have "
+                f"one are {', '.join(known)}"
+            )
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise InputError(f"--benchmarks: unknown benchmark {name!r}; {hint}known are {', '.join(known)}")

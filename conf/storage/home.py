@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,22 @@ PARTS = (
     "config.yaml",
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def why_unwritable(folder: Path) -> str | None:
+    """Return why nothing can be written to a folder, or None. A test write: for root, permission bits would mislead."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".nightschool-", dir=folder) as probe:
+            Path(probe, "probe").write_bytes(b"night school")
+    except OSError as error:
+        return str(error.strerror)
+    return None
+
+
+def require_writable(folder: Path) -> None:
+    """Raise InputError if nothing can be written to a folder."""
+    if why := why_unwritable(folder):
+        raise InputError(f"{folder}: cannot be written to ({why}); mend that, or name another home (NIGHTSCHOOL_HOME)")
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -153,7 +170,7 @@ class Home:
 
     def _refuse_other_layout(self) -> None:
         try:
-            written = self.layout_file.read_text()
+            written = self.layout_file.read_text(errors="replace")
         except OSError:  # no file yet, or an unusable home, which other checks report
             return
         if written.strip() not in (json.dumps({"version": layout}) for layout in (EARLIER, LAYOUT)):

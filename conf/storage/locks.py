@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home, InputError, require_writable
 
 NIGHT = "the night "  # how a night names itself in its lock, before its date
 QUERY_SECONDS = 0.35  # how long to retry: a process that only checks who holds a lock takes it for an instant
@@ -43,6 +43,7 @@ def hold(root: Path, who: str) -> Iterator[None]:
         return
     if Home(root).make_private():
         log.warning(f"{root}: others could enter this home; from now on only its owner can (mode 0700)")
+    require_writable(root)
     with file.open("a+") as handle:
         _wait_for(lambda: None if _lock(handle, fcntl.LOCK_EX) else holder(root) or {}, root, QUERY_SECONDS)
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -86,6 +87,7 @@ def take_server_lock(root: Path, process: int) -> TextIO:
 
     Raises InputError if another server has an engine on this home.
     """
+    require_writable(root)
     handle = (root / SERVER_LOCK).open("a+")
     end = time.monotonic() + QUERY_SECONDS
     while not _lock(handle, fcntl.LOCK_EX):

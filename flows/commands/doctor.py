@@ -81,7 +81,7 @@ def print_plan(as_json: bool) -> None:
         return
     Console().print(table)
     print("Tokens a pass of the trainer; r: layers are recomputed; –: engine and trainer do not fit on one such GPU.")
-    print("Estimates. On an H100 a model of Qwen3-0.6B's shape stayed below; no round of a night has run on a GPU yet.")
+    print("Estimates. On an H100 a model of Qwen3-0.6B's shape stayed below; no round with adapters has run on a GPU.")
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from conf.sections.hours import clocks_in
+from conf.sections.benchmark import BenchmarkName
 from conf.storage.home import Home, InputError
 from conf.storage.journal import (
     Conversation,
@@ -24,8 +24,7 @@ from conf.storage.journal import (
 from conf.storage.journal import schema as json_schema
 from conf.storage.journal_file import Written, append, read_file, retract
 from conf.storage.locks import refuse_if_night_running
-from flows.commands.options import AsJson, print_json
-from flows.run.dates import checked_date
+from flows.commands.options import AsJson, configuration, print_json
 
 # \b keeps a paragraph's line breaks; lines have at most 76 columns
 HELP = """The day's log: what you teach by day, and the night learns.
@@ -114,7 +113,7 @@ def retract_(
     """
     from tasks.journal.read import learned_by
 
-    home, file = Home.here(), _file_of(date)
+    home, file = Home.here(), _file_of(date, "retract")
     refuse_if_night_running(home.root)
     lines = file.read_bytes().split(b"\n")
     if line > len(lines) or not lines[line - 1].strip():
@@ -150,11 +149,23 @@ def import_(
     from tasks.journal.import_dataset import import_rows
 
     home = Home.here()
+    _check_benchmark(benchmark)
     home.make_private()
     done = import_rows(home.journal, source, split, subset, limit, benchmark)
     line = f"{done.file}: {_counted(done.added, 'line')} added, {done.known} there already, {len(done.refused)} refused"
     result = {"file": str(done.file), "added": done.added, "known": done.known, "refused": done.refused}
     _print(result, as_json, line, *(f"  row {row['row']}: {_printable(row['reason'])}" for row in done.refused))
+
+
+def _check_benchmark(name: str | None) -> None:
+    """Raise InputError unless the name, if any, is that of a benchmark with which a night can verify solutions."""
+    if name is None or name in get_args(BenchmarkName):
+        return
+    from rewards.data.benchmarks import configured
+
+    own = [configured(entry).name for entry in configuration(None, []).benchmarks if ":" in entry.name]
+    if name not in own:
+        raise InputError(f"--benchmark: no benchmark {name!r}; known are {', '.join([*get_args(BenchmarkName), *own])}")
 
 
 @journal_app.command()
@@ -164,7 +175,7 @@ def schema() -> None:
 
 
 def _from_input(home: Home) -> Iterator[Entry]:
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         raise InputError("add: pipe JSON lines in; `nightschool journal add --help` has an example")
     for number, line in enumerate(sys.stdin.buffer.read().split(b"\n"), 1):
         if not line.strip():
@@ -178,16 +189,20 @@ def _from_input(home: Home) -> Iterator[Entry]:
             raise InputError(f"add: line {number}: {error}; nothing was written") from None
 
 
-def _file_of(date: str | None) -> Path:
+def _file_of(date: str | None, command: str = "show") -> Path:
     journal = Home.here().journal
     if date is None:
         files = sorted(journal.glob("*.jsonl"))
         if not files:
             raise InputError(f"{journal}: no journal yet; `nightschool journal add --help` shows how to start one")
         return files[-1]
-    file = journal / f"{checked_date(date, 'show', clocks_in(None))}.jsonl"
+    try:
+        day = datetime.fromisoformat(date).date()
+    except ValueError:
+        raise InputError(f"{command}: {date} is not a date; write it as 2026-11-20") from None
+    file = journal / f"{day}.jsonl"  # perhaps tomorrow's: a line may come from another time zone
     if not file.is_file():
-        raise InputError(f"{journal}: no journal for {file.stem}")
+        raise InputError(f"{journal}: no journal for {day}")
     return file
 
 

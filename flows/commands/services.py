@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from conf.storage.home import Home
+from flows.commands.options import configuration
 from flows.web.address import LOOPBACK, MLFLOW_PORT, PREFECT_PORT, named_address
 
-PrefectPort = Annotated[int, typer.Option(help="port of Prefect's pages")]
-MlflowPort = Annotated[int, typer.Option(help="port of MLflow's pages")]
+PrefectPort = Annotated[int, typer.Option(help="port of Prefect's pages", min=1, max=65535)]
+MlflowPort = Annotated[int, typer.Option(help="port of MLflow's pages", min=1, max=65535)]
 Host = Annotated[str, typer.Option(help="address; any but loopback asks for the password in NIGHTSCHOOL_UI_PASSWORD")]
 
 
@@ -28,6 +29,7 @@ def services(
 ) -> None:
     """Serve the same pages as `ui`, and run this home's nights on the schedule in prefect.yaml, until Ctrl-C."""
     home, address = Home.here(), named_address(host)
+    configuration(None, None)  # what is wrong in it is said here, not in a log
     from flows.orchestration import worker
     from flows.web.pages import pages, wait_for_end
 

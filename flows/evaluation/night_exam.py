@@ -159,7 +159,8 @@ def decide_night(
     in a row without promotion led to the starting checkpoint. `severe`: the sentences of severe alarms.
     """
     config, champion, candidate = night.config, students["champion"], students["candidate"]
-    alpha = successor_alpha(config.exam.alpha, unpromoted)
+    chosen = config.start_from == "day" and students["start"] != champion  # by the same picks, or the same luck
+    alpha = successor_alpha(config.exam.alpha, max(unpromoted, chosen))
     taste = compare_taste(*picks, alpha / 2)
     alpha /= 1 if taste is None else 2  # with enough held-out picks, picks and exam get half of alpha each
     exam = Exam(night, champion, first, division, alpha)

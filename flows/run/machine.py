@@ -5,14 +5,13 @@ import logging
 import math
 import re
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home, InputError, why_unwritable
 from models.hf.hardware import GIB, compute_dtype, memory, resolve_device
 
 Level = Literal["ok", "warning", "error"]
@@ -45,13 +44,10 @@ def require_machine(home: Home, config: NightConfig, *, room: bool = True) -> No
 
 
 def check_home(home: Home) -> Finding:
-    """Check by a test write whether the home is writable. For root, the permission bits would be misleading."""
+    """Check by a test write whether the home is writable."""
     folder = existing_folder(home.root)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".nightschool-", dir=folder) as probe:
-            Path(probe, "probe").write_bytes(b"night school")
-    except OSError as error:
-        found = f"{home.root}: the home cannot be written to ({folder}: {error.strerror})"
+    if why := why_unwritable(folder):
+        found = f"{home.root}: the home cannot be written to ({folder}: {why})"
         return Finding("home", "error", found, f"name a folder of your own: {ANOTHER_HOME}")
     return Finding("home", "ok", str(home.root))
 

@@ -11,7 +11,7 @@ from conf.storage.layout import QUIZ, check_path, quiz_of_block, run_name
 from flows.run.context import Night, log
 from rewards.data.benchmarks import configured
 from tasks.evaluation.evaluate import quiz
-from tasks.stage import Artifact
+from tasks.stage import Artifact, committed
 from tasks.training.take_back import OUTCOME, check_lesson, sentence
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
@@ -44,7 +44,13 @@ class Quizzes:
         return {name: self.taken[checkpoint] for name, checkpoint in students.items() if checkpoint in self.taken}
 
     def ask_if_possible(self, name: str, checkpoint: Path) -> Artifact | None:
-        """Return what `ask` returns, or log a warning and return None if time runs out or the engine dies."""
+        """Return what `ask` returns, or log a warning and return None if time runs out or the engine dies.
+
+        A quiz that was skipped stays skipped once the night has decided.
+        """
+        folder = self.night.folder
+        if committed(folder / "decide") and committed(folder / QUIZ / name) is None and checkpoint not in self.taken:
+            return None
         try:
             return self.ask(name, checkpoint)
         except (HoursOverError, WorkerDiedError) as error:

@@ -35,7 +35,7 @@ class GroupSampler:
 
     def __init__(self, night: Night, exam: Sequence[Problem], teacher: Path | None) -> None:
         self.night, self.teacher = night, teacher
-        self.excluded = tuple(sorted({text for problem in exam for text in (problem.problem_id, problem.question)}))
+        self.excluded = tuple(sorted({problem.question for problem in exam}))
         self.solve_rates = _last_solve_rates(night)
         self.plays = plays_episodes(night.config.benchmarks)
         self.own_problems: list[Artifact] = []  # from tonight's self-play rounds

@@ -35,11 +35,19 @@ def open_registry(home: Home, config: NightConfig) -> Registry | None:
 
 
 def check_mlflow(uri: str) -> None:
-    """Raise InputError if the MLflow server or existing SQLite file at `uri` does not work or has the wrong version."""
+    """Raise InputError if MLflow's server or database at `uri` does not work or has the wrong version."""
     if uri.startswith(SQLITE):
         _check_database(uri, Path(uri.removeprefix(SQLITE)))
     elif uri.startswith("http"):
         _check_mlflow_server(uri)
+    else:
+        try:
+            MlflowClient(tracking_uri=uri, registry_uri=uri).search_registered_models(max_results=1)
+        except Exception as error:  # from MLflow or SQLAlchemy
+            why = redact(str(error).partition("\n")[0])
+            raise InputError(
+                f"MLflow: {redact(uri)} cannot be used ({why}); the address of a server begins with http://"
+            ) from None
 
 
 def _check_mlflow_server(uri: str) -> None:

@@ -79,7 +79,9 @@ def truth_of(row: Mapping[str, Any]) -> str | None:
 
 
 def marked_truth(truth: str, benchmark: Benchmark) -> str:
-    """Return a truth with the benchmark's marker (GSM8K's `####`), adding the marker if the file left it out."""
+    """Return a truth with the benchmark's marker (GSM8K's `####`) or as a list of names, if the file left that out."""
+    if benchmark.truth_is_list and not truth.lstrip().startswith("["):
+        return json.dumps([truth.strip()], ensure_ascii=False)
     marker = benchmark.truth_marker
     return f"{marker} {truth.strip()}" if marker and marker not in truth else truth
 

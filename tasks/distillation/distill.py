@@ -82,6 +82,8 @@ def distill(
             made = example(trace)
         except TemplateError:
             return "refused"
+        except LookupError:  # an episode of a problem that the environment does not have
+            return "unreadable"
         length = made.longest if isinstance(made, EpisodeExample) else sum(map(len, made))
         return "too_long" if length > max_tokens else None
 

@@ -130,7 +130,7 @@ def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchma
 
 
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]) -> list[Trace]:
-    """Return the traces as graded by their benchmarks. A trace whose benchmark is not found is unchanged.
+    """Return the traces as graded by their benchmarks. A trace whose benchmark cannot grade it is unchanged.
 
     Grading is strict, even if the night's rounds are lenient. Each benchmark grades all of its traces in one call.
     """
@@ -140,6 +140,8 @@ def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Se
         indices[trace.benchmark].append(index)
     for name, rows in indices.items():
         if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
+            continue
+        if benchmark not in user_benchmarks and ("train" not in benchmark.splits or benchmark.environment):
             continue
         asked = [_asked_now(traces[row], benchmark) for row in rows]
         if benchmark in user_benchmarks:

@@ -133,12 +133,15 @@ def _written(prompts: Sequence[list[int]], player: Player, samples: int) -> list
 def _played(
     benchmark: Benchmark, problems: Sequence[Problem], prompts: Sequence[list[int]], player: Player, samples: int
 ) -> list[Rollout]:
-    """Return `samples` episodes of each problem, grouped by problem."""
+    """Return `samples` episodes of each problem, grouped by problem. One that is too long to begin has no turns."""
     episodes = [
         Episode(problem, group, sample, [Transcript(prompt)])
         for group, (problem, prompt) in enumerate(zip(problems, prompts, strict=True))
         for sample in range(samples)
     ]
+    for episode in episodes:
+        if len(episode.acting.context) >= player.config.max_model_len:
+            episode.finish = "length"
     with Game(benchmark) as opened:
         opened.begin(episodes)
         play(episodes, opened, player, str(SAMPLED_SEED if player.temperature else 0), turns=None)

@@ -49,7 +49,10 @@ def worked_solution(row: Row, teacher: str) -> Fields:
     question, response = _first(row, (*CHATS, *QUESTIONS)), _first(row, RESPONSES)
     if question is None:
         raise ValueError(f"no question: none of the columns {', '.join((*QUESTIONS, *CHATS))} has a value")
-    messages = _prompt(question)
+    if isinstance(question, str) and question == row.get("instruction") and (given := row.get("input")):
+        question = f"{question}\n\n{given}"  # Alpaca
+    if not (messages := _prompt(question)):
+        raise ValueError("messages: there are none")
     if messages[-1]["role"] == "user" and response is not None:
         answer = _answer(response)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import InputError
-from conf.storage.journal import Entry, entry_of, lesson_digest, read_object
+from conf.storage.journal import KINDS, Entry, entry_of, lesson_digest, read_object
 from conf.storage.journal_file import append, read_file
 from tasks.journal.dataset_formats import Row, converter, known_formats
 
@@ -115,6 +115,8 @@ def _entries(
         if isinstance(row, str):
             yield number, row
             continue
+        if "version" in row and row.get("kind") in KINDS:
+            raise InputError(f"{source}: row {number} is a journal's line: nightschool journal add < {source}")
         if (convert := converter(row)) is None:
             reason = f"columns ({', '.join(row)}) are not recognised; known are {known_formats()}"
             if is_first:
@@ -128,5 +130,5 @@ def _entries(
             yield number, entry_of({"at": at, "imported_from": name, **default, **fields})
         except ValueError as error:
             yield number, str(error)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError) as error:
             yield number, f"not in the format that its columns promise ({error})"

@@ -84,8 +84,11 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
 
 
 def remove(home: Home, planned: Pruning) -> None:
-    """Carry out a pruning plan. Remove registry entries before files: a crash must leave no entry without weights."""
-    for item in planned.goes:
+    """Carry out a pruning plan. Remove registry entries before files: a crash must leave no entry without weights.
+
+    What no registry knows goes first: on a full disk, that makes the room that the registry's database needs.
+    """
+    for item in sorted(planned.goes, key=lambda item: item.registry is not None):
         if item.registry is not None and item.version is not None:
             with alias_lock(home):
                 known = next((known for known in item.registry.versions() if known.version == item.version), None)

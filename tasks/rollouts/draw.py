@@ -44,10 +44,13 @@ def shares(weights: Sequence[float], count: int) -> list[int]:
 
 
 def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ...]) -> list[Problem]:
-    """Return the training problems from which `count` will be chosen, without those that the exam asks."""
+    """Return the training problems from which `count` will be chosen, without those that the exam asks.
+
+    `excluded`: the exam's questions.
+    """
     problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
     exam, forbidden = exam_index(excluded), set(excluded)
-    pool = [one for one in problems if not ({one.problem_id, one.question} & forbidden or exam.has(one.question))]
+    pool = [one for one in problems if not (one.question in forbidden or exam.has(one.question))]
     if left_out := len(problems) - len(pool):
         log.info("%s: left out %d of %d problems that the exam asks", benchmark.name, left_out, len(problems))
     return pool

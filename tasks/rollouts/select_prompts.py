@@ -58,7 +58,7 @@ def select_prompts(
 
     `owner`: the owner's prompts. They make up `owner_share` of `count`, or less if too few are new to the round.
     `solve_rates`: the previous score stage. A kind that was never tried gets the solve rate of its level.
-    `excluded`: ids and questions of the exam's problems. These problems and near-duplicates of them are not drawn.
+    `excluded`: the exam's questions. Neither they nor near-duplicates of them are drawn.
     `drawn`: the prompts that the round already has. Their problems are not drawn again; group numbers follow theirs.
     `seed`: names the night, round and refill. `max_prompt_tokens`: problems with longer prompts are skipped.
     Raises InputError if no problem is left. `excluded.json` lists the problems that the benchmarks leave out.

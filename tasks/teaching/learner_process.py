@@ -143,8 +143,11 @@ def keep_day_copy(
 
 
 def _texts(entry: Entry) -> list[str]:
-    """Return the texts of an entry: the words to read, or the messages of its conversation."""
-    return [entry.text] if isinstance(entry, Words) else [message.content for message in entry.messages]
+    """Return the texts of an entry: the words to read, or the messages of its conversation and the answers to it."""
+    if isinstance(entry, Words):
+        return [entry.text]
+    answers = getattr(entry, "responses", []) + [getattr(entry, name, "") for name in ("response", "correction")]
+    return [text for text in (*(message.content for message in entry.messages), *answers) if text]
 
 
 def _started() -> "DayLearner":

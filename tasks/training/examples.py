@@ -115,7 +115,7 @@ class ExampleReader:
             yield row, prompt
 
     def _answer(self, row: Any, text: str) -> list[int]:
-        return answer_tokens(self._tokenizer, text, finished=text not in unfinished(row.unfinished))
+        return answer_tokens(self._tokenizer, text, finished=text not in unfinished(getattr(row, "unfinished", None)))
 
     def fits(self, prompt: Sequence[int], answer: Sequence[int] = ()) -> bool:
         """Return whether an example fits into `max_tokens`. If not, count it as too long."""

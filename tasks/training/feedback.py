@@ -87,7 +87,9 @@ def _learn(
     reader = ExampleReader(checkpoint, inputs["student"], inputs["exam_questions"], inputs["max_tokens"])
     table = read_table(inputs["day"].folder / f"{name}.parquet", schema)
     tonight = max(1, MOST_STEPS * config.batch_size // config.epochs)
-    if examples := read(reader, table[~table.lesson.isin(learned(checkpoint))])[:tonight]:
+    examples = read(reader, table[~table.lesson.isin(learned(checkpoint))])[:tonight]
+    cut = {*reader.lessons[tonight:]}  # a text of which only a part fits tonight is not learned tonight
+    if examples:
         checkpoint, curve = inputs["trainer"].call(
             trainer_process.lesson,
             checkpoint,
@@ -96,7 +98,7 @@ def _learn(
             examples,
             inputs["checkpoints"],
             inputs["pace"],
-            reader.lessons[:tonight],
+            [None if name in cut else name for name in reader.lessons[:tonight]],
         )
     later = {*reader.lessons} - learned(checkpoint)
     counts = {**reader.counts, "later": len(later)}

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from conf.load import STARTER, differences, frozen_yaml, load_night, own_file
 from conf.schema import NightConfig
 from conf.storage.durable import write_atomically
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home, InputError, require_writable
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 
 SHIPPED = ("arithmetic", "gsm8k", "math", "mbpp", "ants")  # data with a configuration of its own
@@ -92,6 +92,7 @@ def init(
     written = io.StringIO()
     yaml.dump(values, written)
     home.make_private()
+    require_writable(home.root)
     draft = home.config_file.with_suffix(".draft.yaml")
     try:
         draft.write_text(written.getvalue())
@@ -106,7 +107,7 @@ def init(
 
 
 def _ask(what: str, default: str) -> str:
-    return typer.prompt(what, default) if sys.stdin.isatty() else default
+    return typer.prompt(what, default) if sys.stdin is not None and sys.stdin.isatty() else default
 
 
 def _limits(time: str) -> dict[str, Any]:

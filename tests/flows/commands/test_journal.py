@@ -111,6 +111,23 @@ def test_a_line_is_taken_back_and_the_others_keep_their_places(run: Run, home: H
     assert run("retract", today, "3").out == f"{file}: line 3 is taken back; 1 checkpoint learned it\n"
 
 
+def test_a_line_from_a_time_zone_where_it_is_tomorrow_is_shown_and_taken_back(run: Run, home: Home, today: str) -> None:
+    run("add", given=added("words", text="one"))
+    file = home.journal / f"{today}.jsonl"
+    tomorrow = file.with_stem(str(datetime.date.fromisoformat(today) + datetime.timedelta(days=1)))
+    file.rename(tomorrow)
+    assert "one" in run("show", tomorrow.stem).out
+    assert run("retract", tomorrow.stem, "1").out == f"{tomorrow}: line 1 is taken back\n"
+
+
+def test_what_is_imported_names_a_benchmark_and_is_no_journal(run: Run, home: Home, today: str, tmp_path: Path) -> None:
+    run("add", given=added("words", text="one"))
+    (file := tmp_path / "solved.jsonl").write_text('{"prompt": "2 + 2?", "response": "4"}\n')
+    assert refused(run("import", str(file), "--benchmark", "GSM8K")).startswith("--benchmark: no benchmark 'GSM8K'; kn")
+    file.write_bytes((home.journal / f"{today}.jsonl").read_bytes())
+    assert refused(run("import", str(file))) == f"{file}: row 1 is a journal's line: nightschool journal add < {file}"
+
+
 def test_a_check_names_the_bad_lines_and_exits_with_1(run: Run, home: Home, today: str) -> None:
     run("add", given=added("words", text="x"))
     file = home.journal / f"{today}.jsonl"

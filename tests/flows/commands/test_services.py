@@ -40,6 +40,13 @@ def test_every_address_or_a_taken_port_is_refused(run: Run, home: Home, taken_po
     assert not home.root.exists()
 
 
+def test_services_say_what_is_wrong_in_the_homes_configuration(run: Run, home: Home) -> None:
+    home.make_private()
+    home.config_file.write_text("budget_minutes: soon\n")
+    assert "budget_minutes" in refused(run("services"))
+    assert run("ui", "--prefect-port", "70000").code == 2
+
+
 def test_a_server_that_ends_is_one_line(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def end(*_: object) -> None:
         raise ServerError("Prefect's server ended with code 3; its log: server.log")

@@ -148,6 +148,13 @@ def test_what_is_not_learned_by_day_is_in_the_journal_all_the_same(
     assert school.open(*settings).state()["day"] == before
 
 
+def test_a_correction_that_holds_a_question_of_the_exam_is_not_learned_by_day(school: School, do: Do) -> None:
+    room = school.open()
+    answer = do(ask(room))["answers"][0]["id"]
+    taught = do(room.teach("correct", answer, text=f"{learner_process._questions[0]}\n#### 12"))
+    assert (taught["learned"], taught["why"][:30]) == (False, "it asks a question of the exam")
+
+
 def test_what_the_champion_has_learned_is_not_taught_again(
     school: School, do: Do, request: pytest.FixtureRequest
 ) -> None:

@@ -49,6 +49,10 @@ def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(tmp_path: Path) ->
     assert (engine.calls, engine.asked) == (2, asked)
     assert quizzes.of({"start": first, "end": second, "nowhere": tmp_path}) == {"start": start, "end": after}
     assert sorted(folder.name for folder in (night.folder / "quiz").iterdir()) == ["distill", "start"]
+    third = write_student(home.checkpoints / "beef42")
+    write_stage(night.folder / "decide", {})
+    assert quizzes.ask_if_possible("end", third) is None  # the night has decided without it
+    assert quizzes.ask_if_possible("distill", second) == after
     none = Night(home, "2026-11-21", load_night(STARTER, ["lessons.quiz_problems=0"]))
     assert Quizzes(none, ()).ask("start", first) is None
     for each in (night, none):

@@ -114,6 +114,11 @@ def test_keys_are_never_printed(server: FakeServer, refused_prefect: Refused, mo
     assert [given for _, given in server.requests] == [key, key]
 
 
+def test_an_address_without_http_is_refused() -> None:
+    with pytest.raises(InputError, match="the address of a server begins with http://"):
+        check_mlflow("localhost:5000")
+
+
 def test_a_database_is_opened_and_none_is_made(home_with_mlflow: Callable[[str], Home]) -> None:
     home = home_with_mlflow("school with spaces and ü")
     check_mlflow(home.database)

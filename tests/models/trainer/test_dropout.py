@@ -1,5 +1,6 @@
 """The adapters' dropout: in the training passes of rounds and supervised lessons, and nowhere else."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ pytestmark = pytest.mark.usefixtures("exact")
 @pytest.fixture(scope="module")
 def rollouts(folder: Path) -> list[Rollout]:
     return sampled_groups(folder, LENGTHS)
+
+
+def test_adapters_begin_otherwise_on_each_checkpoint_but_always_alike_on_one(folder: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(folder, tmp_path / "other"))
+    first, again, second = (
+        {name: weight for name, weight in Trainer(each, config_with(0.0)).weights.trained.items() if "lora_A" in name}
+        for each in (folder, folder, other)
+    )
+    assert first
+    assert all(weight.equal(again[name]) and not weight.equal(second[name]) for name, weight in first.items())
 
 
 def config_with(dropout: float, **grpo: Any) -> TrainerConfig:

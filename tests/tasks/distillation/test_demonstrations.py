@@ -40,6 +40,12 @@ def demonstrated(student: Path, turns: list[Any], most: int) -> EpisodeExample:
     return Demonstrations(countdown, load_tokenizer(student), StudentConfig(), most).example(trace)
 
 
+def test_an_episode_of_no_known_problem_cannot_be_learned(student: Path) -> None:
+    unknown = Trace([{"role": "user", "content": "?"}], '["1"]', "me", "countdown", None, "2026-11-22.jsonl:3")
+    with pytest.raises(LookupError):  # the lesson leaves it out
+        Demonstrations(Countdown(), load_tokenizer(student), StudentConfig(), 512).example(unknown)
+
+
 def test_a_long_episode_is_learned_in_several_contexts(student: Path) -> None:
     turns = [str(number) for number in range(7, 0, -1)]
     whole = demonstrated(student, turns, 512)

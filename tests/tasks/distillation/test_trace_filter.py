@@ -56,6 +56,10 @@ def fates(traces: Sequence[Trace], **options: Any) -> list[str]:
         ("unknown", "#### 15", None, "arithmetic"),
         ("unknown", "#### 16", "16", None),
         ("unknown", "#### 0", "17", "algebra"),
+        ("unknown", "I like bees.", "bees", "instructions"),  # there is nothing to learn in it
+        ("unknown", "[]", "1", "ants"),
+        ("dropped", "Answer: 64", "65", "questions"),
+        ("kept", "Answer: 65", "65", "questions"),
         ("unknown", "#### 18", "eighteen", "arithmetic"),  # its grader cannot read this truth
         ("kept", "#### 17", "7 + 10 = 17\n#### 17", "gsm8k"),
         ("dropped", "#### 17", "7 + 11 = 18\n#### 18", "gsm8k"),

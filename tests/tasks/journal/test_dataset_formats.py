@@ -153,6 +153,12 @@ def test_a_question_with_its_solution_in_any_columns(question: str, solution: st
     assert converted({"prompt": None, question: [SYSTEM, QUESTION], solution: [said("4")]})["response"] == "4"
 
 
+def test_the_input_of_an_instruction_belongs_to_the_question() -> None:
+    row = {"instruction": "Which is odd?", "input": "Cat, dog, car", "output": "car"}
+    assert converted(row)["messages"] == [{"role": "user", "content": "Which is odd?\n\nCat, dog, car"}]
+    assert converted(row | {"input": ""})["messages"] == [{"role": "user", "content": "Which is odd?"}]
+
+
 def test_labelled_answers_are_praise_and_scolding() -> None:
     row = {"prompt": "2 + 2?", "completion": "4", "label": True}
     assert converted(row) == {"kind": "feedback", "messages": [QUESTION], "response": "4", "value": 1.0}
@@ -168,6 +174,7 @@ def test_labelled_answers_are_praise_and_scolding() -> None:
         ({"prompt": "", "chosen": "4", "rejected": None}, "not a list of turns"),
         ({"chosen": [said("4")], "rejected": [said("5")]}, "messages"),
         ({"chosen": [QUESTION, said("4"), QUESTION], "rejected": [QUESTION, said("5")]}, "an answer of 2 turns"),
+        ({"prompt": "\n\nAssistant:", "response": "4"}, "messages"),
         ({"messages": [QUESTION]}, "no solution: none of the columns response, solution, completion, output, and no"),
         ({"messages": None}, "no question: none of the columns prompt, question, problem, instruction, messages"),
         ({"prompt": 7, "response": "4"}, "not a list of turns: '7'"),

@@ -146,11 +146,11 @@ def test_a_checkpoint_knows_what_it_has_learned_and_learns_only_the_rest(tmp_pat
     assert (same, counts["lines"], calls) == (learned_all, 0, 0)
 
 
-@pytest.mark.parametrize(("name", "taught"), [("corrections", 8), ("words", 4), ("dpo", 16)])
+@pytest.mark.parametrize(("name", "taught"), [("corrections", 8), ("words", 3), ("dpo", 16)])
 def test_a_night_teaches_only_so_many_steps_of_a_channel_and_the_oldest_lines_first(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str, taught: int
 ) -> None:
-    """Two steps of eight: four corrections twice each make a step, and each text has four pieces."""
+    """Two steps of eight: four corrections twice each make a step. Each text has five pieces: the fourth waits."""
     monkeypatch.setattr(train, "MOST_STEPS", 2)
     checkpoint, counts, curve, _ = study(tmp_path / "tonight", name, base, lines=50)
     assert len(curve) == 2
