@@ -1,5 +1,6 @@
 """The night's lessons: worked solutions, the student's own answers, and the owner's feedback."""
 
+import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.sections.stages import Step
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
+from flows.run.levels import new_levels
 from models.lessons.pace import Pace, read_steps
+from rewards.data.benchmarks import configured
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
 from tasks.distillation.import_traces import import_traces
@@ -92,21 +95,38 @@ class Lessons:
     def _rehearsed(
         self, step: Step, traces: Sequence[Artifact], checkpoint: Path, lesson: DistillConfig
     ) -> Artifact | None:
-        """Have the student answer everyday prompts. Returns None if rehearsal is off or no worked solutions exist."""
+        """Have the student answer everyday prompts and, if it is trained, problems that it has practised.
+
+        Returns None if rehearsal is off or no worked solutions exist.
+        """
         config = self.night.config
         if not lesson.rehearsal or all(read_table(one.folder / TABLE, TRACES).empty for one in traces):
             return None
+        count = round(lesson.rehearsal * lesson.steps * lesson.batch_size)
         return self.night.run(
             rehearsal,
             step.rehearsal_path,
-            count=round(lesson.rehearsal * lesson.steps * lesson.batch_size),
+            practised=tuple(self._practised(count // 2)) if self.trained else (),
+            count=count,
             checkpoint=checkpoint,
             student=config.student,
             config=config.sampler,
             max_completion_tokens=config.grpo.max_completion_tokens,
-            seed=config.seed,
+            seed=random.Random(self._seed(step.rehearsal_path)).getrandbits(31),
             engine=self.night.engine,
         )
+
+    def _practised(self, count: int) -> Iterator[str]:
+        """Yield the prompts of up to `count` problems of each benchmark, without episodes and without new levels."""
+        config, new = self.night.config, new_levels(self.night.config, self.night.home, self.night.date)
+        for entry in config.benchmarks:
+            levels = entry.levels and tuple(level for level in entry.levels if level not in new)
+            benchmark = configured(entry.model_copy(update={"levels": levels}), config.sandbox)
+            if levels == () or benchmark.environment is not None:
+                continue
+            seed = self._seed("practised")
+            problems = benchmark.draw(seed, count)
+            yield from map(benchmark.prompt, random.Random(seed).sample(problems, min(count, len(problems))))
 
     def _further_traces(self, step: Step) -> Iterator[Artifact]:
         """Yield traces from the configured files, the benchmarks' reference solutions, and a teacher."""

@@ -1,9 +1,12 @@
-"""Rehearsal: lessons also train on the student's own answers to everyday prompts, so that the student forgets less.
+"""Rehearsal: lessons also train on the student's own answers, so that the student forgets less.
 
 Answers sampled at temperature 1 follow the student's own distribution, so training on them preserves it (Robins 1995,
 "Catastrophic forgetting, rehearsal and pseudorehearsal"). Greedy answers would teach the student to repeat itself.
 """
 
+import random
+from collections import Counter
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one prompt per lin
 def rehearsal(
     folder: Path,
     *,
+    practised: tuple[str, ...],
     count: int,
     checkpoint: Path,
     student: StudentConfig,
@@ -30,16 +34,32 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers, spread evenly over the prompts, then put the engine to sleep.
+    """Write `count` answers in random order, then put the engine to sleep.
 
-    Truncated answers are kept, but have no end token.
+    Half of them answer the `practised` prompts (problems that the student has practised; if there are any), and the
+    others everyday prompts, evenly and in random order. Truncated answers are kept, but have no end token.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    asked = PROMPTS.read_text(encoding="utf-8").splitlines()
-    prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], student) for prompt in asked]
-    each = -(-count // len(prompts))
+    chance, everyday = random.Random(seed), PROMPTS.read_text(encoding="utf-8").splitlines()
+    chance.shuffle(everyday)
+    known = everyday, [prompt for prompt in practised if _fits(prompt, tokenizer, student, config)]
+    shares = (count - count // 2, count // 2) if known[1] else (count, 0)
+    asked = [prompt for prompts, share in zip(known, shares, strict=True) for prompt in islice(cycle(prompts), share)]
+    distinct = [*dict.fromkeys(asked)]
+    prompts = [_tokens(prompt, tokenizer, student) for prompt in distinct]
+    each = max(Counter(asked).values(), default=1)
     options: dict[str, Any] = {"max_tokens": max_completion_tokens, "trust_remote_code": student.trust_remote_code}
     groups, _ = sample_verified(engine, checkpoint, config, prompts, each, seed=seed, temperature=1.0, **options)
-    answers = [group[sample] for sample in range(each) for group in groups]
-    write_rollouts(folder / "rollouts.parquet", answers[:count])
+    left = {prompt: iter(group) for prompt, group in zip(distinct, groups, strict=True)}
+    answers = [next(left[prompt]) for prompt in asked]
+    chance.shuffle(answers)
+    write_rollouts(folder / "rollouts.parquet", answers)
     engine.call(engine_process.sleep)
+
+
+def _fits(prompt: str, tokenizer: Any, student: StudentConfig, config: EngineConfig) -> bool:
+    return len(_tokens(prompt, tokenizer, student)) < config.max_model_len
+
+
+def _tokens(prompt: str, tokenizer: Any, student: StudentConfig) -> list[int]:
+    return prompt_tokens(tokenizer, [{"role": "user", "content": prompt}], student)

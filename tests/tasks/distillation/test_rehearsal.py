@@ -15,11 +15,15 @@ from tests.tasks.doubles.exam import TableEngine
 EVERYDAY = PROMPTS.read_text(encoding="utf-8").splitlines()
 
 
+@pytest.mark.parametrize("practised", [(), ("7 + 5?", "7 + 6?", "7" * 5000)])
 @pytest.mark.parametrize("count", [10, 250])
-def test_each_prompt_is_answered_equally_often(tmp_path: Path, student: Path, count: int) -> None:
+def test_each_prompt_is_answered_equally_often(
+    tmp_path: Path, student: Path, count: int, practised: tuple[str, ...]
+) -> None:
     engine: Any = TableEngine(student, {"": "x"})
     rehearsal.write(
         tmp_path,
+        practised=practised,
         count=count,
         checkpoint=student,
         student=StudentConfig(),
@@ -32,7 +36,9 @@ def test_each_prompt_is_answered_equally_often(tmp_path: Path, student: Path, co
     assert len(rollouts) == count
     tokenizer: Any = load_tokenizer(student)
     asked = Counter(tokenizer.decode(rollout.prompt_token_ids) for rollout in rollouts)
+    problems = {f"User: {prompt}\nAssistant:" for prompt in practised[:2]}  # the third is too long
+    assert [asked.pop(prompt) for prompt in sorted(problems)] == ([-(-count // 4), count // 4] if practised else [])
     assert max(asked.values()) - min(asked.values()) <= 1
-    assert len(asked) == min(count, len(EVERYDAY))
+    assert len(asked) == min(asked.total(), len(EVERYDAY))
     assert asked.keys() <= {f"User: {prompt}\nAssistant:" for prompt in EVERYDAY}
     assert (engine.calls, engine.asked, engine.asleep) == (1, [], True)  # no greedy call
