@@ -2,15 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkConfig, levels_of
 from conf.storage.home import SUMMARY, Home
 from flows.run.history import last_finished
-
-WEAK = 0.5  # share of a level's problems; below it, worked solutions teach more than rewards
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
@@ -30,40 +27,17 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
         further = [level for level in further if any(level in levels for levels in practised)]
     if reached == {*_levels_of(last, config)} and further:
         summary = json.loads((last / SUMMARY).read_text())
-        if summary["accuracy"][_served(summary)]["low"] > at:
+        served = "candidate" if summary["decision"] == "promoted" else "champion"
+        if summary["accuracy"][served]["low"] > at:
             reached.add(further[0])
     return _with_levels(config, tuple(sorted(reached)))
 
 
-def weak_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return the target's levels that a trained student has yet to be shown: new ones, and those it hardly solves.
-
-    New are those that the last finished night before `date` lacked. It hardly solves a level if the model that served
-    after that night solved less than `WEAK` of it in the exam. Empty without `exam.next_level_at` or such a night.
-    """
+def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
+    """Return the target's levels that the last finished night before `date` lacked. Empty without such a night."""
     last = last_finished(home.nights, config.name, date)
     before = _levels_of(last, config) if last and config.exam.next_level_at is not None else ()
-    if last is None or not before:
-        return ()
-    solved = _solved(last)
-    levels = config.exam.target.levels or ()
-    return tuple(level for level in levels if level not in before or solved.get(level, 1.0) < WEAK)
-
-
-def _solved(night: Path) -> dict[str, float]:
-    """Return, by level, the share of the target that the model that served after a night solved in its exam."""
-    from tasks.evaluation.metrics import exam_figures  # takes a while to import
-
-    summary = json.loads((night / SUMMARY).read_text())
-    exam = night / "evaluate" / _served(summary)
-    if not exam.exists():
-        return {}
-    figures = exam_figures(exam).get(summary["target"])
-    return {level: share.accuracy for level, share in figures.by_level.items()} if figures else {}
-
-
-def _served(summary: dict[str, Any]) -> str:
-    return "candidate" if summary["decision"] == "promoted" else "champion"
+    return tuple(level for level in config.exam.target.levels or () if before and level not in before)
 
 
 def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:
