@@ -120,7 +120,9 @@ class Lessons:
         """Yield the prompts of up to `count` problems of each benchmark, without episodes and without new levels."""
         config, new = self.night.config, new_levels(self.night.config, self.night.home, self.night.date)
         for entry in config.benchmarks:
-            levels = entry.levels and tuple(level for level in entry.levels if level not in new)
+            levels = entry.levels
+            if levels and entry.name == config.exam.target.benchmark:
+                levels = tuple(level for level in levels if level not in new)
             benchmark = configured(entry.model_copy(update={"levels": levels}), config.sandbox)
             if levels == () or benchmark.environment is not None:
                 continue

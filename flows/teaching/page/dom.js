@@ -31,29 +31,29 @@ export async function send(path, body = {}, method = "POST") {
   return response;
 }
 
-let writing = null; // answers that are being written: the engine writes those to one request at a time
+let answers = null; // those that are being written: the engine writes those to one request at a time
 
 // Write answers, once those that are being written have been stopped and recorded.
 export async function alone(write) {
   await stopped();
-  writing = write();
+  answers = write();
   try {
-    await writing;
+    await answers;
   } finally {
-    writing = null;
+    answers = null;
   }
 }
 
 export async function stopped() {
-  while (writing) { // they may end, or others begin, meanwhile
-    const current = writing;
+  while (answers) { // they may end, or others begin, meanwhile
+    const current = answers;
     await send("api/stop");
     await current.catch(() => {});
   }
 }
 
 export async function written() {
-  while (writing) await writing.catch(() => {});
+  while (answers) await answers.catch(() => {});
 }
 
 export async function* events(response) {

@@ -168,11 +168,10 @@ def test_what_is_taught_after_a_pick_is_about_the_picked_answer(school: School, 
 def test_a_picked_answer_that_was_cut_off_is_recorded_so(school: School, do: Do) -> None:
     chats = Chats(school.open())
     first = do(say(chats, "7 + 5?"))
-    done = do(ask(chats.room, "7 + 5?", again=first["question"]))
+    do(ask(chats.room, "7 + 5?", again=first["question"]))
     (picked,) = [answer for answer in chats.room.questions.latest.answers.values() if answer.text == "75"]
     picked.finished = False
     do(chats.room.teach("pick", picked.name))
-    assert done["answers"]
     assert not chats.shown(first["conversation"])["turns"][1]["finished"]
 
 
