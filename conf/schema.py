@@ -64,7 +64,9 @@ class NightConfig(Section):
     """The configuration of a whole night."""
 
     name: str = Field(default="night", pattern=r"^[a-z0-9-]+$", description="name of the model in the registry")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="seed of everything random in the night")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=1, description="seed of everything random in the night, except a new student's weights"
+    )
     student: StudentConfig = StudentConfig()
     benchmarks: Annotated[
         tuple[BenchmarkConfig, ...], Field(min_length=1, description="benchmarks whose problems the rounds draw")
