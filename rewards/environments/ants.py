@@ -23,7 +23,8 @@ HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these per turn
 ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
 MOST_ACTS = 3
 DISCOUNT = 0.99  # of the potential in reward shaping
-INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
+INVALID, NEW_CELL, FOLLOWING = -0.02, 0.005, 0.005
+MOST_BONUS = 0.05  # per ant and episode, of each: for new cells, and for following trails
 
 RANDOM_MOVES = 0.25  # share of the teacher's turns
 PASSED = 0.7  # share of the greedy ant's food on a tier, from which the next tier is practised, too
@@ -35,7 +36,7 @@ ACT: MOVE up, down, left or right; ACT: PICK_UP; ACT: DROP; ACT: DEPOSIT (a trai
 
 
 class Ants:
-    """The ant environment. Its reward is the colony's deliveries as a share of the oracle's, plus small shaping terms.
+    """The ant environment. Its reward is the colony's deliveries as a share of the oracle's, plus shaping terms.
 
     The info from `step` has `food`, the colony's deliveries so far; `value`, those deliveries as a share of the
     oracle's; `valid`, whether the answer was valid; `parts`, a dict of the reward's terms; `action`, the actions parsed
@@ -82,7 +83,7 @@ class Ants:
         if acts is None or not valid:
             after, parts = copy.deepcopy(state), {"invalid": INVALID}
         else:
-            parts = _parts(state, after, acts)
+            parts = _parts(state, after)
         end_turn(after)
         over = after["turn"] >= after["turns"]
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
@@ -201,21 +202,17 @@ def _greedy_value(tier: str, turns: int | None, ants: int) -> float:
     return fmean(values)
 
 
-def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
+def _parts(before: State, after: State) -> dict[str, float]:
     """Return the reward terms that a valid answer earns, as a dict from name to value."""
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
     goals = _goals(before)
     parts["shaping"] = DISCOUNT * _potential(after, before["ant"], goals) - _potential(before, before["ant"], goals)
-    ant, seen = acting_ant(after), acting_ant(before)["seen"]
-    if ant["at"] not in seen and len({cell_of(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
+    then, now = acting_ant(before), acting_ant(after)
+    if now["at"] not in then["seen"] and len({cell_of(cell) for cell in then["seen"]}) <= MOST_BONUS / NEW_CELL:
         parts["exploration"] = NEW_CELL
-    if (
-        any(name == "MOVE" for name, _ in acts)
-        and before["pheromones"].get(key_of(cell_of(ant["at"])))
-        and not ant["carrying"]
-    ):
+    if then["followed"] < min(now["followed"], MOST_BONUS / FOLLOWING):
         parts["pheromone"] = FOLLOWING
     return parts
 
