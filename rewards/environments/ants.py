@@ -7,7 +7,7 @@ the ant or handle food. Any other answer is invalid: nothing happens, and the tu
 import copy
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import Any
@@ -179,6 +179,14 @@ def oracle(state: State, rng: random.Random) -> str:
     return _towards(state, _goals(state))
 
 
+def outcome(ants: Ants, problem: Problem, policy: Callable[[State, random.Random], str]) -> dict[str, Any]:
+    """Play an episode with a policy, and return the info of its last turn."""
+    (state, _), chance, over, info = ants.reset(problem), random.Random(problem.problem_id), False, dict[str, Any]()
+    while not over:
+        state, _, _, _, over, info = ants.step(state, policy(state, chance))
+    return info
+
+
 @lru_cache(maxsize=8192)
 def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     """Return how many items of food the oracle delivers on a layout within the given turns."""
@@ -193,13 +201,8 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
 @lru_cache(maxsize=32)
 def _greedy_value(tier: str, turns: int | None, ants: int) -> float:
     """Return the mean share of the oracle's food that greedy ants deliver on twenty training layouts of a tier."""
-    game, chance, values = Ants((tier,), turns, ants), random.Random(), list[float]()
-    for problem in game.problems("train")[:20]:
-        (state, _), over, info = game.reset(problem), False, dict[str, Any]()
-        while not over:
-            state, _, _, _, over, info = game.step(state, greedy_policy(state, chance))
-        values.append(info["value"])
-    return fmean(values)
+    game = Ants((tier,), turns, ants)
+    return fmean(outcome(game, problem, greedy_policy)["value"] for problem in game.problems("train")[:20])
 
 
 def _parts(before: State, after: State) -> dict[str, float]:
