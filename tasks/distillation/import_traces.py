@@ -53,8 +53,7 @@ def _trace(row: Mapping[str, Any] | str, file: TraceFile, own: Mapping[str, str]
     default = file.benchmark and own.get(file.benchmark, file.benchmark)
     trace = entry_of({"benchmark": default, **worked_solution(row, file.teacher)})
     assert isinstance(trace, Trace)
-    is_built_in = trace.benchmark and trace.benchmark not in own.values()
-    benchmark = benchmarks.load(trace.benchmark) if is_built_in else None
+    benchmark = benchmarks.load(trace.benchmark) if trace.benchmark and trace.benchmark not in own.values() else None
     *before, last = trace.messages
     question = read_question(last.content, benchmark)
     if benchmark is not None and benchmark.answer_line is not None:  # other prompts show tests, which traces lack
