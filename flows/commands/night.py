@@ -17,7 +17,7 @@ from conf.schema import NightConfig
 from conf.sections.hours import clocks_in, time_zone
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
-from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 from flows.run.dates import Hours, check_deadline, checked_date, date_of_night
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
@@ -25,7 +25,9 @@ INTERRUPTED = 130  # the exit code after Ctrl-C
 
 def night(
     config: Config = None,
-    date_named: Date = None,
+    date_named: Annotated[
+        str | None, typer.Option("--date", help="the night's date, e.g. 2026-11-20; before noon: yesterday's")
+    ] = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="delete this night's work, and start it over")] = False,
     no_promote: Annotated[bool, typer.Option("--no-promote", help="decide, but do not promote")] = False,
