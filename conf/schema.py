@@ -120,8 +120,6 @@ class NightConfig(Section):
         for entry in sources:
             if sources.count(entry) > 1:
                 raise ValueError(f"two benchmarks have the same problems of {entry.name}; merge them and their weights")
-        if [entry.name for entry in sources].count("ants") > 1:
-            raise ValueError("ants is listed twice; give one entry all the levels")
         if self.on_policy is None and any(step.kind == "on_policy" for step in self.steps):
             raise ValueError("stages: {on_policy: …} needs a teacher; name one in on_policy.teacher")
         for option, is_set in (("start_from: day", self.start_from == "day"), ("judge", self.judge is not None)):

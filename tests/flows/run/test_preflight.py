@@ -94,6 +94,7 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
         ("reward.format=0.1", "has no effect with grpo.credit: td"),
         ("grpo={scale: std, credit: td}", "grpo.scale: std is for whole episodes"),
         ("grpo={scale: std, credit: gigpo}", "grpo.scale: std is for whole episodes"),
+        ("benchmarks=[{name: ants}, {name: ants, levels: [1]}]", "listed twice; give one entry all the levels"),
     ],
 )
 def test_what_an_environment_has_no_use_for(tmp_path: Path, override: str, reason: str) -> None:
