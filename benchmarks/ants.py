@@ -3,16 +3,16 @@
     python -m benchmarks.ants [--seeds 1 2] [--nights 3] [--set grpo.credit=td]
 
 The nights of conf/ants.yaml share a home under `school/ants/` for each seed; the first begins with the untouched
-student. Each seed is a line in docs/ants.jsonl: the nights' exams (shares of the oracle's food, with what the lesson
-alone had reached), and the food that the last night's champion then delivers on each tier, next to that of random,
-greedy and perfect ants. Tiers above 2 are never practised. A recorded seed is not repeated; an interrupted one goes on.
-Writes the tables in docs/ants.md and, without `--set`, docs/ants.png.
+student, which is the same for all seeds. Each seed is a line in docs/ants.jsonl: the nights' exams (shares of the
+oracle's food, with what the lesson alone had reached), and the food that the last night's champion then delivers on
+each tier, next to that of random and greedy ants and of an oracle that always goes to the nearest food. Tiers above 2
+are never practised. A recorded seed is not repeated; an interrupted one goes on. Writes the tables in docs/ants.md and,
+without `--set`, docs/ants.png.
 """
 
 import argparse
 import datetime
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -28,9 +28,8 @@ from benchmarks.outputs.page import between, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.sections.benchmark import TIERS
 from flows.run.history import read_round_metrics
-from rewards.environment import State
-from rewards.environments.ants import Ants, greedy_policy, oracle, random_policy
-from rewards.environments.episodes import texts_of
+from rewards.environments.ants import Ants, greedy_policy, oracle, outcome, random_policy
+from rewards.environments.episodes import replay, texts_of
 from rewards.verifier import Problem
 
 CONFIG = Path("conf/ants.yaml")
@@ -108,28 +107,23 @@ def exam(home: Path, checkpoint: str, tier: str) -> pd.DataFrame:
 
 def figures(episodes: pd.DataFrame, tier: str) -> dict[str, float]:
     """Return the mean food of the other policies and of the student on an exam's layouts, and its valid actions."""
-    layouts = {problem.problem_id: problem for problem in Ants((tier,)).problems("test")}
-    problems = [layouts[problem_id] for problem_id in episodes.problem_id]
-    others = {name: fmean(food(policy, problem) for problem in problems) for name, policy in POLICIES.items()}
+    game, rows = Ants((tier,)), episodes.to_dict("records")
+    problems = [_problem(row, game) for row in rows]
+    others = {
+        name: fmean(outcome(game, problem, policy)["food"] for problem in problems) for name, policy in POLICIES.items()
+    }
     valid = (episodes.valid * episodes.turns).sum() / episodes.turns.sum()
-    return {**others, "student": fmean(delivered(row) for row in episodes.to_dict("records")), "valid": float(valid)}
+    return {**others, "student": fmean(delivered(row, game) for row in rows), "valid": float(valid)}
 
 
-def delivered(row: dict[Any, Any]) -> int:
+def delivered(row: dict[Any, Any], game: Ants) -> int:
     """Replay an episode of an exam, and return the food that it delivered."""
-    _, tier, seed = row["problem_id"].split("/")
-    texts = iter(texts_of(row["text"]))
-    return food(lambda state, chance: next(texts), Problem(f"ants/{tier}/{seed}", "ants", "", "", tier))
+    last = replay(game, _problem(row, game), texts_of(row["text"]))[-1]
+    return round(last.value * last.state["par"])
 
 
-def food(policy: Callable[[State, random.Random], str], problem: Problem) -> int:
-    """Play a problem with a policy, and return the food delivered."""
-    ants, chance, over, found = Ants((str(problem.level),)), random.Random(problem.problem_id), False, 0
-    state, _ = ants.reset(problem)
-    while not over:
-        state, _, _, _, over, info = ants.step(state, policy(state, chance))
-        found = info["food"]
-    return found
+def _problem(row: dict[Any, Any], game: Ants) -> Problem:
+    return Problem(row["problem_id"], game.name, "", "")
 
 
 def draw(runs: Sequence[Run]) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.ants import CONFIG
+from benchmarks.ants import CONFIG, delivered
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.inputs.silent_ants import SilentColony
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import markdown
 from rewards.environments.ants import Ants, parse
-from rewards.environments.episodes import replay, texts_of
+from rewards.environments.episodes import texts_of
 from tasks.evaluation.statistics import bootstrap
 from tasks.tables import EVALUATIONS, read_table
 
@@ -51,20 +51,13 @@ def row(kind: str, seed: int) -> list[Any]:
     exam = f'exam={{"target": {target}, "max_completion_tokens": 16}}'
     found = whole_night(home, f"seed={seed}", f"benchmarks={practised}", exam, config=CONFIG)
     exams = read_table(found["folder"] / "evaluate" / "candidate" / "evaluations.parquet", EVALUATIONS)
-    food = [each / game.ants for each in delivered(exams, game)]
+    food = [delivered(one, game) / game.ants for one in exams.to_dict("records")]
     low, high = bootstrap(pd.Series(food).to_numpy(), seed=seed)
     acts = Counter(act for text in exams.text for each in texts_of(text) for act, _ in parse(each) or [])
     shared = sum(acts[act] for act in ("DEPOSIT", "REINFORCE", "SIGNAL")) / exams.turns.sum()
     valid = (exams.valid * exams.turns).sum() / exams.turns.sum()
     means = [f"{fmean(food):.2f} [{low:.2f}, {high:.2f}]", f"{valid:.1%}", f"{shared:.1%}"]
     return [seed, kind, *means, found["decision"], found["rounds"]]
-
-
-def delivered(exams: pd.DataFrame, game: Ants) -> list[int]:
-    """Replay the episodes of an exam, and return the food that each delivered."""
-    layouts = {problem.problem_id: problem for problem in game.problems("test")}
-    ends = [replay(game, layouts[row.problem_id], texts_of(row.text))[-1] for row in exams.itertuples()]  # pyrefly: ignore[bad-argument-type, bad-index]
-    return [int(game.step(dict(turn.state), turn.text)[5]["food"]) for turn in ends]
 
 
 if __name__ == "__main__":

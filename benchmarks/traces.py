@@ -49,7 +49,7 @@ def read(file: Path) -> list[Trace]:
     """Return the file's traces as a night reads them."""
     with tempfile.TemporaryDirectory() as folder:
         import_traces.write(
-            Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),)
+            Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),), own={}
         )
         return [*read_traces(Path(folder))]
 

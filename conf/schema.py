@@ -64,7 +64,9 @@ class NightConfig(Section):
     """The configuration of a whole night."""
 
     name: str = Field(default="night", pattern=r"^[a-z0-9-]+$", description="name of the model in the registry")
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="seed of everything random in the night")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=1, description="seed of everything random in the night, except a new student's weights"
+    )
     student: StudentConfig = StudentConfig()
     benchmarks: Annotated[
         tuple[BenchmarkConfig, ...], Field(min_length=1, description="benchmarks whose problems the rounds draw")
@@ -118,8 +120,6 @@ class NightConfig(Section):
         for entry in sources:
             if sources.count(entry) > 1:
                 raise ValueError(f"two benchmarks have the same problems of {entry.name}; merge them and their weights")
-        if [entry.name for entry in sources].count("ants") > 1:
-            raise ValueError("ants is listed twice; give one entry all the levels")
         if self.on_policy is None and any(step.kind == "on_policy" for step in self.steps):
             raise ValueError("stages: {on_policy: …} needs a teacher; name one in on_policy.teacher")
         for option, is_set in (("start_from: day", self.start_from == "day"), ("judge", self.judge is not None)):

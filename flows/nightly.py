@@ -165,7 +165,7 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     quizzes = Quizzes(night, tuple(problem.question for problem in problems))
     day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
-    quiz = quizzes.ask("start", student)
+    quiz = quizzes.ask("start" if student == start else "day", student)  # a resumed night must find it there
     night.sleep_engine()
 
     target = exam[config.exam.target]

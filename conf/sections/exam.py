@@ -36,8 +36,8 @@ class ExamConfig(Section):
     def parts_have_their_own_names(self) -> Self:
         """Refuse two parts with the same name."""
         names = [part.name for part in self.parts]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two parts of the exam have the same name: {', '.join(names)}")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two parts of the exam are named {twice}; give each another benchmark, subset or levels")
         return self
 
     @property

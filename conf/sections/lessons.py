@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from conf.redact import ENDPOINT, refuse_password
-from conf.sections.benchmark import BenchmarkName
+from conf.sections.benchmark import BenchmarkName, OwnBenchmark
 from conf.sections.section import NotInIdentity, Positive, Section, Share, checked
 
 EndpointUrl = Annotated[str, checked(partial(refuse_password, instead=ENDPOINT))]
@@ -33,8 +33,10 @@ class TraceFile(Section):
     """Worked solutions in a file or a hub dataset. docs/journal.md lists the formats."""
 
     source: str = Field(description="a JSONL or Parquet file, or a hub id")
-    benchmark: BenchmarkName | None = Field(
-        default=None, description="benchmark of rows that name none; null: the solutions in these rows are not verified"
+    benchmark: BenchmarkName | OwnBenchmark | None = Field(
+        default=None,
+        description="benchmark of rows that name none, your own as in `benchmarks`; null: the solutions in these rows "
+        "are not verified",
     )
     teacher: str = Field(default="file", description="who wrote the solutions")
 

@@ -8,8 +8,8 @@ import typer
 
 from conf.schema import NightConfig
 from conf.sections.published_exams import with_exam
-from conf.storage.home import Home, InputError
-from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
+from conf.storage.home import Home
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json, version_named
 
 
 def evaluate(
@@ -63,10 +63,4 @@ def _digest(name: str, home: Home, config: NightConfig) -> str:
     """Return the digest of the version with this number or alias, or any other name as it is."""
     if not re.fullmatch(r"\d{1,3}|daytime|previous", name) or Path(name).exists():
         return name
-    from flows.web.health import open_registry
-
-    registry = open_registry(home, config)
-    version = registry.find(name) if registry else None
-    if version is None:
-        raise InputError(f"there is no version {name}; `nightschool checkpoints` lists them")
-    return version.digest
+    return version_named(name, home, config).digest

@@ -17,7 +17,7 @@ from conf.schema import NightConfig
 from conf.sections.hours import clocks_in, time_zone
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
-from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
+from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 from flows.run.dates import Hours, check_deadline, checked_date, date_of_night
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
@@ -25,7 +25,9 @@ INTERRUPTED = 130  # the exit code after Ctrl-C
 
 def night(
     config: Config = None,
-    date_named: Date = None,
+    date_named: Annotated[
+        str | None, typer.Option("--date", help="the night's date, e.g. 2026-11-20; before noon: yesterday's")
+    ] = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="delete this night's work, and start it over")] = False,
     no_promote: Annotated[bool, typer.Option("--no-promote", help="decide, but do not promote")] = False,
@@ -38,7 +40,7 @@ def night(
     date = date_of_night(now) if date_named is None else checked_date(date_named, "--date", now)
     settings = configuration(config, overrides, None if fresh else date)  # if that night has begun, its own
     if plan:
-        _show_plan(home, settings, date, config or own_file(home, None if fresh else date), as_json)
+        _show_plan(home, settings, date, config or own_file(home, None if fresh else date), fresh, as_json)
         return
     from flows.run.context import promotes_nothing  # after the first checks: the libraries take seconds to import
     from flows.run.history import first_start, resume_command, unfinished_before
@@ -65,10 +67,10 @@ def night(
     print_json(summary) if as_json else print(report.read_text() if report.exists() else summary["decision"])
 
 
-def _show_plan(home: Home, config: NightConfig, date: str, file: Path, as_json: bool) -> None:
+def _show_plan(home: Home, config: NightConfig, date: str, file: Path, fresh: bool, as_json: bool) -> None:
     from flows.run.plan import plan
 
-    parts = [("from", str(file)), *plan(home, config, date)]
+    parts = [("from", str(file)), *plan(home, config, date, fresh)]
     print_json(parts) if as_json else print(*(f"{what:10}{how}" for what, how in parts), sep="\n")
 
 
@@ -113,9 +115,10 @@ def _run(home: Home, config: NightConfig, date: str, fresh: bool, no_promote: bo
 
     os.environ["NIGHTSCHOOL_HOME"] = str(home.root)
     try:
-        with hold(home.root, f"{NIGHT}{date}"), NightProgress(config, home.night(date)):
-            freeze_config(home.night(date), config, fresh, no_promote)
-            with prefect_api(home.root, meanwhile=lambda: import_module("flows.nightly")):
+        with hold(home.root, f"{NIGHT}{date}"):
+            freeze_config(home.night(date), config, fresh, no_promote)  # first: the clock shows when the night began
+            server = prefect_api(home.root, meanwhile=lambda: import_module("flows.nightly"))
+            with NightProgress(config, home.night(date)), server:
                 from flows.nightly import nightly
 
                 return nightly(config, date, no_promote)  # type: ignore[return-value]

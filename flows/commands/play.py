@@ -11,7 +11,7 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import TIERS, ExamPart
 from conf.storage.home import Home, InputError
 from flows.commands.options import Config, Overrides
-from rewards.data.benchmarks import configured
+from rewards.data.benchmarks import configured, exam_problems
 from rewards.environment import Environment
 from rewards.environments.episodes import checked_reset, checked_step, texts_of
 from rewards.verifier import Problem
@@ -41,8 +41,8 @@ def play(
         part = ExamPart(benchmark="ants", levels=(tier,), ants=part.ants)
     benchmark = configured(part, settings.sandbox)
     if benchmark.environment is None:
-        raise InputError(f"{config}: its exam asks {part.name}, which is no environment; try --config {ANTS}")
-    problems = benchmark.problems("test")
+        raise InputError(f"exam.target: {part.name} is no environment, so there is nothing to play; name one")
+    problems = exam_problems(part, settings.sandbox)
     if episode >= len(problems):
         raise InputError(f"--episode {episode}: {part.name} has {len(problems)} episodes, 0 to {len(problems) - 1}")
     problem = problems[episode]

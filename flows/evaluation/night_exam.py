@@ -179,8 +179,8 @@ def decide_night(
         alpha=alpha,
         seed=config.seed,
         unpromoted=unpromoted,
-        champion_picks=picks[0],
-        candidate_picks=picks[1],
+        champion_picks=taste and picks[0],
+        candidate_picks=taste and picks[1],
         severe=severe,
     )
     return decision, examined.exams

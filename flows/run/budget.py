@@ -119,6 +119,7 @@ def divide(
         sharing = sum(step.kind == "distill" for step in config.steps)
         steps = max(TIMED, math.ceil(lessons / sharing / a_step)) if a_step and sharing else None
         rounds, before = shared - lessons, whole - left
+        lessons += _seconds(night / "fit_reward_model")  # if it was fitted before, `left` subtracts its time again
         division = Division(most, exam, whole, before, after, lessons, rounds, a_round, enough, steps, answer)
     write_atomically(file, json.dumps(asdict(division)))
     return division

@@ -20,7 +20,7 @@ from conf.storage.layout import round_path
 from flows.run.budget import LATE
 from flows.run.dates import Hours
 from flows.run.edges import Edges
-from flows.run.history import STARTED, last_finished, note_progress, usual_seconds
+from flows.run.history import STARTED, note_progress
 from models.engine.environment import engine_environment, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.monitoring import incidents
@@ -52,11 +52,10 @@ class Night:
 
     def __post_init__(self) -> None:
         logs = self.folder / "logs"
-        usual = usual_seconds(last_finished(self.home.nights, self.config.name))
         address = self.config.cluster.address
         kept: Any = ("engine", engine_environment(), logs / "engine.log", self.note)
-        self.engine = Cluster(address, self.folder, *kept, usual=usual) if address else Worker(*kept, usual=usual)
-        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note, usual=usual)
+        self.engine = Cluster(address, self.folder, *kept) if address else Worker(*kept)
+        self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note)
         self.hours = Hours.of(self.config, self.date, self.since)
         self.limit_workers(before_end=-LATE)
 

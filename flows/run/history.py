@@ -97,19 +97,6 @@ def _is_readable(checkpoint: Path) -> bool:
     return checkpoint.is_dir()
 
 
-def usual_seconds(night: Path | None) -> dict[str, float]:
-    """Return, by stage name, the longest time in seconds that a stage took in a night. Empty if `night` is None."""
-    if night is None:
-        return {}
-    usual: dict[str, float] = {}
-    for file in night.rglob(MANIFEST):
-        manifest = json.loads(file.read_text())
-        usual[manifest["stage"]] = max(manifest["seconds"], usual.get(manifest["stage"], 0.0))
-    if updates := [figures["seconds_update"] for figures in read_round_metrics(night) if "seconds_update" in figures]:
-        usual["update"] = max(updates)
-    return usual
-
-
 def note_progress(folder: Path, stage: str, done: bool) -> None:
     """Record that a stage has begun or is done. Replaces the progress file atomically, and ignores write errors."""
     draft = folder / f"{PROGRESS}.draft"

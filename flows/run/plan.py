@@ -22,17 +22,18 @@ LESSONS = {
 }
 
 
-def plan(home: Home, config: NightConfig, date: str) -> list[tuple[str, str]]:
+def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> list[tuple[str, str]]:
     """Return the parts of the night of a date in their order, each with what it does and, where known, its seconds.
 
-    Raises InputError if one of the night's checks fails.
+    `fresh`: plan the night as if it had not begun. Raises InputError if one of the night's checks fails.
     """
-    config, started = with_next_level(config, home, date), first_start(home.night(date))
-    is_finished = finished_summary(home, date) is not None
+    config, started = with_next_level(config, home, date), None if fresh else first_start(home.night(date))
+    is_finished = not fresh and finished_summary(home, date) is not None
     if not started:
         check_deadline(config, date, clocks_in(config.deadline_time_zone))
     if not is_finished:
-        check_identity(home.night(date), config)
+        if not fresh:
+            check_identity(home.night(date), config)
         check_plan(home, config, resumed=started is not None)
     minutes, known, grpo = minutes_left(config, date, started), expected(home, config, date), config.grpo
     weights = "adapters" if config.lora else "all weights"

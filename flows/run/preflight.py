@@ -185,23 +185,31 @@ def _check_training(config: NightConfig) -> None:
     played = {bool(benchmarks.configured(source).environment) for source in config.benchmarks}
     if len(played) > 1:
         raise InputError("benchmarks: an environment and single questions cannot share a round; give each a night")
-    if True in played and any(step.kind == "on_policy" for step in config.steps):
+    if True in played:
+        _check_environments(config)
+    if 1 in config.grpo.hints and any(step.kind == "on_policy" for step in config.steps):
+        raise InputError("grpo.hints: a teacher cannot weigh whole solutions; leave out the 1 with {on_policy: …}")
+    if any(step.kind == "self_play" for step in config.steps):
+        proposing_benchmark(config.benchmarks)
+
+
+def _check_environments(config: NightConfig) -> None:
+    """Raise InputError for settings that are meant for single answers, or have no effect on an environment's turns."""
+    kinds, single = {step.kind for step in config.steps}, "for single answers; leave them out with an environment"
+    if "on_policy" in kinds:
         raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
-    if True in played and (config.distill.teacher or any(step.kind == "self_distill" for step in config.steps)):
-        raise InputError("distill.teacher and self_distill are for single answers; leave them out with an environment")
-    if True in played and len({source.name for source in config.benchmarks}) < len(config.benchmarks):
+    if config.distill.teacher or "self_distill" in kinds:
+        raise InputError(f"distill.teacher and self_distill are {single}")
+    if len({source.name for source in config.benchmarks}) < len(config.benchmarks):
         raise InputError("benchmarks: an environment is listed twice; give one entry all the levels")
-    if True in played and config.grpo.credit == "td" and config.reward.format:
+    if config.grpo.credit == "td" and config.reward.format:
         raise InputError(
             "reward.format has no effect with grpo.credit: td, which takes the environment's rewards alone"
         )
-    if 1 in config.grpo.hints and any(step.kind == "on_policy" for step in config.steps):
-        raise InputError("grpo.hints: a teacher cannot weigh whole solutions; leave out the 1 with {on_policy: …}")
-    if True in played and (config.grpo.overlong != "train" or config.reward.length_penalty):
-        lengths = "grpo.overlong and reward.length_penalty"
-        raise InputError(f"{lengths} are for single answers; leave them out with an environment")
-    if any(step.kind == "self_play" for step in config.steps):
-        proposing_benchmark(config.benchmarks)
+    if config.grpo.credit != "episode" and config.grpo.scale == "std":
+        raise InputError("grpo.scale: std is for whole episodes; leave it out, or set grpo.credit: episode")
+    if config.grpo.overlong != "train" or config.reward.length_penalty:
+        raise InputError(f"grpo.overlong and reward.length_penalty are {single}")
 
 
 def _check_quizzes(config: NightConfig) -> None:

@@ -134,7 +134,8 @@ class Lessons:
         """Yield traces from the configured files, the benchmarks' reference solutions, and a teacher."""
         night, config = self.night, self.night.config.distill
         if config.files:
-            yield night.run(import_traces, "import_traces", files=config.files)
+            own = {entry.name: configured(entry).name for entry in night.config.benchmarks if ":" in entry.name}
+            yield night.run(import_traces, "import_traces", files=config.files, own=own)
         if config.reference_solutions:
             yield night.run(
                 reference_solutions,

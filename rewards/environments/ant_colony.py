@@ -19,7 +19,7 @@ def colony(tier: str, seed: int, turns: int, ants: int) -> State:
     state: State = {"tier": tier, "seed": seed, "turn": 0, "turns": turns, "par": 1, "delivered": 0, "respawned": 0}
     state |= {"food": [list(cell) for cell in layout.food], "pheromones": {}, "signals": []}
     nest = list(layout.nest)
-    each = [{"at": nest, "carrying": False, "notes": [], "seen": [nest]} for _ in range(ants)]
+    each = [{"at": nest, "carrying": False, "notes": [], "seen": [nest], "followed": 0} for _ in range(ants)]
     return json.loads(json.dumps(state | {"ant": 0, "ants": each}))
 
 
@@ -32,6 +32,7 @@ def act(state: State, name: str, argument: str) -> bool:
         case "MOVE" if argument in WAYS and (after := layout.after(here, argument)) is not None:
             ant["at"] = list(after)
             ant["seen"].append(list(after))
+            ant["followed"] += not ant["carrying"] and key_of(after) in state["pheromones"]
         case "PICK_UP" if not argument and not ant["carrying"] and list(here) in state["food"]:
             ant["carrying"] = True
             state["food"].remove(list(here))

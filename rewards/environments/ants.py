@@ -7,7 +7,7 @@ the ant or handle food. Any other answer is invalid: nothing happens, and the tu
 import copy
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import Any
@@ -23,7 +23,8 @@ HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these per turn
 ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
 MOST_ACTS = 3
 DISCOUNT = 0.99  # of the potential in reward shaping
-INVALID, NEW_CELL, MOST_NEW_CELLS, FOLLOWING = -0.02, 0.005, 0.05, 0.005
+INVALID, NEW_CELL, FOLLOWING = -0.02, 0.005, 0.005
+MOST_BONUS = 0.05  # per ant and episode, of each: for new cells, and for following trails
 
 RANDOM_MOVES = 0.25  # share of the teacher's turns
 PASSED = 0.7  # share of the greedy ant's food on a tier, from which the next tier is practised, too
@@ -35,7 +36,7 @@ ACT: MOVE up, down, left or right; ACT: PICK_UP; ACT: DROP; ACT: DEPOSIT (a trai
 
 
 class Ants:
-    """The ant environment. Its reward is the colony's deliveries as a share of the oracle's, plus small shaping terms.
+    """The ant environment. Its reward is the colony's deliveries as a share of the oracle's, plus shaping terms.
 
     The info from `step` has `food`, the colony's deliveries so far; `value`, those deliveries as a share of the
     oracle's; `valid`, whether the answer was valid; `parts`, a dict of the reward's terms; `action`, the actions parsed
@@ -82,7 +83,7 @@ class Ants:
         if acts is None or not valid:
             after, parts = copy.deepcopy(state), {"invalid": INVALID}
         else:
-            parts = _parts(state, after, acts)
+            parts = _parts(state, after)
         end_turn(after)
         over = after["turn"] >= after["turns"]
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
@@ -178,6 +179,14 @@ def oracle(state: State, rng: random.Random) -> str:
     return _towards(state, _goals(state))
 
 
+def outcome(ants: Ants, problem: Problem, policy: Callable[[State, random.Random], str]) -> dict[str, Any]:
+    """Play an episode with a policy, and return the info of its last turn."""
+    (state, _), chance, over, info = ants.reset(problem), random.Random(problem.problem_id), False, dict[str, Any]()
+    while not over:
+        state, _, _, _, over, info = ants.step(state, policy(state, chance))
+    return info
+
+
 @lru_cache(maxsize=8192)
 def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     """Return how many items of food the oracle delivers on a layout within the given turns."""
@@ -192,30 +201,21 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
 @lru_cache(maxsize=32)
 def _greedy_value(tier: str, turns: int | None, ants: int) -> float:
     """Return the mean share of the oracle's food that greedy ants deliver on twenty training layouts of a tier."""
-    game, chance, values = Ants((tier,), turns, ants), random.Random(), list[float]()
-    for problem in game.problems("train")[:20]:
-        (state, _), over, info = game.reset(problem), False, dict[str, Any]()
-        while not over:
-            state, _, _, _, over, info = game.step(state, greedy_policy(state, chance))
-        values.append(info["value"])
-    return fmean(values)
+    game = Ants((tier,), turns, ants)
+    return fmean(outcome(game, problem, greedy_policy)["value"] for problem in game.problems("train")[:20])
 
 
-def _parts(before: State, after: State, acts: Sequence[tuple[str, str]]) -> dict[str, float]:
+def _parts(before: State, after: State) -> dict[str, float]:
     """Return the reward terms that a valid answer earns, as a dict from name to value."""
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
     goals = _goals(before)
     parts["shaping"] = DISCOUNT * _potential(after, before["ant"], goals) - _potential(before, before["ant"], goals)
-    ant, seen = acting_ant(after), acting_ant(before)["seen"]
-    if ant["at"] not in seen and len({cell_of(cell) for cell in seen}) <= MOST_NEW_CELLS / NEW_CELL:
+    then, now = acting_ant(before), acting_ant(after)
+    if now["at"] not in then["seen"] and len({cell_of(cell) for cell in then["seen"]}) <= MOST_BONUS / NEW_CELL:
         parts["exploration"] = NEW_CELL
-    if (
-        any(name == "MOVE" for name, _ in acts)
-        and before["pheromones"].get(key_of(cell_of(ant["at"])))
-        and not ant["carrying"]
-    ):
+    if then["followed"] < min(now["followed"], MOST_BONUS / FOLLOWING):
         parts["pheromone"] = FOLLOWING
     return parts
 

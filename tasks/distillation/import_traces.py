@@ -19,10 +19,11 @@ from tasks.tables import write_table
 
 
 @stage()
-def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
+def import_traces(folder: Path, *, files: tuple[TraceFile, ...], own: Mapping[str, str]) -> None:
     """Write the files' worked solutions as traces, and quarantine bad rows.
 
-    Puts questions into their benchmark's prompt format where possible. Raises InputError if a file cannot be read.
+    Puts questions into their benchmark's prompt format where possible. `own`: the names of the night's own benchmarks,
+    by `module:Class`; rows that name one are left as they are. Raises InputError if a file cannot be read.
     """
     rows: list[dict[str, Any]] = []
     quarantine: list[dict[str, Any]] = []
@@ -31,7 +32,7 @@ def import_traces(folder: Path, *, files: tuple[TraceFile, ...]) -> None:
         name = Path(file.source).name
         for number, row in read_rows(file.source):
             try:
-                rows.append(_trace(row, file) | {"source": f"{name}:{number}"})
+                rows.append(_trace(row, file, own) | {"source": f"{name}:{number}"})
             except (ValueError, InputError) as error:
                 quarantine.append({"file": name, "line": number, "reason": str(error)})
     write_table(folder / "traces.parquet", TRACES, rows)
@@ -46,12 +47,13 @@ def check_source(source: str) -> None:
         raise InputError(f"distill.files: {source}: no such file; give its path, or the id of a dataset on the hub")
 
 
-def _trace(row: Mapping[str, Any] | str, file: TraceFile) -> dict[str, Any]:
+def _trace(row: Mapping[str, Any] | str, file: TraceFile, own: Mapping[str, str]) -> dict[str, Any]:
     if isinstance(row, str):
         raise ValueError(row)
-    trace = entry_of({"benchmark": file.benchmark, **worked_solution(row, file.teacher)})
+    default = file.benchmark and own.get(file.benchmark, file.benchmark)
+    trace = entry_of({"benchmark": default, **worked_solution(row, file.teacher)})
     assert isinstance(trace, Trace)
-    benchmark = benchmarks.load(trace.benchmark) if trace.benchmark else None
+    benchmark = benchmarks.load(trace.benchmark) if trace.benchmark and trace.benchmark not in own.values() else None
     *before, last = trace.messages
     question = read_question(last.content, benchmark)
     if benchmark is not None and benchmark.answer_line is not None:  # other prompts show tests, which traces lack

@@ -77,9 +77,10 @@ def filter_traces(
 ) -> list[Trace]:
     """Return the traces in order, each with its fate and, if necessary, rewritten in its benchmark's format.
 
-    `per_problem`: the maximum number of solutions per prompt; more get the fate `surplus`. `unfit`: returns the fate of
-    a trace that cannot be trained on, else None. `unseen`: openings of conversations that no lesson may contain.
-    `user_benchmarks`: the user's own benchmarks, in addition to the built-in ones.
+    `per_problem`: the maximum number of solutions per prompt; more get the fate `surplus`. Datasets' own solutions are
+    counted by their source instead, because different episodes may have the same first observation. `unfit`: returns
+    the fate of a trace that cannot be trained on, else None. `unseen`: openings of conversations that no lesson may
+    contain. `user_benchmarks`: the user's own benchmarks, in addition to the built-in ones.
     """
     exam = exam_index(tuple(exam_questions))
     texts = ([*(message["content"] for message in trace.messages), trace.response] for trace in traces)
@@ -89,6 +90,7 @@ def filter_traces(
     solutions: Counter[str] = Counter()
     for original, trace in zip(traces, _graded(traces, sandbox, user_benchmarks), strict=True):
         prompt = json.dumps(trace.messages)
+        problem = str(trace.source) if trace.teacher == DATASET else prompt
         if trace.exam:
             trace = replace(trace, fate="exam")
         elif opening(original.messages) in unseen:
@@ -98,10 +100,10 @@ def filter_traces(
                 trace = replace(trace, fate="duplicate")
             elif (fate := unfit(trace)) is not None:
                 trace = replace(trace, fate=fate)
-            elif solutions[prompt] == per_problem:
+            elif solutions[problem] == per_problem:
                 trace = replace(trace, fate="surplus")
             else:
-                solutions[prompt] += 1
+                solutions[problem] += 1
             seen.add((prompt, trace.response))
         filtered.append(trace)
     return filtered

@@ -60,7 +60,12 @@ def judge_guard(
             f" The champion itself is below that margin ({signed(champion.difference)}), so nothing can be promoted: "
             "go back to an earlier version with `nightschool promote`, or accept it with a wider margin in exam.guards."
         )
-    elif not passed and flipped and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK:
+    elif (
+        not passed
+        and guard.before.counted
+        and flipped
+        and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK
+    ):
         reason += f" With {guard.n} problems, this refuses a candidate that is no worse in {chance:.0%} of such nights."
     return Decision(decision.promote and passed, (*decision.reasons, reason))
 

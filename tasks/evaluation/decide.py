@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, ref
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import FILE, apply_english_guard
 from tasks.evaluation.evaluate import LOOK
-from tasks.evaluation.sequential import smallest_gain
-from tasks.evaluation.statistics import mcnemar
+from tasks.evaluation.sequential import levels, smallest_gain
+from tasks.evaluation.statistics import Accuracy, mcnemar
 from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage
 from tasks.tables import EVALUATIONS, read_table
@@ -83,7 +83,7 @@ def decide(
     sound = fluent and not severe and _passed_quiz(quizzes)
     goes_on = ahead and sound and not decision.promote and unpromoted < MOST_UNPROMOTED
     after = [] if decision.promote else [_on_next_night(goes_on, ahead)]
-    if decision.promote and exam.next_level_at is None and is_mastered(target.after.accuracy, planned[-1], alpha):
+    if decision.promote and exam.next_level_at is None and is_mastered(target.after, planned, alpha):
         after = [MASTERED]
     grown = [_evaluations(whole[role]) for role in ("distilled", "candidate")] if whole else None
     written: dict[str, Any] = {
@@ -124,9 +124,9 @@ def _decide_target(
     decision = Decision(better or by_picks, (judge_target(target, last["level"], planned[-1], better),))
     if by_picks and not better:
         decision = judge_guard(decision, target, exam.target.margin)
-    elif not better and target.before.counted and is_mastered(target.before.accuracy, planned[-1], alpha):
+    elif not better and is_mastered(target.before, planned, alpha):
         decision = Decision(False, (*decision.reasons, MASTERED))
-    elif not better and (gain := smallest_gain(planned, alpha)) is not None:
+    elif not better and target.before.counted and (gain := smallest_gain(planned, alpha)) is not None:
         detects = f"An exam of up to {planned[-1]} problems detects a true gain of {gain:.2f} four times in five."
         decision = Decision(False, (*decision.reasons, detects))
     if taste is None:
@@ -136,9 +136,13 @@ def _decide_target(
     return Decision(decision.promote, (*decision.reasons, sentence))
 
 
-def is_mastered(accuracy: float, problems: int, alpha: float) -> bool:
-    """Return whether solving all problems that the champion fails would not be a significant gain."""
-    return mcnemar(round((1 - accuracy) * problems), 0) > alpha
+def is_mastered(champion: Accuracy, planned: Sequence[int], alpha: float) -> bool:
+    """Return whether solving all problems that the champion fails would not be a significant gain.
+
+    False for episodes, whose values have no common limit.
+    """
+    failed = round((1 - champion.accuracy) * planned[-1])
+    return champion.counted and mcnemar(failed, 0) > levels(planned, alpha)[-1]
 
 
 def _apply_english_guard(

@@ -17,7 +17,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 # layers, hidden size, size of the feed-forward layers, width of a head
-SIZES = {"1M": (4, 128, 352, 32), "5M": (6, 256, 704, 64), "15M": (8, 384, 1152, 64), "49M": (13, 576, 1536, 64)}
+SIZES = {"1M": (4, 128, 352, 32), "5M": (6, 256, 704, 64), "15M": (8, 384, 1152, 64), "49M": (13, 576, 1536, 96)}
 
 
 def new_tokenizer(texts: Iterable[str]) -> "PreTrainedTokenizerFast":
@@ -50,7 +50,7 @@ def new_model(size: str, tokenizer: "PreTrainedTokenizerFast", seed: int) -> Any
         intermediate_size=intermediate,
         num_hidden_layers=layers,
         num_attention_heads=hidden // head,
-        num_key_value_heads=max(1, hidden // head // 2),
+        num_key_value_heads=hidden // head // 2,
         head_dim=head,
         max_position_embeddings=CONTEXT,
         tie_word_embeddings=True,

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
@@ -14,7 +14,7 @@ from rewards.verifier import Problem
 from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.select_prompts import problem_of
 from tasks.stage import Artifact, stage
-from tasks.tables import PROMPTS, table_rows, write_rollouts
+from tasks.tables import PROMPTS, Row, table_rows, write_rollouts
 from tasks.workers.worker import Worker
 
 EPISODES = "episodes.json"
@@ -40,12 +40,14 @@ def play_turns(
     stage, so an episode that resumes after the night was killed is bit-identical to an uninterrupted one. Returns the
     number of unfinished episodes (`live`) and the seconds spent playing (`generate`).
     """
-    episodes = _first(prompts, grpo) if before is None else read_episodes(before)
+    rows = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
+    entry_of = {row["group"]: row["entry"] for row in rows}
+    episodes = _first(rows, grpo) if before is None else read_episodes(before)
     started = time.perf_counter()
     player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, 1.0)
     for number, source in enumerate(sources):
         with Game(configured(source)) as opened:
-            own = [episode for episode in episodes if episode.problem.benchmark == opened.environment.name]
+            own = [episode for episode in episodes if entry_of[episode.group] == number]
             if before is None:
                 opened.begin(own)
             play(own, opened, player, f"{seed} {number}", TURNS_OF_A_PART)
@@ -75,9 +77,9 @@ def read_episodes(part: Artifact) -> list[Episode]:
     ]
 
 
-def _first(prompts: Artifact, grpo: GrpoConfig) -> list[Episode]:
+def _first(rows: Sequence[Row], grpo: GrpoConfig) -> list[Episode]:
     return [
         Episode(problem_of(row), row["group"], sample, [Transcript(row["prompt_token_ids"])])
-        for row in table_rows(prompts.folder / "prompts.parquet", PROMPTS)
+        for row in rows
         for sample in range(grpo.group_size)
     ]

@@ -73,10 +73,12 @@ def select_prompts(
     owner_rows = _owner_rows(owner, round(owner_share * count), {problem.problem_id for problem in taken}, seed)
     rows: list[Row] = []
     unreadable: dict[str, list[str]] = {}
+    offered = 0
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first = kind_of(benchmark, source, sources), len(rows)
         pool = practised(pool_of(benchmark, seed, share, tuple(excluded)), benchmark, by_level)
+        offered += len(pool)
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         guide = _guide(benchmark, grpo, by_level)
         rates = {kind(one): guess for one in pool if (guess := guide.guess(one)) is not None} | rates
@@ -89,6 +91,10 @@ def select_prompts(
                 taken.add(problem)
         if len(rows) < first + share:
             log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - first, share)
+    if not offered and not owner_rows and not drawn:
+        raise InputError(
+            "benchmarks: the exam asks all of their training problems; give the splits different questions"
+        )
     if not rows and not owner_rows and not drawn:
         raise InputError(
             f"engine.max_model_len: no problem's prompt has at most {max_prompt_tokens} tokens, which is what "

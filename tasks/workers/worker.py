@@ -53,9 +53,8 @@ class Worker:
 
     The kernel kills a child when the *thread* that started it ends (PR_SET_PDEATHSIG), so this object keeps a thread
     that starts all children. A child's output goes to the file `log`. If a child dies or hangs, `on_loss` is called
-    with a message. A child is killed if it uses no CPU time for `quiet` seconds, or if a call far exceeds both the
-    longest earlier call of its kind and its stage's usual duration (`usual`: seconds by stage name). After `until`
-    (seconds since the epoch), calls raise HoursOverError.
+    with a message. A child is killed if it uses no CPU time for `quiet` seconds, or if a call far exceeds the longest
+    earlier call of its kind. After `until` (seconds since the epoch), calls raise HoursOverError.
     """
 
     def __init__(
@@ -65,14 +64,12 @@ class Worker:
         log: Path | None = None,
         on_loss: Callable[[str], None] = lambda _: None,
         quiet: float = QUIET,
-        usual: Mapping[str, float] | None = None,
     ) -> None:
         self.name = name
         self.log = log
         self.environment = dict(environment or {})
         self.on_loss = on_loss
         self.quiet = quiet
-        self.usual = dict(usual or {})
         self.until = math.inf
         self._longest: dict[str, float] = {}  # seconds, by kind of call
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
@@ -134,9 +131,7 @@ class Worker:
         """Wait for a result, and return the seconds waited. Kill the child if it is stuck or if `until` has passed."""
         if not (processes := self._processes):  # closed meanwhile: the result has arrived or never will
             return 0.0
-        known = (self._longest.get(kind), self.usual.get(kind.split(" · ")[0]))
-        longest = max((seconds for seconds in known if seconds is not None), default=None)
-        heartbeat = Heartbeat(processes[0], self.quiet, next_limit(longest))
+        heartbeat = Heartbeat(processes[0], self.quiet, next_limit(self._longest.get(kind)))
         while not future.done():  # `wait` does not count a future that was cancelled before it began
             if wait([future], heartbeat.poll).done:
                 break

@@ -83,7 +83,7 @@ def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
         (
             "exam:",
             "exam:\n  guards: [{benchmark: gsm8k}, {benchmark: gsm8k}]",
-            "exam: two parts of the exam have the same name: arithmetic-1, gsm8k, gsm8k",
+            "exam: two parts of the exam are named gsm8k; give each another benchmark, subset or levels",
         ),
         ("rounds: 2", "7: 2", "grpo.7: unknown key; known are aggregation, choice, clip_high, clip_low"),
         (

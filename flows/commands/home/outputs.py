@@ -12,7 +12,7 @@ import typer
 
 from conf.sections.hours import clocks_in
 from conf.storage.home import SHORT_REPORT, Home, InputError
-from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json
+from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json, version_named
 from flows.run.dates import checked_date
 
 
@@ -56,14 +56,10 @@ def export(
 ) -> None:
     """Copy a checkpoint to a Hugging Face model folder of your own, for transformers, vLLM or llama.cpp's converter."""
     from flows.serving.vllm_server import whole_model
-    from flows.web.health import open_registry
     from models.hf.checkpoint import is_intact
 
     home, settings = Home.here(), configuration(config, overrides)
-    registry = open_registry(home, settings)
-    chosen = registry.find(version) if registry else None
-    if chosen is None:
-        raise InputError(f"--version: there is no version {version}; `nightschool checkpoints` lists them")
+    chosen = version_named(version, home, settings)
     checkpoint = home.checkpoints / chosen.digest
     if not is_intact(checkpoint):
         raise InputError(f"{checkpoint}: changed, damaged or missing; choose another with --version")

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from conf.load import load_night
+from conf.schema import SandboxConfig
 from conf.storage.home import Home
 from flows import cli
+from flows.commands.play import ANTS
 from flows.web.address import free_port
+from rewards.data.benchmarks import exam_problems
 from tests.flows.commands.command import DATE, Outcome, Run, finish, refused
 from tests.tasks.doubles.registry import School
 
@@ -91,3 +95,14 @@ def test_a_password_is_struck_out_of_an_unforeseen_error(run: Run, home: Home, m
     assert outcome.code == 1
     assert "cannot reach https://me:***@host/api" in outcome.err
     assert "s3cret" not in outcome.err
+
+
+def test_an_episode_of_the_exam_is_played(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "ACT: MOVE up")
+    part = load_night(ANTS).exam.target
+    asked = exam_problems(part, SandboxConfig())[3].problem_id
+    assert f"{asked}: value 0.00" in run("play", "--episode", "3").out
+    assert refused(run("play", "--episode", "100")) == "--episode 100: ants-0 has 100 episodes, 0 to 99"
+    assert refused(run("play", "--set", "exam.target={benchmark: gsm8k}")).startswith(
+        "exam.target: gsm8k is no environ"
+    )

@@ -159,6 +159,18 @@ def test_the_night_before_goes_on_where_it_has_none(run: Run, home: Home, monkey
     assert f"Resuming the interrupted night {DATE}; --date 2026-01-21 starts another." in outcome.err
 
 
+def test_the_clock_of_a_night_begun_anew_starts_anew(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    since: list[float] = []
+    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    (home.night(DATE) / STARTED).write_text(json.dumps({"started": 1.0}))
+    monkeypatch.setattr("flows.orchestration.server.prefect_api", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("flows.nightly.nightly", lambda *_: {"night": DATE})
+    monkeypatch.setattr("flows.commands.console.minutes_left", lambda _, __, begun: since.append(begun))
+    assert run("night", "--date", DATE, "--fresh", "--json").code == 0
+    assert since == [json.loads((home.night(DATE) / STARTED).read_text())["started"]]
+    assert since != [1.0]
+
+
 @pytest.mark.usefixtures("no_night")
 def test_a_finished_night_is_shown_and_not_run_again(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = finish(home)

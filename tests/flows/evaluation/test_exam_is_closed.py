@@ -178,7 +178,7 @@ def files_of_traces(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
     file.write_text("\n".join(map(json.dumps, rows)))
     folder = inputs.make("import_traces")
-    import_traces.write(folder, files=(TraceFile(source=str(file), benchmark="gsm8k"),))
+    import_traces.write(folder, files=(TraceFile(source=str(file), benchmark="gsm8k"),), own={})
     return distilled(inputs, Artifact(folder=folder, digest="files"))
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from conf.load import STARTER, load_night
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.home import Home
-from flows.evaluation.night_exam import Exam, Examined
+from flows.evaluation.night_exam import Exam, Examined, decide_night
 from flows.run.budget import Division
 from flows.run.context import Night
 from flows.run.dates import Hours
@@ -21,6 +22,7 @@ from tasks.monitoring.incidents import incidents
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers import engine_process
 from tests.tasks.doubles.exam import TableEngine
+from tests.tasks.doubles.picks import ranking
 from tests.tasks.doubles.student import write_student
 
 EXAM = (
@@ -126,6 +128,21 @@ def test_where_the_picks_decide_the_guards_are_examined_too(home: Home, nights: 
     found, _, _ = sit(home, nights, 0.3, picks=True)
     assert asked(found)["first"] == {"arithmetic-2": 30}
     assert asked(found)["candidate"] == {"arithmetic-1": 150, "arithmetic-2": 30}
+
+
+@pytest.mark.parametrize(("conversations", "alpha", "decide"), [(6, 0.025, False), (7, 0.0125, True)])
+def test_picks_too_few_for_half_of_alpha_do_not_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: int, alpha: float, decide: bool
+) -> None:
+    """Six conversations have at best p = 0.016, which is below the whole of alpha only."""
+    picks = tuple(ranking(tmp_path / who, [who == "candidate"] * conversations) for who in ("champion", "candidate"))
+    night: Any = SimpleNamespace(config=load_night(STARTER), run=lambda stage, path, **arguments: arguments)
+    monkeypatch.setattr(Exam, "sit", lambda exam, candidate, picks_passed: Examined((), {"picks_passed": picks_passed}))
+    students = {role: tmp_path / role for role in ("champion", "start", "distilled", "candidate")}
+    found: Any
+    found, exams = decide_night(night, students, None, Division(150), picks, {}, 0, ())
+    assert (found["alpha"], exams["picks_passed"]) == (alpha, decide)
+    assert (found["champion_picks"], found["candidate_picks"]) == (picks if decide else (None, None))
 
 
 def test_the_hours_end_it_but_not_before_the_first_look(home: Home, nights: list[Night]) -> None:

@@ -107,6 +107,20 @@ def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Pat
     assert divide(arguments[0], no_lesson, tmp_path / "quiz", 868, 0, taken).lessons == 0
 
 
+def test_the_time_of_a_reward_model_fitted_before_the_division_is_not_taken_from_the_lessons_again(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """As with `start_from: day`. Of 900 s, 100 are over, 40 of them for the reward model."""
+    config, taken = load_night(STARTER, ["budget_minutes=15"]), quiz(tmp_path / "quiz", 10.0)
+    arguments = Hours.of(config, "2026-11-20"), config
+    (tmp_path / "fit_reward_model").mkdir()
+    commit(tmp_path / "fit_reward_model", "fit_reward_model", {}, 40.0)
+    clock[0] += 100
+    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: (30.0, 4, 25.0))
+    assert (found.left(tmp_path, config.steps), found.rounds) == pytest.approx((326.6, 326.6))
+    assert (found.lessons, found.steps) == (pytest.approx(366.6), 14)
+
+
 def test_without_hours_nothing_is_cut_short(tmp_path: Path) -> None:
     config = load_night(STARTER, ["budget_minutes=null"])
     found = divide(Hours(), config, tmp_path, 868, 0, quiz(tmp_path / "quiz", 1e6), pytest.fail)

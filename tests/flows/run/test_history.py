@@ -9,7 +9,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.history import STARTED, last_finished, nights, unfinished_before, usual_seconds
+from flows.run.history import STARTED, last_finished, nights, unfinished_before
 
 
 @pytest.fixture
@@ -75,24 +75,11 @@ def test_a_night_that_was_finished_after_a_later_one_had_begun_changes_nothing_f
     assert last_finished(home.nights, "starter", "2026-11-20") == summary.parent
 
 
-def test_what_the_last_finished_night_of_a_name_took(home: Home) -> None:
+def test_the_last_finished_night_of_a_name(home: Home) -> None:
     assert last_finished(home.nights, "starter") is None
-    assert usual_seconds(None) == {}
     for date in ("2026-11-18", "2026-11-20"):  # the second is not finished
         (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
     night = last_finished(home.nights, "starter")
     assert night is not None
     assert night == home.night("2026-11-18")
     assert last_finished(home.nights, "nightly") is None
-    for place, seconds in {"round-01/sample": 3.0, "round-02/sample": 5.0, "decide": 1.0}.items():
-        (night / place).mkdir(parents=True)
-        (night / place / "manifest.json").write_text(json.dumps({"stage": place.split("/")[-1], "seconds": seconds}))
-    for who, seconds in {"champion": 2.0, "candidate": 61.0}.items():
-        (night / "evaluate" / who).mkdir(parents=True)
-        (night / "evaluate" / who / "manifest.json").write_text(json.dumps({"stage": "evaluate", "seconds": seconds}))
-    (night / "round-01" / "checkpoint").mkdir()
-    (night / "round-01" / "checkpoint" / "metrics.json").write_text(json.dumps({"seconds_update": 7.0}))
-    assert "update" not in usual_seconds(night)  # not committed
-    (night / "round-01" / "checkpoint" / "manifest.json").write_text('{"stage": "checkpoint", "seconds": 2.0}')
-    usual = {"sample": 5.0, "decide": 1.0, "evaluate": 61.0, "checkpoint": 2.0, "update": 7.0}
-    assert usual_seconds(night) == usual

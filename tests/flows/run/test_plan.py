@@ -28,6 +28,10 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     freeze_config(home.night(DATE), config, fresh=False)
     monkeypatch.setattr("flows.run.speed.time.time", lambda: 4e9)
     assert dict(plan(home, config, DATE))["night"].startswith(f"{DATE}, begun, its time is over, ")
+    another = load_night(STARTER, ["seed=9"])
+    with pytest.raises(InputError, match="--fresh"):
+        plan(home, another, DATE)
+    assert dict(plan(home, another, DATE, fresh=True))["night"].startswith(f"{DATE}, new, ")
     assert not [*home.night(DATE).glob("round-*")]
 
 

@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from pydantic import ValidationError
 
 from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.benchmark import BenchmarkName, ExamPart
-from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from rewards.data.benchmarks import configured, load
 from rewards.verifier import Attempt, Problem
@@ -99,5 +97,3 @@ def test_only_a_configuration_may_name_code_to_run() -> None:
     """A row of a dataset, or a line of the journal, names a benchmark too, and `load` reads those."""
     with pytest.raises(InputError, match="os:getcwd"):
         load("os:getcwd")
-    with pytest.raises(ValidationError):
-        TraceFile(source="traces.jsonl", benchmark="os:getcwd")

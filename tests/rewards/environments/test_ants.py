@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from rewards.environment import State
 from rewards.environments.ant_colony import FAINT, colony
 from rewards.environments.ant_layouts import LAYOUTS, TIERS, WAYS, layout_of
-from rewards.environments.ants import INVALID, Ants, greedy_policy, observation, oracle, parse, random_policy
+from rewards.environments.ants import (
+    INVALID,
+    MOST_BONUS,
+    Ants,
+    greedy_policy,
+    observation,
+    oracle,
+    parse,
+    random_policy,
+)
 from rewards.verifier import Split
 
 Policy = Callable[[State, random.Random], str]
@@ -178,6 +187,16 @@ def test_what_ants_share_and_what_each_keeps_for_itself() -> None:
         if state["ants"][0]["at"] == [2, 4]:
             break
     assert all(strength >= FAINT for strength in state["pheromones"].values())
+
+
+def test_walking_to_and_fro_on_a_trail_pays_up_to_a_limit() -> None:
+    lines, ants, paid = ["ACT: MOVE up\nACT: DEPOSIT", "ACT: MOVE down\nACT: DEPOSIT"], Ants(("0",), 60), 0.0
+    state, _ = ants.reset(ants.problems("train")[0])
+    for turn in range(60):
+        state, *_, info = ants.step(state, lines[turn % 2])
+        assert info["valid"]
+        paid += info["parts"].get("pheromone", 0.0)
+    assert paid == pytest.approx(MOST_BONUS)
 
 
 def test_an_ant_sees_the_cells_around_it_and_no_further() -> None:

@@ -18,7 +18,7 @@ from tasks.tables import read_table
 def imported(tmp_path: Path, *files: TraceFile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     folder = tmp_path / "import_traces"
     folder.mkdir()
-    import_traces.write(folder, files=files)
+    import_traces.write(folder, files=files, own={"rewards.roman:Roman": "roman"})
     tables = ("traces", TRACES), ("quarantine", QUARANTINE)
     traces, quarantine = (read_table(folder / f"{name}.parquet", schema).to_dict("records") for name, schema in tables)
     return traces, quarantine
@@ -68,6 +68,21 @@ def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:
     assert {trace["teacher"] for trace in found} == {"R1"}
 
 
+def test_rows_of_an_own_benchmark_are_left_to_it(tmp_path: Path) -> None:
+    """Only one of the night's: a file names no other code to run."""
+    row = {"prompt": "Write 4 in Roman numerals.", "response": "Answer: IV", "ground_truth": "IV"}
+    file = jsonl(tmp_path / "roman.jsonl", row, row | {"benchmark": "roman"})
+    found, bad = imported(tmp_path, file.model_copy(update={"benchmark": "rewards.roman:Roman"}))
+    assert not bad
+    assert [(trace["benchmark"], trace["truth"]) for trace in found] == [("roman", "IV")] * 2
+    assert asked(found[0]) == [("user", "Write 4 in Roman numerals.")]
+    other = tmp_path / "other"
+    other.mkdir()
+    found, bad = imported(other, file.model_copy(update={"benchmark": "os:getcwd"}))
+    assert ([trace["benchmark"] for trace in found], len(bad)) == (["roman"], 1)
+    assert "no benchmark is called 'os:getcwd'" in bad[0]["reason"]
+
+
 def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
     good = {"prompt": "2 + 2?", "response": "4"}
     found, bad = imported(
@@ -112,7 +127,7 @@ def test_the_real_file(tmp_path: Path) -> None:
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
     folder = tmp_path / "import_traces"
     folder.mkdir()
-    import_traces.write(folder, files=(TraceFile(source=source, benchmark="math", teacher="R1"),))
+    import_traces.write(folder, files=(TraceFile(source=source, benchmark="math", teacher="R1"),), own={})
     assert read_table(folder / "quarantine.parquet", QUARANTINE).empty
     traces = [*read_traces(folder)]
     assert len(traces) == 1767

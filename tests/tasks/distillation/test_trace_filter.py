@@ -15,7 +15,7 @@ from rewards.arithmetic import Arithmetic
 from rewards.data import benchmarks
 from rewards.data.synthetic_journal import generated_lines
 from rewards.verifier import Problem
-from tasks.distillation.trace_filter import FATES, Trace, counts, counts_by_source, draw_lessons, filter_traces
+from tasks.distillation.trace_filter import DATASET, FATES, Trace, counts, counts_by_source, draw_lessons, filter_traces
 from tests.tasks.doubles.benchmarks import Shouted
 
 ALIASES = json.dumps(["Mount Everest", "Everest"])
@@ -178,6 +178,11 @@ def test_several_solutions_of_a_problem_up_to_a_limit() -> None:
     traces = [*(trace("7 + 5?", way, "12") for way in ways), trace("5 + 7?", "#### 12", "12")]
     expected = ["kept", "kept", "duplicate", "surplus", "dropped", "surplus", "kept"]
     assert fates(traces, per_problem=2) == expected
+    openings = [
+        trace("at 2,2", f"[{n}]", None, "ants", teacher=DATASET, source=f"ants:ants/0/{n // 2}") for n in range(5)
+    ]
+    assert fates([*openings, openings[0]], per_problem=2) == [*["unknown"] * 5, "duplicate"]
+    assert fates(openings, per_problem=1) == ["unknown", "surplus"] * 2 + ["unknown"]
 
 
 def test_a_solution_that_is_too_long_does_not_count_towards_the_limit() -> None:

@@ -69,6 +69,13 @@ def test_a_guard_is_judged_by_its_bound_and_says_its_worth(guard: Comparison, ho
     assert not judge_guard(Decision(False, ("Kept.",)), guard, 0.05).promote
 
 
+def test_a_guard_of_episodes_says_nothing_of_flips() -> None:
+    """How far each went up or down counts, too."""
+    part = flips(6, 8, 30, 56, "ants")
+    holds, said = guarded(replace(part, before=replace(part.before, counted=False)))
+    assert (holds, said) == (False, "Guard ants: −0.02 (lower bound −0.08; allowed −0.05): not passed.")
+
+
 def test_a_guard_against_the_first_student_names_a_champion_that_is_below_it() -> None:
     """Such a champion could be replaced by nobody."""
     candidate, champion = flips(0, 6, 40, 54, "math"), flips(0, 7, 40, 53, "math")

@@ -9,6 +9,9 @@ import pytest
 
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.decide import MASTERED, is_mastered
+from tasks.evaluation.sequential import looks
+from tasks.evaluation.statistics import Accuracy
+from tasks.tables import EVALUATIONS, read_table, write_table
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, EXAM, TARGET, write_decision, write_evaluations, write_exam
 from tests.tasks.doubles.picks import ranking
@@ -65,13 +68,25 @@ def test_one_that_its_look_finds_better_is_promoted(night: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("accuracy", "problems", "mastered"), [(0.8, 10, True), (0.4, 10, False), (0.99, 868, False), (1.0, 868, True)]
+    ("solved", "problems", "mastered"),
+    [(8, 10, True), (4, 10, False), (859, 868, False), (868, 868, True), (294, 300, True), (293, 300, False)],
 )
 def test_an_exam_whose_last_problems_are_too_few_to_show_a_gain_is_mastered(
-    accuracy: float, problems: int, mastered: bool
+    solved: int, problems: int, mastered: bool
 ) -> None:
-    """Six more right answers, and none lost, have p = 0.016; five have 0.031."""
-    assert is_mastered(accuracy, problems, 0.025) is mastered
+    """Six more right answers, and none lost, have p = 0.016; five have 0.031. The last look of 300 has 0.014."""
+    assert is_mastered(Accuracy.of(solved, problems), looks(problems), 0.025) is mastered
+
+
+def test_episodes_whose_value_exceeds_one_are_promoted_and_told_nothing_of_flips(night: Path) -> None:
+    for role, value in {"champion": 1.5, "candidate": 1.501}.items():
+        write_evaluations(night / "evaluate" / role, role, {TARGET: [True] * 400})
+        file = night / "evaluate" / role / "evaluations.parquet"
+        write_table(file, EVALUATIONS, read_table(file, EVALUATIONS).assign(value=value, turns=1).to_dict("records"))
+    better = write_decision(night, exam=ALONE)
+    assert (better["promote"], len(better["reasons"])) == (True, 1)
+    kept = write_decision(night, exam=ALONE, alpha=1e-200)
+    assert (kept["promote"], kept["reasons"][1:]) == (False, [BEGINS])
 
 
 def test_the_promotion_that_masters_the_exam_says_that_it_was_the_last(night: Path) -> None:

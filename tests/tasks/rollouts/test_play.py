@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,13 @@ def _prompt(group: int, problem: Problem, tokenizer: Any, game: Any = None) -> d
     }
 
 
-def parts(night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE) -> list[Artifact]:
+def parts(
+    night: Path,
+    student: Path,
+    engine: Any,
+    config: EngineConfig = ENGINE,
+    sources: tuple[BenchmarkConfig, ...] = (SOURCE,),
+) -> list[Artifact]:
     found: list[Artifact] = []
     prompts = committed(night / "select_prompts")
     while not found or found[-1].figure("live"):
@@ -109,7 +116,7 @@ def parts(night: Path, student: Path, engine: Any, config: EngineConfig = ENGINE
                 f"{config.max_model_len}/play-{len(found) + 1}",
                 prompts=prompts,
                 before=found[-1] if found else None,
-                sources=(SOURCE,),
+                sources=sources,
                 checkpoint=student,
                 grpo=GRPO,
                 config=config,
@@ -135,6 +142,29 @@ def test_agents_act_in_the_order_of_their_numbers(
     monkeypatch.setattr("tasks.rollouts.play.configured", lambda _: Episodes(Ahead(), bounded=True))
     with pytest.raises(InputError, match="says that agent 2 is next, but only 1 have acted"):
         parts(night, student, engine, ENGINE.model_copy(update={"max_model_len": 385}))
+
+
+class Hasty(Patience):
+    """Another environment with the same name."""
+
+    def reset(self, problem: Problem) -> tuple[dict[str, Any], str]:
+        return super().reset(problem)[0] | {"left": 1}, "Wait a moment"
+
+
+def test_each_environment_plays_the_prompts_of_its_own_entry(
+    tmp_path: Path, student: Path, engine: Any, prefect_server: None
+) -> None:
+    """Whatever names the environment and its problems have."""
+    tokenizer, sources = load_tokenizer(student), (SOURCE, BenchmarkConfig(name=f"{__name__}:Hasty"))
+    problem = replace(Patience().problems("train")[0], benchmark="elsewhere")
+    rows = [_prompt(group, problem, tokenizer) | {"entry": group} for group in range(2)]
+    write_stage(tmp_path / "select_prompts", {"prompts": (PROMPTS, rows)})
+    found = parts(tmp_path, student, engine, restarted(engine, 384), sources)
+    turns = {
+        (rollout.group, len(spans(rollout)))
+        for rollout in sampled_rollouts(collect(tmp_path, "all", parts=tuple(found)))
+    }
+    assert turns == {(0, TURNS), (1, 1)}
 
 
 def restarted(engine: Any, context: int) -> EngineConfig:

@@ -268,6 +268,8 @@ def test_an_exam_question_is_not_drawn_under_another_id(tmp_path: Path, student:
     source = gsm8k(tmp_path / "gsm8k", 20)
     table = select(tmp_path / "round", student, sources=[source], excluded=["How many? 7", "How many? 3"])
     assert sorted(set(range(20)) - {int(name.rpartition("/")[2]) for name in table.problem_id}) == [3, 7]
+    with pytest.raises(InputError, match="the exam asks all of their training problems"):
+        select(tmp_path / "none", student, sources=[source], excluded=[f"How many? {n}" for n in range(20)])
 
 
 def test_problems_that_a_benchmark_leaves_out_are_noted(tmp_path: Path, student: Path) -> None:
