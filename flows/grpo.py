@@ -131,8 +131,9 @@ class Rounds:
             self.tracking.log_round(number, figures)
             self._seconds_since_last_round()
         else:
-            self.saver.finish()
+            self._finish_saving()
             updated, resources = self._update(number, inputs)
+            night.trainer.until = max(night.hours.end, time.time()) + LATE  # a finished update is saved, however late
             self._advance(updated.checkpoint, updated)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
@@ -177,6 +178,11 @@ class Rounds:
         saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
+    def _finish_saving(self) -> None:
+        """Wait until the last round is saved. From then on, the trainer's time limit is the engine's again."""
+        self.saver.finish()
+        self.night.trainer.until = self.night.engine.until
+
     def _advance(self, policy: Path, result: Artifact | Updated) -> None:
         self.policy = policy
         self.night.edges.add(result, policy)
@@ -203,7 +209,7 @@ class Rounds:
         if learned is None or not is_ranked(self.night.config, self.block, number):
             return
         started = time.perf_counter()
-        self.saver.finish()
+        self._finish_saving()
         predecessor = Predecessor(self.base, self.policy.name, self._state_before(number + 1))
         if (ranking := learned.rank(self.block, number, predecessor, self.policy)) is None:
             return

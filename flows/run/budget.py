@@ -27,7 +27,8 @@ from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
 from tasks.workers.worker import HoursOverError
 
-# Seconds that the exam, decision and report may run past the night's hours: a late outcome is better than none.
+# Seconds that saving the last round, exam, decision and report may run past the night's hours: a late outcome is better
+# than none.
 LATE = 30 * 60.0
 EXAM_SHARE, LESSONS_SHARE = 0.15, 0.5
 LEAST_EXAM = 100  # problems: the first look is never shortened
@@ -118,7 +119,7 @@ def divide(
         a_round, enough, a_step = expected() or (None, None, None)
         sharing = sum(step.kind == "distill" for step in config.steps)
         steps = max(TIMED, math.ceil(lessons / sharing / a_step)) if a_step and sharing else None
-        rounds, before = shared - lessons, whole - left
+        rounds, before = shared - lessons if config.rounds else 0.0, whole - left
         lessons += _seconds(night / "fit_reward_model")  # if it was fitted before, `left` subtracts its time again
         division = Division(most, exam, whole, before, after, lessons, rounds, a_round, enough, steps, answer)
     write_atomically(file, json.dumps(asdict(division)))

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -18,7 +18,6 @@ from conf.storage.home import NIGHTS, SUMMARY, Home, InputError
 from conf.storage.layout import MANIFEST, committed_rounds, is_round, round_path, run_name
 from models.hf.checkpoint import learned, parent_of
 from tasks.monitoring.incidents import ended_early
-from tasks.report.text import percent
 
 PROGRESS = "progress.json"  # in the night's folder: the current stage, for `nightschool status`
 STARTED = "started.json"  # in the night's folder: when it first began
@@ -170,8 +169,10 @@ def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, fl
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:
     if (folder / SUMMARY).exists():
+        from tasks.evaluation.statistics import Accuracy  # SciPy takes long to import
+
         summary = json.loads((folder / SUMMARY).read_text())
-        before, after = (_solved(summary["accuracy"][policy]) for policy in ("champion", "candidate"))
+        before, after = (Accuracy(**summary["accuracy"][policy]) for policy in ("champion", "candidate"))
         state, detail, alarms = summary["decision"], f"{summary['target']}: {before} → {after}", summary["alarms"]
     else:
         alarms = [alarm["sentence"] for alarm in read_json(folder / "alarms.json", [])]
@@ -179,11 +180,6 @@ def _entry(folder: Path, running: str | None) -> dict[str, Any]:
         if folder.name != running:
             state, detail = "interrupted", f"{detail}; resume with: {resume_command(folder)}"
     return {"night": folder.name, "state": state, "detail": detail, "alarms": alarms}
-
-
-def _solved(accuracy: Mapping[str, float]) -> str:
-    """Format an accuracy as the report does: `298 of 400 (74.5 %)`."""
-    return f"{accuracy['accuracy'] * accuracy['n']:.0f} of {accuracy['n']} ({percent(accuracy['accuracy'])})"
 
 
 def _last_committed(folder: Path) -> str:

@@ -4,7 +4,6 @@ The decision uses only the greedy answers; `tasks/evaluation/statistics.py` has 
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +87,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
     """Return the metrics under MLflow names, grouped by part, e.g. `exam/math-500/format_rate`.
 
-    In the names of parts, levels and subjects, slashes and characters that MLflow does not allow become `_`.
+    In the names of parts, levels and subjects, slashes become `_`, as they would begin another group.
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():
@@ -98,13 +97,8 @@ def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
         named |= {f"pass_at_{k}": share for k, share in its.pass_at.items()}
         named |= {f"level_{level}": accuracy.accuracy for level, accuracy in its.by_level.items()}
         named |= {f"subject_{subject}": accuracy.accuracy for subject, accuracy in its.by_subject.items()}
-        metrics |= {f"exam/{_plain(part)}/{_plain(name)}": value for name, value in named.items()}
+        metrics |= {f"exam/{part.replace('/', '_')}/{name.replace('/', '_')}": value for name, value in named.items()}
     return metrics
-
-
-def _plain(name: str) -> str:
-    """Replace slashes, which would begin another group, and all characters that MLflow refuses."""
-    return re.sub(r"[^\w.\- :]", "_", name)
 
 
 def _accuracy(rows: pd.DataFrame) -> Accuracy:

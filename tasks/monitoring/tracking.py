@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -84,6 +85,8 @@ class Tracking:
         self.run_id, name = "", config.tracking.experiment
         if known := self.client.get_experiment_by_name(name):
             self.experiment_id = known.experiment_id
+            if known.lifecycle_stage == "deleted":
+                self.client.restore_experiment(self.experiment_id)
         else:
             location = (home.root / "mlartifacts").as_uri() if self.uri == home.database else None
             tags = KIND | {MLFLOW_RUN_NOTE: EXPERIMENT_NOTE}
@@ -112,7 +115,7 @@ class Tracking:
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Log several metrics at one step, in one call."""
         now = int(time.time() * 1000)
-        batch = [Metric(name, float(value), now, step) for name, value in metrics.items()]
+        batch = [Metric(metric_name(name), float(value), now, step) for name, value in metrics.items()]
         self._send(lambda: self.client.log_batch(self.run_id, metrics=batch))
 
     def log_dataset(self, name: str, context: str, source: str | None, problems: Sequence[Problem]) -> None:
@@ -168,6 +171,11 @@ class Tracking:
     def run_path(self) -> str:
         """The path of the run's page in MLflow's model-training view, relative to the server's root."""
         return f"#/experiments/{self.experiment_id}/runs/{self.run_id}?{TRAINING_VIEW}"
+
+
+def metric_name(name: str) -> str:
+    """Replace all characters that MLflow refuses in a metric's name by `_`."""
+    return re.sub(r"[^/\w.\- :]", "_", name)
 
 
 def code_version() -> dict[str, str]:

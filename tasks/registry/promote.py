@@ -14,7 +14,7 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from models.hf.checkpoint import parent_of, verify
-from tasks.monitoring.tracking import UNREACHABLE, Tracking
+from tasks.monitoring.tracking import UNREACHABLE, Tracking, metric_name
 from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Version
 from tasks.reward_model.fit import figures
 from tasks.stage import Artifact, committed
@@ -82,7 +82,7 @@ def _register_and_move(
             "accuracy": f"{exams[decision['target']]['accuracy']:.4f}",
             "problems": str(exams[decision["target"]]["n"]),
         }
-        metrics = {f"exam/{part}": interval["accuracy"] for part, interval in exams.items()}
+        metrics = {metric_name(f"exam/{part}"): interval["accuracy"] for part, interval in exams.items()}
         versions[role] = registry.register(checkpoint, tracking.run_id, tracking.experiment_id, tags, metrics)
     _register_reward_model(night, home, tracking, registry.reward_models)
     with alias_lock(home):

@@ -31,8 +31,8 @@ def shown_episode(night: Path) -> ShownEpisode | None:
     if (table := read_table(night / "evaluate" / "candidate", "evaluations")) is None:
         return None
     target = load_night(night / "config.yaml").exam.target
-    rows = table[table["benchmark"] == target.name].sort_values(["value", "problem_id"])
-    if rows["value"].isna().all():
+    rows = table[table["benchmark"] == target.name].dropna(subset=["value"]).sort_values(["value", "problem_id"])
+    if rows.empty:
         return None
     median = rows.iloc[len(rows) // 2]
     try:

@@ -47,7 +47,7 @@ def past_nights(night: Path, summary: Mapping[str, Any]) -> list[PastNight]:
             accuracies = champion["accuracy"], candidate["accuracy"], candidate["low"], candidate["high"]
             moves = tuple(_move(move) for move in past["by_hand"] if move not in known)
             found.append(PastNight(past["night"], past["decision"] == "promoted", *accuracies, link, moves))
-            known += past["by_hand"]
+        known += past["by_hand"]
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from tasks.evaluation.decide import MASTERED
-from tasks.evaluation.statistics import probability, signed
+from tasks.evaluation.statistics import Accuracy, probability, signed
 from tasks.report.queries import MODELS
 from tasks.report.text import day, duration, number, percent, percent_range, plain_line, plural
 
@@ -48,12 +48,11 @@ def headline(summary: Mapping[str, Any], decision: Mapping[str, Any]) -> Headlin
     found = decision["comparisons"]["candidate"][target]
     after, before = found["after"], found["before"]
     if after["counted"]:
-        did = f"solves {_solved(after)} of {after['n']} ({percent(after['accuracy'])})"
-        other, flips = f"{_solved(before)} ({percent(before['accuracy'])})", ("answers became right", "wrong")
+        does, flips = "solves", ("answers became right", "wrong")
     else:
-        did, other = f"reaches {after['accuracy']:.2f} on average in {after['n']} episodes", f"{before['accuracy']:.2f}"
-        flips = "episodes went better", "worse"
-    how_much = f"{signed(found['difference'])} on {target}: the candidate {did}; the champion {other}."
+        does, flips = "reaches", ("episodes went better", "worse")
+    did = f"the candidate {does} {Accuracy(**after)}; the champion {Accuracy(**before)}"
+    how_much = f"{signed(found['difference'])} on {target}: {did}."
     how_sure = f"{found['gained']} {flips[0]}, {found['lost']} {flips[1]}"
     if found["gained"] or found["lost"]:  # else, the interval would be 0 to 0
         interval = f"95 % interval {signed(found['low'])} to {signed(found['high'])}"
@@ -95,7 +94,8 @@ def to_do(summary: Mapping[str, Any]) -> str:
         return f"{needed} If the new checkpoint disappoints you, run: {summary['way_back']}"
     if alarms:
         return read.strip()
-    if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"]:
+    died = " process " in (summary["ended_early"] or "")  # a child process, as WorkerDiedError says
+    if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"] and not died:
         hours = summary["hours"]  # more than the night had, and at least what a round was estimated to need
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."
@@ -115,13 +115,11 @@ def _changed(summary: Mapping[str, Any]) -> str:
         return f"{serving} now serves: the alias was moved during the night."
     if summary["decision"] == "promoted":
         return f"The new checkpoint, {serving}, now serves."
+    if summary["serving"] is None:  # --no-promote, in a home without a promotion
+        return "Nothing: no model serves yet."
     return f"Nothing: the champion, {serving}, still serves."
 
 
 def _decided(summary: Mapping[str, Any]) -> str:
     """Return the digest of the checkpoint that should serve according to the decision."""
     return summary["digests"]["candidate" if summary["decision"] == "promoted" else "champion"]
-
-
-def _solved(accuracy: Mapping[str, float]) -> int:
-    return round(accuracy["accuracy"] * accuracy["n"])

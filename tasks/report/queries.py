@@ -75,12 +75,15 @@ def solve_rates(night: Path) -> pd.DataFrame:
 
 
 def sampled_answers(night: Path) -> list[dict[Any, Any]]:
-    """Return up to ten completions of the last scored round: if possible, five correct ones and no problem twice."""
+    """Return up to ten of the student's completions in the last scored round.
+
+    If possible, five of them are correct, and no problem comes twice.
+    """
     for _, folder in reversed(rounds(night)):
         rollouts, rows = round_table(folder, "sample", "rollouts"), _scored(folder)
         if rollouts is None or rows.empty:
             continue
-        rows = rows.merge(rollouts[[*COMPLETION, "text", "finish_reason"]], on=COMPLETION)
+        rows = rows[rows["verdict"] != GIVEN].merge(rollouts[[*COMPLETION, "text", "finish_reason"]], on=COMPLETION)
         rows = rows.sample(frac=1, random_state=0)
         rows = rows.loc[rows["problem_id"].duplicated().sort_values(kind="stable").index]
         right, wrong = rows[rows["verdict"] == "correct"], rows[rows["verdict"] != "correct"]

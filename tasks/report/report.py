@@ -28,10 +28,12 @@ from tasks.report.page import render
 from tasks.report.queries import benchmark_verdicts, quiz_results
 from tasks.report.sections import day_sentences, journal_faults
 
-AGAIN = re.compile(r"-\d+$")  # suffix of a stage that runs again in a night: distill-2
-LESSONS = ("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions")
+AGAIN = re.compile(r"-\d+")  # the number of a stage that runs again: distill-2, distill-2_check, round-01/play-1
 HOURS = {  # phases that share the night's hours, each with the top-level folders of its stages
-    "lessons": {*LESSONS, "fit_reward_model", "picks"},
+    "lessons": {
+        *("distill", "self_distill", "rehearsal", "lessons", "import_traces", "reference_solutions"),
+        *("ask_teacher", "self_distill_answers", "fit_reward_model", "picks"),
+    },
     "rounds": {"round", QUIZ},
     "exam": {"exam", "evaluate"},
 }
@@ -141,13 +143,14 @@ def _registered_in(file: Path) -> tuple[str, str | None] | None:
 def division_of(folder: Path) -> dict[str, Any] | None:
     """Return the content of division.json, plus the `planned` and the `real` seconds of lessons, rounds and exam.
 
-    The real seconds are wall-clock time. Fitting the reward model counts as lessons, and quizzes count as rounds.
-    Returns None if the night's hours have not been divided yet or are not limited.
+    The real seconds are wall-clock time. Fitting the reward model counts as lessons, and quizzes count as rounds,
+    except the first one, which comes before the hours are divided. Returns None if they have not been divided yet or
+    are not limited.
     """
     division = read_json(folder / DIVISION)
     if division is None or division["hours"] is None:
         return None
-    stages = _stages(folder)
+    stages = [stage for stage in _stages(folder) if stage.path != f"{QUIZ}/start"]
     real = {
         part: _covered(stage for stage in stages if AGAIN.sub("", stage.path.split("/")[0]) in folders)
         for part, folders in HOURS.items()
@@ -160,7 +163,7 @@ def stage_seconds(folder: Path) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for stage in _stages(folder):
         first, *rest = stage.path.split("/")  # `sample` for round-02/refill-1/sample, `evaluate` for evaluate/champion
-        name = rest[-1] if is_round(first) else AGAIN.sub("", first)
+        name = AGAIN.sub("", rest[-1] if is_round(first) else first)
         seconds[name] = seconds.pop(name, 0.0) + stage.seconds
     return {name: round(value, 2) for name, value in seconds.items() if value}
 

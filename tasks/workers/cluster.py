@@ -4,7 +4,6 @@ import contextvars
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -171,8 +170,9 @@ def add_machines(file: Path, done: Sequence[tuple[str, float]]) -> None:
 
 def figures(folder: Path) -> dict[str, float]:
     """Return the MLflow metrics of a night's machines: `machines/<name>/shards` and `machines/<name>/seconds`."""
-    named = {re.sub(r"[^\w.-]", "_", name): done for name, done in read_machines(folder).items()}
-    return {f"machines/{name}/{what}": value for name, done in named.items() for what, value in done.items()}
+    return {
+        f"machines/{name}/{what}": value for name, done in read_machines(folder).items() for what, value in done.items()
+    }
 
 
 def first_line(error: Exception) -> str:

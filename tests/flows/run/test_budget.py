@@ -105,6 +105,9 @@ def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Pat
     assert divide(*arguments, tmp_path, 400, 400, None) == found  # when the night resumes
     no_lesson = load_night(STARTER, ["budget_minutes=15", "stages=[grpo]"])
     assert divide(arguments[0], no_lesson, tmp_path / "quiz", 868, 0, taken).lessons == 0
+    no_round = load_night(STARTER, ["budget_minutes=15", "stages=[distill]"])
+    (tmp_path / "no_round").mkdir()
+    assert divide(arguments[0], no_round, tmp_path / "no_round", 868, 0, taken).rounds == 0
 
 
 def test_the_time_of_a_reward_model_fitted_before_the_division_is_not_taken_from_the_lessons_again(

@@ -1,5 +1,6 @@
 """Nights whose rounds end early, because time is short or a child process hangs."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flows.run import budget
 from flows.run.history import read_round_metrics
 from models.engine.environment import trainer_environment
 from tasks.monitoring.incidents import EarlyEnd, ended_early, incidents
@@ -41,6 +43,33 @@ def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: S
     again = ScriptedEngine(school.student, [])
     assert school.study("short", again)[1] == candidate  # and stays ended when there is time
     assert sentences(folder) == [early.why]
+
+
+class SlowTrainer(InProcessWorker):
+    """A trainer with a time limit, in whose updates the clock jumps (see the fixture `clock`)."""
+
+    def __init__(self, worker: InProcessWorker, clock: list[float], seconds: float) -> None:
+        super().__init__()
+        self.worker, self.clock, self.seconds, self.until = worker, clock, seconds, math.inf
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if budget.time.time() >= self.until:
+            raise HoursOverError(f"the night's hours were over before {function.__name__} began")
+        answer = self.worker.call(function, *arguments, **options)
+        self.clock[0] += self.seconds if function is trainer_process.update else 0.0
+        return answer
+
+
+def test_an_update_that_ends_as_the_rounds_time_does_is_saved(
+    school: School, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exam (540 s) and report (60 s) have ten seconds less than they need."""
+    monkeypatch.setattr(school, "trainer", SlowTrainer(school.trainer, clock, 3600 - 590))
+    folder, candidate = school.study("last", ScriptedEngine(school.student, SCRIPT), "budget_minutes=60")
+    assert candidate.name == candidate_of(folder, 1)
+    early = ended_early(folder)
+    assert early is not None
+    assert early.rounds == 1
 
 
 def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
 from flows.run.history import STARTED, last_finished, nights, unfinished_before
+from tasks.evaluation.statistics import Accuracy
 
 
 @pytest.fixture
@@ -18,7 +20,7 @@ def home(tmp_path: Path) -> Home:
     for date in ("2026-11-20", "2026-11-18", "2026-11-19"):
         home.night(date).mkdir(parents=True)
     (home.nights / "notes").mkdir()
-    accuracy = {"champion": {"accuracy": 0.055, "n": 400}, "candidate": {"accuracy": 0.6125, "n": 400}}
+    accuracy = {"champion": asdict(Accuracy.of(22, 400)), "candidate": asdict(Accuracy.of(245, 400))}
     summary = {"decision": "promoted", "target": "arithmetic-1-2", "accuracy": accuracy, "alarms": ["an alarm"]}
     (home.night("2026-11-18") / "summary.json").write_text(json.dumps(summary))
     for seconds, place in enumerate(("round-02/sample", "freeze_journal", "round-02/score")):
@@ -45,6 +47,17 @@ def test_every_night_with_its_state(home: Home) -> None:
     raised = [{"name": "no-signal", "severe": False, "sentence": "Hardly any group had a signal.", "round": 2}]
     (home.night("2026-11-20") / "alarms.json").write_text(json.dumps(raised))
     assert nights(home)[-1]["alarms"] == nights(home, "2026-11-20")[-1]["alarms"] == ["Hardly any group had a signal."]
+
+
+def test_a_night_of_episodes_has_their_mean_values(home: Home) -> None:
+    accuracy = {
+        role: asdict(Accuracy(value, 0.0, 1.0, 100, False))
+        for role, value in (("champion", 0.25), ("candidate", 0.625))
+    }
+    summary = {"decision": "kept", "target": "ants-0", "accuracy": accuracy, "alarms": []}
+    (home.night("2026-11-18") / "summary.json").write_text(json.dumps(summary))
+    mean = "on average in 100 episodes"
+    assert nights(home)[0]["detail"] == f"ants-0: 0.25 {mean} → 0.62 {mean}"
 
 
 def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:

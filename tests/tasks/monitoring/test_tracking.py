@@ -75,6 +75,22 @@ def test_rounds_arrive_at_their_step_in_groups_of_charts(home: Home) -> None:
     assert [(metric.step, metric.value) for metric in history] == [(1, 0.25), (2, 0.5)]
 
 
+def test_names_that_mlflow_refuses_are_cleaned(home: Home) -> None:
+    """Such a name would be sent again and again, and the night would never finish."""
+    tracking = opened(home)
+    tracking.log({"curriculum/math/2 · hint 0.25": 0.5, "reward/food (eaten)": 1.0, "exam/räume": 0.25}, 1)
+    tracking.catch_up()
+    metrics = tracking.client.get_run(tracking.run_id).data.metrics
+    assert metrics == {"curriculum/math/2 _ hint 0.25": 0.5, "reward/food _eaten_": 1.0, "exam/räume": 0.25}
+
+
+def test_a_deleted_experiment_is_restored(home: Home) -> None:
+    first = opened(home)
+    first.client.delete_experiment(first.experiment_id)
+    (home.night("2026-11-20") / RUN_FILE).unlink()
+    assert opened(home).experiment_id == first.experiment_id
+
+
 def test_what_mlflow_missed_is_sent_later_but_not_when_the_night_ends(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

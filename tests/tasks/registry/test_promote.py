@@ -91,6 +91,15 @@ def test_the_winner_serves_and_twice_changes_nothing(
     assert morning.registry.versions() == versions
 
 
+def test_a_part_may_have_a_name_that_mlflow_refuses(make_morning: Callable[[bool], Morning]) -> None:
+    morning = make_morning(True)
+    file = morning.night / "decide" / "decision.json"
+    file.write_text(file.read_text().replace("arithmetic-4", "ants (hard)"))
+    morning.promote()
+    run = morning.tracking.client.get_model_version("student", "1").run_id or ""
+    assert "exam/ants _hard_" in morning.tracking.client.get_run(run).data.metrics
+
+
 def test_a_reward_model_is_registered_beside_them(make_morning: Callable[[bool], Morning]) -> None:
     morning = make_morning(True)
     judge = make_checkpoint(morning.home.checkpoints, "judge", morning.checkpoints["champion"].name)

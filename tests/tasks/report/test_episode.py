@@ -16,12 +16,12 @@ UP = ["ACT: MOVE up", "nonsense"]
 
 
 def write_ants(night: Path) -> None:
-    """A night whose candidate played three layouts, in two turns each."""
+    """A night whose candidate played three layouts, in two turns each, and two on which the grader failed."""
     (night / "config.yaml").write_text(Path("conf/ants.yaml").read_text())
-    ids = [problem.problem_id for problem in Ants().problems("test")[:3]]
+    ids = [problem.problem_id for problem in Ants().problems("test")[:5]]
     rows = [
         row(problem_id, benchmark="ants-0", value=value, text=json.dumps(UP), turns=2, valid=0.5)
-        for problem_id, value in zip(ids, (0.5, 0.0, 1.0), strict=True)
+        for problem_id, value in zip(ids, (0.5, 0.0, 1.0, None, None), strict=True)
     ]
     write_stage(night / "evaluate" / "candidate", {"evaluations": (EVALUATIONS, rows)})
 

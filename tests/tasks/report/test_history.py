@@ -19,6 +19,9 @@ MOVES = [
 ]
 
 
+EARLIER = {"at": "2026-11-17T07:00:00.000Z", "version": "2", "by": "promote"}
+
+
 def test_nights_come_in_order_and_others_are_left_out(three_nights: Night) -> None:
     """Other students', those of other targets, later ones and unfinished ones."""
     home = three_nights[0].parent
@@ -38,13 +41,14 @@ def test_nights_come_in_order_and_others_are_left_out(three_nights: Night) -> No
 
 
 def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night) -> None:
-    """Each summary repeats all moves before it."""
+    """Each summary repeats all moves before it, also those of nights with another target."""
     night, summary = three_nights
     for date, count in (("2026-11-18", 0), ("2026-11-19", 2)):
         file = night.parent / date / "summary.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"by_hand": MOVES[:count]}))
     summary |= {"by_hand": MOVES, "accuracy": {"champion": interval(0.1), "candidate": interval(0.5)}}
-    found = past_nights(night, summary)
+    write_past_night(night.parent / "2026-11-17", 0.9, 0.9, promoted=True, target="gsm8k", by_hand=[EARLIER])
+    found = past_nights(night, summary | {"by_hand": [EARLIER, *MOVES]})
     assert [len(past.by_hand) for past in found] == [0, 2, 1]
     (last,) = found[-1].by_hand
     assert last == f"promote to version 1, {datetime.fromisoformat(MOVES[2]['at']).astimezone():%-d %B %Y, %H:%M}"

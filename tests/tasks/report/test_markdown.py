@@ -8,6 +8,7 @@ import pytest
 
 from tasks.evaluation.decide import MASTERED
 from tasks.report.markdown import headline, render_markdown
+from tests.tasks.doubles.night import DIGESTS
 
 Night = tuple[Path, dict[str, Any]]
 
@@ -18,6 +19,10 @@ DRY = f"No alias was moved (--no-promote); to promote the candidate, run: {PROMO
 TRIES_AGAIN = "Nothing. The next night tries again with the day's new lessons."
 ADD = "Add problems to the exam, or harder ones: it can no longer promote a candidate."
 ALARMS = "docs/how-to/every-night.md says what each one asks for."
+KEPT = {"decision": "kept", "serving": DIGESTS["champion"]}
+NO_ROUND = KEPT | {"rounds": 0, "hours": {"hours": 900.0, "rounds": 300.0, "enough": 30}}
+ENDED = "The night ended its rounds after 0 of 3:"
+MORE_TIME = "Give the night more time: no round fitted. 30 minutes would do."
 BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
 MOVED = "f00df00df00d now serves: the alias was moved during the night."
 
@@ -30,14 +35,17 @@ def decision(night: Night) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "changed", "to_do"),
     [
-        ({"decision": "kept"}, STAYS, TRIES_AGAIN),
-        ({"decision": "kept", "reasons": [MASTERED]}, STAYS, ADD),
-        ({"decision": "kept", "alarms": ["Disk", "No signal"]}, STAYS, f"Read the 2 alarms first; {ALARMS}"),
+        (KEPT, STAYS, TRIES_AGAIN),
+        (KEPT | {"reasons": [MASTERED]}, STAYS, ADD),
+        (KEPT | {"alarms": ["Disk", "No signal"]}, STAYS, f"Read the 2 alarms first; {ALARMS}"),
         ({"reasons": [MASTERED]}, SERVES, f"{ADD} {BACK}"),
         ({"alarms": ["Disk"]}, SERVES, f"Read the alarm first; {ALARMS} {BACK}"),
         ({"serving": "f00df00df00df00d"}, MOVED, TRIES_AGAIN),
-        ({"decision": "kept", "withheld": PROMOTE}, STAYS, DRY),
-        ({"decision": "kept", "withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first; {ALARMS} {DRY}"),
+        (KEPT | {"withheld": PROMOTE}, STAYS, DRY),
+        (KEPT | {"withheld": PROMOTE, "serving": None}, "Nothing: no model serves yet.", DRY),
+        (NO_ROUND | {"ended_early": f"{ENDED} the night's hours were over before update began."}, STAYS, MORE_TIME),
+        (NO_ROUND | {"ended_early": f"{ENDED} the trainer process died at update."}, STAYS, TRIES_AGAIN),
+        (KEPT | {"withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first; {ALARMS} {DRY}"),
     ],
 )
 def test_what_changed_and_what_to_do(

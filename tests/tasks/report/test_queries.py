@@ -66,6 +66,16 @@ def test_answers_are_ten_of_different_problems_if_possible_five_right(
     assert all((answer["reward"] == 1.0) == answer["text"].endswith("#### 12") for answer in answers)
 
 
+def test_a_solution_that_joined_a_group_is_no_answer_of_the_student(tmp_path: Path) -> None:
+    write_round(tmp_path / "round-01", 1, groups=3, size=2, solved=0.0)
+    file = tmp_path / "round-01" / "score" / "scores.parquet"
+    rows = table_rows(file, SCORES)
+    rows[0] |= {"verdict": "given"}
+    write_table(file, SCORES, rows)
+    assert {answer["verdict"] for answer in sampled_answers(tmp_path)} == {"wrong", "no_answer"}
+    assert len(sampled_answers(tmp_path)) == len(rows) - 1
+
+
 def test_flips_are_five_each_way_those_of_the_target_first(night: Night) -> None:
     assert flipped_answers(night[0], "arithmetic-3")[0]["benchmark"] == "arithmetic-3"
     flips = flipped_answers(night[0], TARGET)

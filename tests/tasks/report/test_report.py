@@ -20,11 +20,16 @@ from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
 Night = tuple[Path, dict[str, Any]]
 MODELS = {"champion", "candidate"}
 STAGES = [  # path, seconds, and when it ended
+    ("quiz/start", 0.25, 0.4),  # in nobody's hours: they are divided afterwards
     ("freeze_journal", 0.5, 1.0),
     ("distill", 30.0, 40.0),
     ("distill-2", 10.0, 51.0),
-    ("distill_check", 9.0, 60.0),  # in nobody's hours
-    ("round-01/sample", 12.0, 80.0),
+    ("distill-2_check", 9.0, 60.0),  # in nobody's hours
+    ("ask_teacher-2", 1.0, 61.0),
+    ("self_distill_answers", 1.0, 62.0),
+    ("round-01/play-1", 4.0, 72.0),
+    ("round-01/play-2", 3.0, 75.0),
+    ("round-01/sample", 5.0, 80.0),
     ("round-01/checkpoint", 6.0, 104.0),
     ("round-02/sample", 13.0, 112.0),  # began while the checkpoint was saved
     ("round-02/refill-1/sample", 2.0, 114.0),
@@ -115,8 +120,9 @@ def test_mlflows_run_is_ended_before_the_night_counts_as_finished(
 
 def test_seconds_are_summed_over_rounds_models_and_repeated_lessons(timed: Path) -> None:
     assert list(stage_seconds(timed).items()) == [  # in the order of the last commits
-        *(("freeze_journal", 0.5), ("distill", 40.0), ("distill_check", 9.0), ("update", 17.25)),
-        *(("checkpoint", 6.0), ("sample", 27.0), ("quiz", 4.0), ("exam", 1.0), ("evaluate", 20.0)),
+        *(("freeze_journal", 0.5), ("distill", 40.0), ("distill_check", 9.0), ("ask_teacher", 1.0)),
+        *(("self_distill_answers", 1.0), ("play", 7.0), ("update", 17.25), ("checkpoint", 6.0), ("sample", 20.0)),
+        *(("quiz", 4.25), ("exam", 1.0), ("evaluate", 20.0)),
     ]
 
 
@@ -127,13 +133,13 @@ def test_the_hours_are_divided_by_part_and_counted_by_the_clock(timed: Path) -> 
     found = division_of(timed)
     assert found is not None
     assert found["planned"] == planned
-    assert found["real"] == pytest.approx({"lessons": 40.0, "rounds": 12.0 + 17.254 + 20.0, "exam": 21.0})
+    assert found["real"] == pytest.approx({"lessons": 42.0, "rounds": 12.0 + 17.254 + 20.0, "exam": 21.0})
 
 
 def test_the_clock_counts_overlapping_stages_once_and_no_pause(timed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The night was interrupted at 118 s; its present run started at 118.5 s and has taken 60 s so far."""
     monkeypatch.setattr("tasks.report.report.time", SimpleNamespace(time=lambda: 178.5))
-    earlier = 0.5 + 40.0 + 9.0 + 12.0 + 17.254 + 20.0
+    earlier = 0.25 + 0.5 + 40.0 + 9.0 + 2.0 + 12.0 + 17.254 + 20.0
     monkeypatch.setattr("tasks.report.report.FlowRunContext", SimpleNamespace(get=lambda: None))
     assert wall_seconds(timed) == pytest.approx(earlier + 21.0)
     context = SimpleNamespace(start_time=SimpleNamespace(timestamp=lambda: 118.5))
