@@ -2,15 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkConfig, levels_of
 from conf.storage.home import SUMMARY, Home
 from flows.run.history import last_finished
-
-WEAK = 0.5  # share of a level's problems; below it, worked solutions teach more than rewards
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
@@ -24,50 +21,34 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
     if at is None or target.levels is None or last is None:
         return config
     reached = {*target.levels, *_levels_of(last, config)}
-    further = [level for level in _offered(config) if level > max(reached)]
+    further = _further(config, max(reached))
     if reached == {*_levels_of(last, config)} and further:
         summary = json.loads((last / SUMMARY).read_text())
-        if summary["accuracy"][_served(summary)]["low"] > at:
+        served = "candidate" if summary["decision"] == "promoted" else "champion"
+        if summary["accuracy"][served]["low"] > at:
             reached.add(further[0])
     return _with_levels(config, tuple(sorted(reached)))
 
 
-def weak_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return the levels whose solutions a trained student is taught: those of tonight's target that it hardly solves.
+def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
+    """Return the target's levels that the last finished night before `date` lacked, and all that may still follow.
 
-    These are new to the target, or the model that served after the last finished night before `date` solved less than
-    `WEAK` of them in its exam. In a night with a new level, all further levels count as well. Empty without
-    `exam.next_level_at` or such an exam.
+    Empty if no level is new tonight.
     """
-    last, target = last_finished(home.nights, config.name, date), config.exam.target.levels or ()
+    last = last_finished(home.nights, config.name, date)
     before = _levels_of(last, config) if last and config.exam.next_level_at is not None else ()
-    if last is None or not before or not (solved := _solved(last)):
-        return ()
-    asked = target if {*target} <= {*before} else _offered(config)
-    return tuple(level for level in asked if solved.get(level, 0.0) < WEAK)
+    new = [level for level in config.exam.target.levels or () if before and level not in before]
+    return (*new, *_further(config, new[-1])) if new else ()
 
 
-def _offered(config: NightConfig) -> list[str]:
-    """Return all levels that the target may reach: if wider levels are practised, only those."""
-    target, levels = config.exam.target, levels_of(config.exam.target.benchmark)
+def _further(config: NightConfig, reached: str) -> list[str]:
+    """Return the levels after `reached` that the target may have later: if wider levels are practised, only those."""
+    target = config.exam.target
+    further = [level for level in levels_of(target.benchmark) if level > reached]
     wider = [entry.levels for entry in config.benchmarks if entry.name == target.benchmark and entry.levels]
-    if practised := [each for each in wider if {*each} > {*(target.levels or ())}]:
-        return [level for level in levels if any(level in each for each in practised)]
-    return [*levels]
-
-
-def _solved(night: Path) -> dict[str, float]:
-    """Return, by level, the share of the target that the model that served after a night solved in its exam."""
-    from tasks.evaluation.metrics import exam_figures  # takes a while to import
-
-    summary = json.loads((night / SUMMARY).read_text())
-    exam = night / "evaluate" / _served(summary)
-    figures = exam_figures(exam).get(summary["target"]) if exam.exists() else None
-    return {level: share.accuracy for level, share in figures.by_level.items()} if figures else {}
-
-
-def _served(summary: dict[str, Any]) -> str:
-    return "candidate" if summary["decision"] == "promoted" else "champion"
+    if practised := [levels for levels in wider if {*levels} > {*(target.levels or ())}]:
+        return [level for level in further if any(level in levels for levels in practised)]
+    return further
 
 
 def _levels_of(night: Path, config: NightConfig) -> tuple[str, ...]:

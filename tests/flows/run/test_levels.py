@@ -8,9 +8,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.run.levels import weak_levels, with_next_level
-from tasks.tables import EVALUATIONS, EVALUATIONS_EXAMPLE
-from tests.tasks.doubles.tables import write_stage
+from flows.run.levels import new_levels, with_next_level
 
 CONFIG = load_night(STARTER, ["exam.next_level_at=0.8"])
 
@@ -38,33 +36,13 @@ def test_a_level_joins_once_the_lower_bound_has_passed(tmp_path: Path, promoted:
     finish(home, "2026-11-19", CONFIG, low=0.81, promoted=promoted)
     third = with_next_level(CONFIG, home, "2026-11-20")
     assert levels(third) == (("1", "2", "3"),) * 2
+    assert new_levels(third, home, "2026-11-20") == ("3", "4", "5")
     assert with_next_level(third, home, "2026-11-20") == third  # as resumed with its own configuration
     assert with_next_level(CONFIG, home, "2026-11-19") == CONFIG  # the nights after it do not count
     finish(home, "2026-11-20", third, low=0.6, promoted=promoted)
     fourth = with_next_level(CONFIG, home, "2026-11-21")
     assert fourth == third
-
-
-@pytest.mark.parametrize(("promoted", "weak"), [(True, ()), (False, ("2",))])
-def test_solutions_are_taught_of_weak_levels_and_of_all_further_ones_once_a_level_joins(
-    tmp_path: Path, promoted: bool, weak: tuple[str, ...]
-) -> None:
-    home, row = Home(tmp_path), EVALUATIONS_EXAMPLE | {"benchmark": "arithmetic-1-2", "sample": 0}
-    finish(home, "2026-11-19", CONFIG, low=0.81, promoted=promoted)
-    assert weak_levels(CONFIG, home, "2026-11-20") == ()  # its exam's answers are gone
-    summary = home.night("2026-11-19") / "summary.json"
-    summary.write_text(json.dumps(json.loads(summary.read_text()) | {"target": "arithmetic-1-2"}))
-    for role, solved in {"champion": 1, "candidate": 3}.items():
-        rows = [
-            row | {"problem_id": f"{level} {n}", "level": level, "correct": n < (4 if level == "1" else solved)}
-            for level in "12"
-            for n in range(4)
-        ]
-        tables = {"evaluations": (EVALUATIONS, rows), "samples": (EVALUATIONS, [])}
-        write_stage(home.night("2026-11-19") / "evaluate" / role, tables)
-    assert weak_levels(CONFIG, home, "2026-11-20") == weak
-    assert weak_levels(with_next_level(CONFIG, home, "2026-11-20"), home, "2026-11-20") == (*weak, "3", "4", "5")
-    assert weak_levels(CONFIG, home, "2026-11-19") == ()  # no night before
+    assert new_levels(fourth, home, "2026-11-21") == ()
 
 
 def test_the_next_tier_of_ants(tmp_path: Path) -> None:
