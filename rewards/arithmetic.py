@@ -67,28 +67,7 @@ class Arithmetic(Benchmark):
 
 def worked_solution(exercise: Exercise) -> str:
     """Return the solution as a teacher would write it: one step per line, then `#### <number>`."""
-    return "\n".join([*map(in_parts, exercise.steps), f"#### {exercise.answer}"])
-
-
-def in_parts(step: str) -> str:
-    """Return a step calculated digit by digit, as in `82 - 37 = 52 - 7 = 45` and `6 * 39 = 180 + 54 = 234`.
-
-    Small models learn arithmetic from far fewer examples if these show the parts (arXiv 2307.03381).
-    """
-    left, result = step.split(" = ")
-    first, symbol, second = left.split(maxsplit=2)
-    if symbol in "+-":
-        parts = [int(digit) * 10**place for place, digit in enumerate(reversed(second)) if digit != "0"][::-1]
-        lefts, value = [left], int(first)
-        for number, part in enumerate(parts[:-1], 1):
-            value += part if symbol == "+" else -part
-            lefts.append(f"{value} {symbol} {sum(parts[number:])}")
-        return " = ".join([*lefts, result])
-    if symbol == "*" and second.isdecimal():
-        small, large = sorted((int(first), int(second)))
-        if large > 10 and large % 10:
-            return f"{left} = {small * (large - large % 10)} + {small * (large % 10)} = {result}"
-    return step
+    return "\n".join([*exercise.steps, f"#### {exercise.answer}"])
 
 
 def as_problem(exercise: Exercise) -> Problem:
