@@ -38,7 +38,7 @@ INSTEAD = {
         "lora.lesson_rate_factor": "lessons of adapters learn at ten times their rate",
     },
     "grpo.": {
-        "temperature top_p": "training samples from the policy itself",
+        "top_p": "training samples from the policy itself",
         "credit_gamma credit_lambda": "turns are discounted by 0.99, and traces decay by 0.95",
         "sampler_ratio_cap": "a token's weight against the sampler is at most 2",
         "overlong_share overlong_penalty": "overlong: shape takes up to 1 off, over the limit's last fifth",

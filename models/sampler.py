@@ -64,6 +64,7 @@ class Sampler:
             enable_sleep_mode=cuda,
             gpu_memory_utilization=gpu_share(config, base) if cuda else config.gpu_memory_share,
             generation_config="vllm",
+            logprobs_mode="processed_logprobs",  # of the distribution sampled from, at its temperature
             trust_remote_code=trust_remote_code,
             seed=0,
             **adapters,

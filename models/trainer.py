@@ -135,20 +135,21 @@ class Trainer:
             return metrics | {"skipped": 1.0, "seconds": time.perf_counter() - started}
         steps = min(self.config.grpo.steps_per_round, len(prompts))
         # with dropout, π differs from the sampled policy even in the first step
-        old = self.completion_logprobs(groups) if steps > 1 or self.dropout else {}
+        temperature = self.config.grpo.temperature
+        old = self.completion_logprobs(groups, temperature) if steps > 1 or self.dropout else {}
         sums: defaultdict[str, float] = defaultdict(float)
         for share in range(steps):
             step = [group for own in prompts[share::steps] for group in own]
-            self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums)
+            self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums, temperature=temperature)
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
         """Return log π of each token that the policy wrote in each rollout, in nats, without gradients."""
         return rollout_logprobs(self.model, self.token_logprobs, rollouts, self.tokens_per_pass)
 
-    def completion_logprobs(self, groups: Sequence[Group]) -> dict[int, Tensor]:
+    def completion_logprobs(self, groups: Sequence[Group], temperature: float = 1.0) -> dict[int, Tensor]:
         """Return log π of each completion's tokens [T] in nats, without gradients, as a dict from row to tensor."""
-        return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass)
+        return logprobs_by_row(self.model, self.token_logprobs, groups, self.tokens_per_pass, temperature)
 
     def imitate(self, examples: Sequence[Example | EpisodeExample]) -> dict[str, float]:
         """Take one supervised step on (prompt, answer) token ids. The loss is the answer tokens' mean cross-entropy.
@@ -172,16 +173,23 @@ class Trainer:
         return {"loss": sums["loss"], "grad_norm": sums["grad_norm"], "tokens": float(tokens)}
 
     def optimizer_step(
-        self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], *, dropout: bool = True
+        self,
+        groups: Sequence[Group],
+        loss: MicrobatchLoss,
+        sums: dict[str, float],
+        *,
+        dropout: bool = True,
+        temperature: float = 1.0,
     ) -> None:
         """Take one step on the sum of `loss` over the groups' microbatches, and add the metrics to `sums`.
 
         A group may be split across microbatches, but a completion never is. `dropout=False` turns off the adapters'
-        dropout, whatever the configuration says. If the loss or the gradient is not finite, the step is not taken;
+        dropout, whatever the configuration says. `temperature` divides the logits of which `loss` gets the
+        log-probabilities. If the loss or the gradient is not finite, the step is not taken;
         three such steps in a row raise NonFiniteError. If memory runs out, the step starts again with fewer tokens a
         pass: without dropout, its result changes only by rounding. Raises NightError if not even one completion fits.
         """
-        while (finite := self._accumulate(groups, loss, sums, dropout)) is None:
+        while (finite := self._accumulate(groups, loss, sums, dropout, temperature)) is None:
             release_gpu_memory()
             self.tokens_per_pass = fewer(self.model, groups, self.tokens_per_pass)
         norm = self.weights.step() if finite else math.nan
@@ -196,7 +204,7 @@ class Trainer:
             self.reference.to(device)  # pyrefly: ignore[bad-argument-type]
 
     def _accumulate(
-        self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], dropout: bool
+        self, groups: Sequence[Group], loss: MicrobatchLoss, sums: dict[str, float], dropout: bool, temperature: float
     ) -> bool | None:
         """Compute a step's gradients. Return whether the loss was finite, or None if memory ran out.
 
@@ -207,7 +215,7 @@ class Trainer:
         try:
             with self.random.drawing(), lora.dropout(self.model, on=dropout):
                 for batch in split(groups, self.tokens_per_pass):
-                    packed = pack(batch, self.device)
+                    packed = pack(batch, self.device, temperature)
                     logprobs, entropies = self.token_logprobs(self.model, packed)
                     total, metrics = loss(logprobs, packed, entropies)
                     total.backward()

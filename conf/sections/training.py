@@ -26,6 +26,11 @@ class GrpoConfig(Section):
         "On-policy distillation always trains on all",
     )
     max_completion_tokens: Positive = Field(default=48, description="a completion is cut after this many tokens")
+    temperature: Annotated[float, Field(ge=1, le=2)] = Field(
+        default=1.0,
+        description="of the rounds' answers. Above 1, the answers of a group differ more; the rounds then train the "
+        "policy at that temperature",
+    )
     steps_per_round: Positive = Field(default=1, description="optimizer steps per round, on equal shares of its groups")
     scale: Literal["none", "std"] = Field(default="none", description="std: divide advantages by the group's std")
     aggregation: Literal["token", "sequence", "constant"] = Field(

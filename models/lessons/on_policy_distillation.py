@@ -25,10 +25,13 @@ def token_advantages(policy: Sequence[float], teacher: Sequence[float]) -> list[
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).tolist()
 
 
-def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+def teacher_logprobs(
+    teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout], temperature: float = 1.0
+) -> list[list[float]]:
     """Return the teacher's log-probability of each token that the student wrote in each rollout, in nats.
 
-    `teacher`: the folder of a model whose tokenizer passes `check_tokenizers`. Packing is used if it works.
+    `teacher`: the folder of a model whose tokenizer passes `check_tokenizers`. `temperature`: of the
+    rollouts; it divides the teacher's logits as well. Packing is used if it works.
     """
     from models.hf.loading import load_model  # imports transformers' models, not needed by the night's main process
     from models.packing.batches import rollout_logprobs
@@ -37,4 +40,4 @@ def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Ro
     device = resolve_device(config.device)
     model = load_model(teacher, compute_dtype(device), device, config.trust_remote_code)
     tokens = tokens_per_pass(config.microbatch_tokens, device)
-    return rollout_logprobs(model, choose_packing(model.eval()), rollouts, tokens)
+    return rollout_logprobs(model, choose_packing(model.eval()), rollouts, tokens, temperature)

@@ -40,7 +40,7 @@ def padded_rows(flat: Float[Tensor, "tokens"], packed: Pack) -> Float[Tensor, "B
 
 
 def rollout_logprobs(
-    model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int
+    model: PreTrainedModel, logprobs: LogProbs, rollouts: Sequence[Rollout], budget: int, temperature: float = 1.0
 ) -> list[list[float]]:
     """Return the log-probabilities of each rollout's tokens, in nats, from microbatches of up to `budget` tokens.
 
@@ -48,7 +48,7 @@ def rollout_logprobs(
     """
     parts, places = by_context(rollouts)
     groups = grouped(parts, [part for part, rollout in enumerate(parts) if any(rollout.loss_mask)])
-    found = logprobs_by_row(model, logprobs, groups, budget)
+    found = logprobs_by_row(model, logprobs, groups, budget, temperature)
     result: list[list[float]] = [[] for _ in rollouts]
     for part, (row, _) in enumerate(places):
         result[row] += found[part].tolist() if part in found else []
@@ -57,11 +57,11 @@ def rollout_logprobs(
 
 @torch.no_grad()
 def logprobs_by_row(
-    model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int
+    model: PreTrainedModel, logprobs: LogProbs, groups: Sequence[Group], budget: int, temperature: float = 1.0
 ) -> dict[int, Float[Tensor, "T"]]:
     """Compute the log-probabilities (nats, no gradient) of each row's tokens to train on, `budget` tokens at a time."""
     found: dict[int, Tensor] = {}
     for batch in split(groups, budget):
-        packed = pack(batch, model.device)
+        packed = pack(batch, model.device, temperature)
         found |= dict(zip(packed.rows, logprobs(model, packed)[0].split(packed.lengths), strict=True))
     return found

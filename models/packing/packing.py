@@ -52,7 +52,7 @@ class Pack:
     """A packed sequence: the model's inputs, and the positions (`predictors`) that predict the tokens to train on.
 
     `spans`: for each completion, the pack indices of the shared prefix, of the rest of the prompt, and of the
-    completion. `lengths`: the number of tokens to train on in each completion.
+    completion. `lengths`: the number of tokens to train on in each completion. `temperature`: divides the logits.
     """
 
     input_ids: Int[Tensor, "1 tokens"]
@@ -64,6 +64,7 @@ class Pack:
     targets: Int[Tensor, "predicted"]
     lengths: tuple[int, ...]
     rows: tuple[int, ...]
+    temperature: float = 1.0
 
 
 def split(groups: Sequence[Group], budget: int) -> list[list[Group]]:
@@ -117,7 +118,7 @@ class _Level(NamedTuple):
     positions: Sequence[int]
 
 
-def pack(groups: Sequence[Group], device: torch.device) -> Pack:
+def pack(groups: Sequence[Group], device: torch.device, temperature: float = 1.0) -> Pack:
     """Pack groups: first the prefixes that prompts share, then the rest of each prompt, then the completions.
 
     No prompt and no completion may be empty.
@@ -155,6 +156,7 @@ def pack(groups: Sequence[Group], device: torch.device) -> Pack:
         torch.tensor(targets, device=device),
         tuple(map(sum, masks)),
         tuple(row for group in groups for row in group.rows),
+        temperature,
     )
 
 

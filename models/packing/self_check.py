@@ -75,7 +75,7 @@ def packed_logprobs(
 ) -> tuple[Float[Tensor, "predicted"], Float[Tensor, "predicted"]]:
     """Compute log-probabilities and entropies for all groups in one forward pass that contains each prompt once."""
     head: Any = model.get_output_embeddings()
-    return token_logprobs(hidden_states(model, packed), head.weight, packed.targets)
+    return token_logprobs(hidden_states(model, packed), head.weight, packed.targets, packed.temperature)
 
 
 def plain_logprobs(
@@ -87,7 +87,8 @@ def plain_logprobs(
         for index, completion in enumerate(group.completions):
             ids = torch.tensor([[*group.prompt, *completion]], device=model.device)
             output = model(input_ids=ids[:, :-1], use_cache=False)
-            logprobs = output.logits[0, len(group.prompt) - 1 :].float().log_softmax(dim=-1)
+            scores = output.logits[0, len(group.prompt) - 1 :].float() / packed.temperature
+            logprobs = scores.log_softmax(dim=-1)
             own = logprobs.gather(1, ids[0, len(group.prompt) :, None]).squeeze(1)
             entropy = -torch.linalg.vecdot(logprobs.detach().exp(), logprobs.detach())
             mask = torch.tensor(group.masks[index] if group.masks else [True] * len(completion), device=model.device)

@@ -34,7 +34,7 @@ def play_turns(
     seed: str,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Play the next few turns of a round's episodes at temperature 1. Each prompt has `group_size` episodes.
+    """Play the next few turns of a round's episodes. Each prompt has `group_size` episodes.
 
     `before`: the preceding `play_turns` stage, or None for the first turns. The engine's caches are reset before each
     stage, so an episode that resumes after the night was killed is bit-identical to an uninterrupted one. Returns the
@@ -44,7 +44,7 @@ def play_turns(
     entry_of = {row["group"]: row["entry"] for row in rows}
     episodes = _first(rows, grpo) if before is None else read_episodes(before)
     started = time.perf_counter()
-    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, 1.0)
+    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, grpo.temperature)
     for number, source in enumerate(sources):
         with Game(configured(source)) as opened:
             own = [episode for episode in episodes if entry_of[episode.group] == number]

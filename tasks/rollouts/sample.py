@@ -33,7 +33,7 @@ def sample(
     seed: int,
     engine: Worker,
 ) -> Mapping[str, float]:
-    """Sample `group_size` completions per prompt from the policy's own distribution (temperature 1, no top-p or top-k).
+    """Sample `group_size` completions per prompt at the configured temperature, without top-p or top-k.
 
     If a prompt comes with a `solution`, that solution replaces the last completion, because a student that is never
     right learns nothing from its own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
@@ -46,7 +46,7 @@ def sample(
         [row["prompt_token_ids"] for row in asked],
         grpo.group_size,
         seed=seed,
-        temperature=1.0,
+        temperature=grpo.temperature,
         max_tokens=grpo.max_completion_tokens,
         trust_remote_code=trust_remote_code,
     )

@@ -37,7 +37,8 @@ def credit_by_teacher(
     from models.lessons.on_policy_distillation import token_advantages  # loads models
 
     sampled = sampled_rollouts(rollouts)
-    scored = trainer.call(trainer_process.teacher_logprobs, teacher, trainer_config, sampled)
+    temperature = trainer_config.grpo.temperature
+    scored = trainer.call(trainer_process.teacher_logprobs, teacher, trainer_config, sampled, temperature)
     advantages = [
         token_advantages(rollout.sampler_logprobs, logprobs) for rollout, logprobs in zip(sampled, scored, strict=True)
     ]

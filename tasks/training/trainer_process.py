@@ -183,12 +183,14 @@ def _make_room(trainer: "Trainer") -> None:
     return_freed_memory()
 
 
-def teacher_logprobs(teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout]) -> list[list[float]]:
+def teacher_logprobs(
+    teacher: Path, config: TrainerConfig, rollouts: Sequence[Rollout], temperature: float = 1.0
+) -> list[list[float]]:
     """Load a teacher alongside the trainer, and return its log-probability of every token. The teacher is not kept."""
     from models.lessons.on_policy_distillation import teacher_logprobs as scored
 
     try:
-        return scored(teacher, config, rollouts)
+        return scored(teacher, config, rollouts, temperature)
     finally:
         gc.collect()  # the model and its layers form reference cycles
         release_gpu_memory()

@@ -21,7 +21,14 @@ from models.trainer import Trainer
 from tasks.workers.worker import Worker
 from tests.models.support import engine_calls
 from tests.models.support.malicious import write_malicious
-from tests.models.support.tiny import random_tokens, sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import (
+    plain_logprobs,
+    plain_model,
+    random_tokens,
+    sampled_groups,
+    trainer_config,
+    write_tiny,
+)
 
 pytestmark = pytest.mark.slow
 full = pytest.mark.full
@@ -127,6 +134,15 @@ def altered(checkpoint: Path, folder: Path, change: Change) -> Path:
     shutil.copytree(checkpoint, folder)
     save_file(change(load_file(checkpoint / MODEL)), folder / MODEL, metadata={"format": "pt"})
     return folder
+
+
+def test_log_probabilities_are_those_at_the_sampling_temperature(healthy: Worker, rounds: tuple[Path, Path]) -> None:
+    groups = healthy.call(engine_calls.sample, PROMPTS, 3, 1, 1.6)
+    rollouts = [rollout for group in groups for rollout in group]
+    model = plain_model(rounds[0])
+    with torch.no_grad():
+        at = [[plain_logprobs(model, r.prompt_token_ids, r.token_ids, t).tolist() for r in rollouts] for t in (1.6, 1)]
+    assert gap(at[0], rollouts) < 0.05 < gap(at[1], rollouts)
 
 
 def test_a_sync_arrives_in_place_or_is_refused(healthy: Worker, rounds: tuple[Path, Path], tmp_path: Path) -> None:

@@ -17,25 +17,27 @@ def example(count: int, dtype: torch.dtype = torch.float32, scale: float = 1.0) 
     return hidden.to(dtype).requires_grad_(), head.to(dtype).requires_grad_(), targets
 
 
-def whole(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
-    return (hidden @ head.T).float().log_softmax(dim=1).gather(1, targets[:, None]).squeeze(1)
+def whole(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float = 1.0) -> Tensor:
+    return ((hidden @ head.T).float() / temperature).log_softmax(dim=1).gather(1, targets[:, None]).squeeze(1)
 
 
-@pytest.mark.parametrize("count", [1, 4, 5, 13])
-def test_chunks_do_not_show(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("count", "temperature"), [(1, 1.0), (4, 1.0), (5, 1.0), (13, 1.0), (13, 1.6)])
+def test_chunks_do_not_show(count: int, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("ROWS", 4), ("COLUMNS", 10), ("BLOCK", {"cpu": 62})):
         monkeypatch.setattr(logprobs, name, size)
     hidden, head, targets = example(count)
     weights = torch.randn(count, generator=torch.Generator().manual_seed(9))
-    found, entropies = token_logprobs(hidden, head, targets)
+    found, entropies = token_logprobs(hidden, head, targets, temperature)
     assert not entropies.requires_grad
-    expected = whole(hidden, head, targets)
+    expected = whole(hidden, head, targets, temperature)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
-    torch.testing.assert_close(entropies, Categorical(logits=hidden @ head.T).entropy(), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        entropies, Categorical(logits=hidden @ head.T / temperature).entropy(), atol=1e-5, rtol=1e-5
+    )
     gradients = torch.autograd.grad((found * weights).sum(), (hidden, head))
     for got, want in zip(gradients, torch.autograd.grad((expected * weights).sum(), (hidden, head)), strict=True):
         torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
-    frozen, _ = token_logprobs(hidden, head.detach(), targets)
+    frozen, _ = token_logprobs(hidden, head.detach(), targets, temperature)
     assert torch.autograd.grad((frozen * weights).sum(), hidden)[0].equal(gradients[0])
 
 

@@ -106,11 +106,11 @@ def test_a_step_without_enough_memory_is_repeated_with_fewer_tokens(
     (expected,), metrics = gradients_of_round(Trainer.load(folder, trainer_config()), rollouts, ADVANTAGES)
     trainer, tried = Trainer.load(folder, trainer_config(microbatch_tokens=20)), list[int]()
 
-    def packed(groups: list[Group], device: torch.device) -> Pack:
+    def packed(groups: list[Group], device: torch.device, temperature: float) -> Pack:
         tried.append(sum(group.tokens for group in groups))
         if trainer.tokens_per_pass > 10 and len(tried) > 1:
             torch.empty(2**60, dtype=torch.uint8)  # no machine has this much
-        return pack(groups, device)
+        return pack(groups, device, temperature)
 
     monkeypatch.setattr("models.trainer.pack", packed)
     (found,), again = gradients_of_round(trainer, rollouts, ADVANTAGES)

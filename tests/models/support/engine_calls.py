@@ -29,8 +29,8 @@ def digest() -> str:
     return _held[0].digest
 
 
-def sample(prompts: Sequence[list[int]], size: int, seed: int = 1) -> list[list[Rollout]]:
-    return _held[0].sample(prompts, size, seed=seed, max_tokens=12)
+def sample(prompts: Sequence[list[int]], size: int, seed: int = 1, temperature: float = 1.0) -> list[list[Rollout]]:
+    return _held[0].sample(prompts, size, seed=seed, temperature=temperature, max_tokens=12)
 
 
 def cached(prompts: Sequence[list[int]]) -> list[int]:

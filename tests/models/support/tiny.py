@@ -84,10 +84,10 @@ def plain_model(
     return model.eval()
 
 
-def plain_logprobs(model: Any, prompt: Sequence[int], completion: Sequence[int]) -> Tensor:
+def plain_logprobs(model: Any, prompt: Sequence[int], completion: Sequence[int], temperature: float = 1.0) -> Tensor:
     """log π of a completion's tokens, by one forward pass over prompt and completion and a whole log-softmax."""
     logits = model(input_ids=torch.tensor([[*prompt, *completion]]), use_cache=False).logits[0].float()
-    predictions = logits[len(prompt) - 1 : -1].log_softmax(dim=-1)
+    predictions = (logits[len(prompt) - 1 : -1] / temperature).log_softmax(dim=-1)
     return predictions.gather(1, torch.tensor(completion)[:, None]).squeeze(1)
 
 

@@ -49,8 +49,8 @@ def round_of(
     return gradients_of_round(Trainer.load(folder, config, reference=reference), rollouts, advantages, weights)
 
 
-def logprobs_of(model: Any, row: Rollout) -> torch.Tensor:
-    return plain_logprobs(model, row.prompt_token_ids, row.token_ids)
+def logprobs_of(model: Any, row: Rollout, temperature: float = 1.0) -> torch.Tensor:
+    return plain_logprobs(model, row.prompt_token_ids, row.token_ids, temperature)
 
 
 # --- the gradient of a step
@@ -119,19 +119,27 @@ def test_an_advantage_for_each_token(folder: Path, rollouts: list[Rollout], impo
     assert metrics["tokens"] == tokens
 
 
-def test_two_steps_of_plain_adamw(folder: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In many microbatches: warm-up, clipping, and ratios to the policy before the round.
+@pytest.mark.parametrize("temperature", [1.0, 1.6])
+def test_two_steps_of_plain_adamw(
+    folder: Path, rollouts: list[Rollout], temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In many microbatches: warm-up, clipping, and ratios to the policy before the round, at a temperature.
 
     Epsilon is large: next to 0, Adam makes a step of any rounding error.
     """
     monkeypatch.setattr(master_weights, "EPSILON", 1e-3)
     monkeypatch.setattr(master_weights, "MAX_GRAD_NORM", 0.5)
     optimizer = OptimizerConfig(learning_rate=0.02, warmup_steps=3)
-    config = trainer_config(steps_per_round=2, microbatch_tokens=15).model_copy(update={"optimizer": optimizer})
+    config = trainer_config(steps_per_round=2, microbatch_tokens=15, temperature=temperature)
+    config = config.model_copy(update={"optimizer": optimizer})
+    before, model = plain_model(folder), plain_model(folder)
+    with torch.no_grad():
+        sampled = [(row, logprobs_of(before, row, temperature).tolist()) for row in rollouts]
+    rollouts = [dataclasses.replace(row, sampler_logprobs=own) for row, own in sampled]
     weights: list[Named] = []
     _, metrics = round_of(folder, config, rollouts, ADVANTAGES, weights)
+    assert metrics["mismatch_max"] < 1e-3
 
-    before, model = plain_model(folder), plain_model(folder)
     plain = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), eps=1e-3, weight_decay=0.0)
     ratios: list[float] = []
     clipped = 0
@@ -140,7 +148,8 @@ def test_two_steps_of_plain_adamw(folder: Path, rollouts: list[Rollout], monkeyp
         tokens = sum(len(row.token_ids) for row, _ in own)
         plain.zero_grad()
         for row, advantage in own:
-            ratio = (logprobs_of(model, row) - logprobs_of(before, row).detach()).exp()
+            old = logprobs_of(before, row, temperature).detach()
+            ratio = (logprobs_of(model, row, temperature) - old).exp()
             bounded = ratio.clamp(0.8, 1.28)
             ratios += ratio.tolist() if step else []
             clipped += int((bounded * advantage < ratio * advantage).sum())

@@ -19,7 +19,8 @@ from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.workers import InProcessWorker
 
-CONFIG = trainer_config()
+TEMPERATURE = 1.3
+CONFIG = trainer_config(temperature=TEMPERATURE)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,8 @@ def test_every_token_has_an_advantage(tmp_path: Path, teacher: Path) -> None:
     rollouts[2] = dataclasses.replace(empty, token_ids=[], sampler_logprobs=[], loss_mask=[])
     artifact = credited(tmp_path, rollouts, teacher)
     found = read_advantages(artifact.folder)
-    scored = teacher_logprobs(teacher, CONFIG, rollouts)
+    scored = teacher_logprobs(teacher, CONFIG, rollouts, TEMPERATURE)
+    assert scored[0] != teacher_logprobs(teacher, CONFIG, rollouts)[0]
     for row in (0, 3):
         expected = [q - p for q, p in zip(scored[row], rollouts[row].sampler_logprobs, strict=True)]
         assert found[rollouts[row].group, rollouts[row].sample] == pytest.approx(expected)
