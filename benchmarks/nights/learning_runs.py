@@ -31,13 +31,13 @@ ENDLESS = 1000  # rounds: more than fit into a run's time, so the rate hardly fa
 NIGHTS = {  # the first is the starter's; the others differ from it as their names say
     "temperature 1.3": [],
     "temperature 1": ["grpo.temperature=1"],
+    "temperature 1.6": ["grpo.temperature=1.6"],
     "refills": ["grpo.refills=1"],
     "even draw": ["grpo.exploration=1.0"],
     "two steps a round": ["grpo.steps_per_round=2"],
     "two steps at 1.5e-5": ["grpo.steps_per_round=2", "optimizer.learning_rate=1.5e-5"],
     "half of each group": ["grpo.train_on=4"],
     "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],
-    "temperature 1.6": ["grpo.temperature=1.6"],
 }
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 

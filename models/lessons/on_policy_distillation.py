@@ -30,8 +30,8 @@ def teacher_logprobs(
 ) -> list[list[float]]:
     """Return the teacher's log-probability of each token that the student wrote in each rollout, in nats.
 
-    `teacher`: the folder of a model whose tokenizer passes `check_tokenizers`. `temperature`: of the
-    rollouts; it divides the teacher's logits as well. Packing is used if it works.
+    `teacher`: the folder of a model whose tokenizer passes `check_tokenizers`. `temperature`: the one at which the
+    rollouts were sampled; it divides the teacher's logits, too. Packing is used if it works.
     """
     from models.hf.loading import load_model  # imports transformers' models, not needed by the night's main process
     from models.packing.batches import rollout_logprobs

@@ -77,7 +77,8 @@ class Sampler:
         ids = torch.tensor([prompt] * size)
         logprobs = torch.zeros(size, 0)
         for _ in range(limit):
-            step = self.model(input_ids=ids, use_cache=False).logits[:, -1].float().log_softmax(dim=-1)
+            logits = self.model(input_ids=ids, use_cache=False).logits[:, -1].float()
+            step = (logits / (temperature or 1.0)).log_softmax(dim=-1)
             drawn = step.exp().multinomial(1, generator=chance) if temperature else step.argmax(dim=-1, keepdim=True)
             ids = torch.cat([ids, drawn], dim=1)
             logprobs = torch.cat([logprobs, step.gather(1, drawn)], dim=1)

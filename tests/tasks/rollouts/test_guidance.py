@@ -96,7 +96,10 @@ def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
 class Engine:
     """Answers every prompt with `no`."""
 
-    def call(self, function: Any, checkpoint: Path, config: EngineConfig, prompts: Any, size: int, **_: Any) -> Any:
+    temperature = 0.0  # of the last call
+
+    def call(self, function: Any, checkpoint: Path, config: EngineConfig, prompts: Any, size: int, **how: Any) -> Any:
+        self.temperature = how["temperature"]
         rows = [[Rollout(**rollout("", n, sample, "no")) for sample in range(size)] for n in range(len(prompts))]
         return rows, {"sync": 0.0}
 
@@ -105,9 +108,11 @@ def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: 
     rows = [prompt("a", 0) | {"solution": SOLUTION}, prompt("b", 1)]
     asked = write_stage(tmp_path / "prompts", {"prompts": (PROMPTS, rows)})
     (tmp_path / "sample").mkdir()
-    arguments: Any = {"trust_remote_code": False, "seed": 1, "engine": Engine()}
-    grpo = GrpoConfig(group_size=2)
+    engine = Engine()
+    arguments: Any = {"trust_remote_code": False, "seed": 1, "engine": engine}
+    grpo = GrpoConfig(group_size=2, temperature=1.3)
     sample.write(tmp_path / "sample", prompts=asked, checkpoint=student, grpo=grpo, config=EngineConfig(), **arguments)
+    assert engine.temperature == 1.3
     found = read_rollouts(tmp_path / "sample" / "rollouts.parquet")
     assert [(row.problem_id, row.sample, row.text, row.finish_reason) for row in found] == [
         ("a", 0, "no", "stop"),

@@ -18,6 +18,7 @@ from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
 from models.engine.environment import engine_environment
 from models.hf.loading import load_tokenizer, prompt_tokens
+from models.packing.batches import rollout_logprobs
 from models.rollout import Rollout
 from models.trainer import Trainer
 from models.transcript import contexts
@@ -38,7 +39,7 @@ from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 SOURCE = BenchmarkConfig(name="tests.rewards.patience:Patience")
-GRPO = GrpoConfig(group_size=3, max_completion_tokens=4)
+GRPO = GrpoConfig(group_size=3, max_completion_tokens=4, temperature=1.6)
 ENGINE = EngineConfig(max_model_len=384, max_num_seqs=8, kv_cache_gb=0.1)
 STUDENT = StudentConfig(system="")
 TURNS = 9  # more than one part
@@ -197,7 +198,8 @@ def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: l
 
 def assert_trainer_agrees(played: list[Rollout], student: Path) -> None:
     trainer = Trainer.load(student, trainer_config())
-    for rollout, found in zip(played, trainer.logprobs(played), strict=True):
+    expected = rollout_logprobs(trainer.model, trainer.token_logprobs, played, 2048, GRPO.temperature)
+    for rollout, found in zip(played, expected, strict=True):
         sampled = [value for value, mine in zip(rollout.sampler_logprobs, rollout.loss_mask, strict=True) if mine]
         assert found == pytest.approx(sampled, abs=0.05)
 
