@@ -16,9 +16,9 @@ Rate = Annotated[float, Field(gt=0)]
 class DayConfig(Section):
     """Lessons generated in addition to the journal's, for a starter night: nobody has taught its student yet.
 
-    Only the untouched student learns all of them. On a night when a level joins (`exam.next_level_at`), a trained
-    student learns the worked solutions of this and all further levels, otherwise none. The generated picks still help
-    to judge its reward model.
+    Only the untouched student learns all of them. Once a level has joined (`exam.next_level_at`), a trained
+    student learns solutions of the joined and all further levels each night, always new ones. The generated picks still
+    help to judge its reward model.
     """
 
     generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="number of worked solutions")

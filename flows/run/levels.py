@@ -7,7 +7,7 @@ from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkConfig, levels_of
 from conf.storage.home import SUMMARY, Home
-from flows.run.history import last_finished
+from flows.run.history import finished, last_finished
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
@@ -30,15 +30,17 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
     return _with_levels(config, tuple(sorted(reached)))
 
 
-def new_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return the target's levels that the last finished night before `date` lacked, and all that may still follow.
+def joined_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
+    """Return the target's levels that have joined since the first night, and all that may still follow.
 
-    Empty if no level is new tonight.
+    Empty if none has joined by the night of `date`.
     """
-    last = last_finished(home.nights, config.name, date)
-    before = _levels_of(last, config) if last and config.exam.next_level_at is not None else ()
-    new = [level for level in config.exam.target.levels or () if before and level not in before]
-    return (*new, *_further(config, new[-1])) if new else ()
+    if config.exam.next_level_at is None or config.exam.target.levels is None:
+        return ()
+    *_, first = (None, *finished(home.nights, config.name, date))
+    before = _levels_of(first, config) if first else ()
+    joined = [level for level in config.exam.target.levels if before and level not in before]
+    return (*joined, *_further(config, joined[-1])) if joined else ()
 
 
 def _further(config: NightConfig, reached: str) -> list[str]:

@@ -14,7 +14,7 @@ from conf.storage.layout import PACE_FOLDER
 from flows.run.budget import EXAM_SHARE, LESSONS_SHARE
 from flows.run.dates import Hours, date_of_night
 from flows.run.history import expected_start, finished, read_round_metrics
-from flows.run.levels import new_levels
+from flows.run.levels import joined_levels
 from flows.run.machine import billions_of_parameters
 from models.engine.environment import trainer_environment
 from models.hf.checkpoint import parent_of
@@ -164,7 +164,7 @@ def _has_solutions(home: Home, config: NightConfig, date: str) -> bool:
         return True
     start = expected_start(home, config, date)
     untrained = start is None or parent_of(start) is None
-    generated = config.day.generated_traces and (untrained or new_levels(config, home, date))
+    generated = config.day.generated_traces and (untrained or joined_levels(config, home, date))
     return bool(generated or waiting(home.journal, date, start, 0.0)["trace"])
 
 

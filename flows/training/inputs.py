@@ -12,7 +12,7 @@ from conf.storage.durable import write_atomically
 from conf.storage.home import START, SUMMARY, InputError, inside
 from flows.run.context import CHANGED, Night, log
 from flows.run.history import last_finished
-from flows.run.levels import new_levels
+from flows.run.levels import joined_levels
 from models.hf.checkpoint import base_of, is_adapter, is_intact, learned, verify
 from rewards.data.benchmarks import configured
 from rewards.data.synthetic_journal import practised_levels
@@ -46,7 +46,7 @@ def log_datasets(tracking: Tracking, config: NightConfig, exam: Mapping[ExamPart
 def frozen_day(night: Night, start: Path) -> Artifact:
     """Freeze the journal into tables of lessons. `start`: the checkpoint that the night begins with.
 
-    If an earlier night trained `start`, a generated day is reduced to picks and to solutions of new levels.
+    If an earlier night trained `start`, a generated day is reduced to picks and to solutions of joined levels.
     """
     config = night.config
     return night.run(
@@ -54,7 +54,7 @@ def frozen_day(night: Night, start: Path) -> Artifact:
         "freeze_journal",
         day=config.day,
         levels=practised_levels(config.benchmarks),
-        new_levels=new_levels(config, night.home, night.date),
+        joined_levels=joined_levels(config, night.home, night.date),
         seed=str(config.seed),
         date=night.date,
         start=start,

@@ -13,7 +13,7 @@ from conf.sections.lessons import DistillConfig, LessonConfig
 from conf.sections.stages import Step
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
-from flows.run.levels import new_levels
+from flows.run.levels import joined_levels
 from models.lessons.pace import Pace, read_steps
 from rewards.data.benchmarks import configured
 from tasks.distillation.attempts import rounds_of
@@ -117,8 +117,8 @@ class Lessons:
         )
 
     def _practised(self, count: int) -> Iterator[str]:
-        """Yield the prompts of up to `count` problems of each benchmark, without episodes and without new levels."""
-        config, new = self.night.config, new_levels(self.night.config, self.night.home, self.night.date)
+        """Yield the prompts of up to `count` problems of each benchmark, without episodes and joined levels."""
+        config, new = self.night.config, joined_levels(self.night.config, self.night.home, self.night.date)
         for entry in config.benchmarks:
             levels = entry.levels
             if levels and entry.name == config.exam.target.benchmark:

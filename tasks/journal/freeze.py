@@ -34,7 +34,7 @@ def freeze_journal(
     *,
     day: DayConfig,
     levels: tuple[str, ...] | None,
-    new_levels: tuple[str, ...] = (),
+    joined_levels: tuple[str, ...] = (),
     seed: str,
     date: str,
     start: Path,
@@ -45,7 +45,7 @@ def freeze_journal(
 
     Each row has its lesson's name, so that training can skip lessons that the student has learned. An untrained student
     gets the whole generated (synthetic) day. A trained student gets only that day's picks, which test the reward model,
-    and worked solutions of `new_levels`: repeating the rest would undo the rounds since. The journal is not changed.
+    and worked solutions of `joined_levels`: repeating the rest would undo the rounds since. The journal is not changed.
 
     `start`: the checkpoint that the night begins with. `unseen_share`: the share of conversations held out for judging.
     Writes `counts.json`: how many of each table's lessons are `new` to `start`, already `learned`, or `generated`.
@@ -56,8 +56,8 @@ def freeze_journal(
     taught: list[Taught] = [(line.entry, line.rows, line.source, opening_of(line.entry) in held_out) for line in lines]
     kinds = ("preferences", "traces", "corrections", "feedback", "words") if untouched else ("preferences",)
     generated = [*_generated(day, kinds, levels, seed, date)]
-    if new_levels and not untouched:
-        generated += _generated(day, ("traces",), new_levels, f"{seed} {date}", date)  # others than last night's
+    if joined_levels and not untouched:
+        generated += _generated(day, ("traces",), joined_levels, f"{seed} {date}", date)  # others than last night's
     for number, entry in enumerate(generated):
         name = f"{GENERATED}-{number}-{lesson_digest(entry)}"
         judges = name not in known and is_judge(entry, unseen_share)

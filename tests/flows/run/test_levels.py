@@ -8,7 +8,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.run.levels import new_levels, with_next_level
+from flows.run.levels import joined_levels, with_next_level
 
 CONFIG = load_night(STARTER, ["exam.next_level_at=0.8"])
 
@@ -33,16 +33,17 @@ def test_a_level_joins_once_the_lower_bound_has_passed(tmp_path: Path, promoted:
     assert levels(with_next_level(CONFIG, home, "2026-11-18")) == (("1", "2"),) * 2
     finish(home, "2026-11-18", CONFIG, low=0.79, promoted=promoted)
     assert with_next_level(CONFIG, home, "2026-11-19") == CONFIG
+    assert joined_levels(CONFIG, home, "2026-11-19") == ()
     finish(home, "2026-11-19", CONFIG, low=0.81, promoted=promoted)
     third = with_next_level(CONFIG, home, "2026-11-20")
     assert levels(third) == (("1", "2", "3"),) * 2
-    assert new_levels(third, home, "2026-11-20") == ("3", "4", "5")
+    assert joined_levels(third, home, "2026-11-20") == ("3", "4", "5")
     assert with_next_level(third, home, "2026-11-20") == third  # as resumed with its own configuration
     assert with_next_level(CONFIG, home, "2026-11-19") == CONFIG  # the nights after it do not count
     finish(home, "2026-11-20", third, low=0.6, promoted=promoted)
     fourth = with_next_level(CONFIG, home, "2026-11-21")
     assert fourth == third
-    assert new_levels(fourth, home, "2026-11-21") == ()
+    assert joined_levels(fourth, home, "2026-11-21") == ("3", "4", "5")  # they are taught on further nights, too
 
 
 def test_the_next_tier_of_ants(tmp_path: Path) -> None:

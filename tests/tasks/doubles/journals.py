@@ -50,7 +50,7 @@ def freeze(
     day: DayConfig | None = None,
     *,
     start: str = "original",
-    new_levels: tuple[str, ...] = (),
+    joined_levels: tuple[str, ...] = (),
     unseen_share: float = 0.0,
 ) -> Artifact:
     folder = home / "nights" / date / "freeze_journal"
@@ -59,7 +59,7 @@ def freeze(
         folder,
         day=day or DayConfig(),
         levels=("1",),
-        new_levels=new_levels,
+        joined_levels=joined_levels,
         seed="1",
         date=date,
         start=home / "checkpoints" / start,

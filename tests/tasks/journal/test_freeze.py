@@ -150,7 +150,7 @@ def test_the_generated_days_lessons_are_for_the_student_as_it_came(tmp_path: Pat
     write_lineage(promoted, "original")
     night = freeze(tmp_path, "2026-11-20", day, start="promoted")
     assert {name: counts(night, name) for name in LESSONS if counts(night, name)} == {"preferences": {"generated": 2}}
-    moved_on = freeze(tmp_path, "2026-11-19", day, start="promoted", new_levels=("3",))
+    moved_on = freeze(tmp_path, "2026-11-19", day, start="promoted", joined_levels=("3",))
     assert (counts(moved_on, "traces"), counts(moved_on, "words")) == ({"generated": 3}, {})
     third = [line["response"] for line in generated_lines("traces", "1 2026-11-19", 3, ("3",), "2026-11-19")]
     assert table(moved_on, "traces").response.tolist() == third
