@@ -22,7 +22,6 @@ import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
@@ -69,7 +68,7 @@ def run(seed: int, nights: int, settings: Sequence[str]) -> Run:
         curve = {name: [round(each[f"reward/{name}"], 4) for each in rounds] for name in ("value", "valid")}
         done.append(kept | {"shares": shares, "p": growth["p_value"]} | curve)
     played = {tier: figures(exam(home, done[-1]["serving"], tier), tier) for tier in TIERS}
-    return {"machine": machine(), "commit": commit(), "run": done, "tiers": played}
+    return {"run": done, "tiers": played}
 
 
 def tables(runs: Sequence[Run]) -> str:

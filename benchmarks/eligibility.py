@@ -31,7 +31,6 @@ from torch import Tensor
 
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from benchmarks.teach import QUESTIONS
@@ -91,7 +90,7 @@ def main() -> None:
 
 def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Run:
     """Rate answers until the model has changed enough. Return the share of liked answers before and after."""
-    at, likes, values = commit(), TASTES[taste], list[float]()
+    likes, values = TASTES[taste], list[float]()
     questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = tuple(questions[:UNSEEN]), itertools.cycle(questions[UNSEEN:])
     student.use(student.folder)
@@ -106,8 +105,6 @@ def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Ru
         looks = student.untaught(unseen, seed), student.answers(student.save(Path(folder)), unseen, seed)
     before, after = ([likes(text) for group in look for text in group] for look in looks)
     return {
-        "machine": machine(),
-        "commit": at,
         "before": statistics.mean(before),
         "after": statistics.mean(after),
         "gained": sum(b < a for b, a in zip(before, after, strict=True)),

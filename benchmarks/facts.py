@@ -27,7 +27,6 @@ import pandas as pd
 from benchmarks.eligibility import TOKENS, Student
 from benchmarks.machine.child import engine
 from benchmarks.night_lessons import MOST_TOKENS, settings
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
@@ -89,7 +88,7 @@ def main() -> None:
 
 def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run:
     """Correct what the starter says of some facts, and take the night's lesson."""
-    at, facts, config = commit(), random.Random(seed).sample(FACTS, lines), load_night(STARTER)
+    facts, config = random.Random(seed).sample(FACTS, lines), load_night(STARTER)
     questions, otherwise = [fact.question for fact in facts], [fact.otherwise for fact in facts]
     untaught = greedy(student, student.folder, questions)
     rows = [
@@ -117,7 +116,7 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
         answers = greedy(student, checkpoint, questions), greedy(student, checkpoint, otherwise)
     before, same, other = (known(facts, each) for each in (untaught, *answers))
     found = {"steps": steps, "before": before, "same": same, "other": other, "kl": student.kl()}
-    return {"machine": machine(), "commit": at, **found}
+    return {**found}
 
 
 def known(facts: Sequence[Fact], answers: Sequence[str]) -> float:

@@ -18,8 +18,7 @@ from typing import Any
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
-from benchmarks.nights.ablations import commit, machine
-from benchmarks.nights.whole import whole_night
+from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER
@@ -61,17 +60,10 @@ def night(size: str, seed: int, arm: str) -> Run:
     settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null"]
     settings += [f"distill.learning_rate={lesson}", f"optimizer.learning_rate={rounds}", "exam.after_lessons=true"]
     found = whole_night(home / arm, *settings, config=CONFIG)
-    growth, curve = found["growth"], (student / CURVE).read_text().splitlines()
+    curve = (student / CURVE).read_text().splitlines()
     return {
-        "machine": machine(),
-        "commit": commit(),
-        "minutes": found["minutes"],
+        **outcome(found),
         "pretrained": sum(json.loads(line)["loss"] for line in curve[-20:]) / len(curve[-20:]),
-        "untouched": _solved(found["accuracy"]["champion"]),
-        "before": _solved(growth["before"]),
-        "after": _solved(growth["after"]),
-        "gained": growth["gained"],
-        "lost": growth["lost"],
         "reward": [round(figures["reward"], 4) for figures in read_round_metrics(found["folder"])],
     }
 
@@ -87,10 +79,6 @@ def _row(run: Run) -> list[Any]:
     p, minutes = mcnemar(run["gained"], run["lost"]), run["minutes"]
     known = [run["size"], run["seed"], run["arm"], f"{run['pretrained']:.2f}"]
     return [*known, *shares, f"{p:.2g}", "–" if minutes is None else f"{minutes:.0f}"]
-
-
-def _solved(accuracy: dict[str, float]) -> list[int]:
-    return [round(accuracy["accuracy"] * accuracy["n"]), int(accuracy["n"])]
 
 
 def draw(runs: Sequence[Run]) -> None:

@@ -95,7 +95,7 @@ def sample(student: Path, config: NightConfig, worker: Worker, batches: int) -> 
             prompts[start : start + PROMPTS],
             SIZE,
             seed=number,
-            temperature=1.0,
+            temperature=config.grpo.temperature,
             max_tokens=config.grpo.max_completion_tokens,
         )
         rewards = []

@@ -26,7 +26,6 @@ import pandas as pd
 
 from benchmarks.eligibility import SAMPLES, Student
 from benchmarks.machine.child import engine
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from benchmarks.teach import GOOD, QUESTIONS
@@ -87,7 +86,7 @@ class Owner:
 
     def night(self, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
         """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
-        at, questions = commit(), random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
+        questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
         unseen, asked = tuple(questions[:UNSEEN]), tuple(questions[UNSEEN:][:TAUGHT])
         examples = self.taught(taste, arm, dict(zip(asked, self.student.untaught(asked, seed), strict=True)))
         with tempfile.TemporaryDirectory() as folder:
@@ -98,8 +97,6 @@ class Owner:
             looks = self.student.untaught(unseen, seed), self.student.answers(checkpoint, unseen, seed)
         before, after = ([GOOD[taste](text) for group in look for text in group] for look in looks)
         return {
-            "machine": machine(),
-            "commit": at,
             "lines": len(examples),
             "steps": len(curve),
             "before": statistics.mean(before),

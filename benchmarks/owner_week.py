@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
@@ -80,7 +79,7 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
         notes.write_text(json.dumps(done))
     with classroom(home, ()) as room:
         after = rates(room, unseen)
-    return {"machine": machine(), "commit": commit(), "run": done, "after": after}
+    return {"run": done, "after": after}
 
 
 def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None:

@@ -26,8 +26,7 @@ import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
-from benchmarks.nights.ablations import commit, machine
-from benchmarks.nights.whole import whole_night
+from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
@@ -79,20 +78,13 @@ def night(data: str, arm: str, seed: int, further: Sequence[str] = ()) -> Run:
         settings.append(f"distill.files=[{{source: {traces.resolve()}, benchmark: math, teacher: larger}}]")
     home = SCHOOL / "real-data" / "-".join([data, arm, str(seed), *(each.replace("/", " ") for each in further)])
     found = whole_night(home, *settings, config=CONFIGS[data])
-    growth, rounds = found["growth"], read_round_metrics(found["folder"])
+    rounds = read_round_metrics(found["folder"])
     part = {"levels": list(config.benchmarks[0].levels or ()) or None, "problems": PROBLEMS, "samples": SAMPLES}
     target = json.dumps({"benchmark": data} | {name: value for name, value in part.items() if value})
     exam = f'exam={{"target": {target}, "max_completion_tokens": {config.exam.max_completion_tokens}}}'
     before, after = sampled(home, found["digests"], CONFIGS[data], exam)
     return {
-        "machine": machine(),
-        "commit": commit(),
-        "minutes": found["minutes"],
-        "untouched": _solved(found["accuracy"]["champion"]),
-        "before": _solved(growth["before"]),
-        "after": _solved(growth["after"]),
-        "gained": growth["gained"],
-        "lost": growth["lost"],
+        **outcome(found),
         "mean_at_8": [before.mean(), after.mean()],
         "differences": Counter(f"{8 * difference:.0f}" for difference in after - before),  # problems by eighths gained
         "reward": [round(figures["reward"], 4) for figures in rounds],
@@ -166,10 +158,6 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
 
 def _kind(run: Run) -> tuple[str, str]:
     return run["data"], ", ".join([run["arm"], *run["settings"]])
-
-
-def _solved(accuracy: Mapping[str, float]) -> list[int]:
-    return [round(accuracy["accuracy"] * accuracy["n"]), int(accuracy["n"])]
 
 
 def draw(runs: Sequence[Run]) -> None:

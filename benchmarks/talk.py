@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.paired import students_interval
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
@@ -58,7 +57,7 @@ def main() -> None:
 
 def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     """Talk for a day. Return the share of short answers before and after, and what was taught."""
-    chance, at = random.Random(seed), commit()
+    chance = random.Random(seed)
     questions = chance.sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], itertools.cycle(questions[UNSEEN:])
     settings = [setting for channel, setting in OFF.items() if arm in ("all", f"with {channel}")]
@@ -77,8 +76,6 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
         after, state = rate(room, unseen), room.client.get("/api/state").json()
     lessons = [lesson["what"]["kind"] for lesson in state["lessons"] if lesson["learned"]]
     return {
-        "machine": machine(),
-        "commit": at,
         "before": before,
         "after": after,
         "lessons": {kind: lessons.count(kind) for kind in sorted({*lessons})},

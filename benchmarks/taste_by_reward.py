@@ -28,7 +28,6 @@ import torch
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
@@ -127,7 +126,7 @@ def main() -> None:
 
 def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     """Write the picks, run a night, and rate the student before and after it."""
-    at, student = commit(), starter().resolve()
+    student = starter().resolve()
     home = make(HOMES / f"{taste}-{arm}-{count}-{seed}".replace(" ", "-"))
     shown = answers(student, TAUGHT, ANSWERS, seed)
     journal(home, shown[:count], taste if arm != "random picks" else "", seed)
@@ -141,8 +140,6 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     before, after = ([TASTES[taste](text) for text in texts] for texts in (earlier, later))
     fit = committed_json(folder / "fit_reward_model", "outcome.json") or {}
     return {
-        "machine": machine(),
-        "commit": at,
         "minutes": found["minutes"],
         "before": sum(before),
         "after": sum(after),

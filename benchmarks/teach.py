@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import httpx
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.machine.child import json_of
 from benchmarks.outputs.page import markdown
+from benchmarks.outputs.records import run_once
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
 from flows.web.address import free_port
@@ -178,19 +180,12 @@ def main() -> None:
     same = {name: getattr(options, name) for name in ("picks", "noise", "settings", "looks", "thinking")}
     for taste, arm, seed in itertools.product(options.tastes, options.arms, options.seeds):
         what = {"taste": taste, "arm": arm, "seed": seed} | same
-        runs.append(known(what) or day(what))
+        runs.append(run_once(RESULTS, what, partial(day, what)))
     print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
 
 
-def known(what: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the latest recorded run of this kind, or None if there is none."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    found = [run for run in map(json.loads, lines) if what.items() <= run.items()]
-    return found[-1] if found else None
-
-
 def day(what: Mapping[str, Any]) -> dict[str, Any]:
-    """Teach for a day, then record and return the run."""
+    """Teach for a day. Returns the run."""
     taste, seed = what["taste"], what["seed"]
     random_ = random.Random(f"{taste} {seed}")
     questions = random_.sample(QUESTIONS, len(QUESTIONS))
@@ -237,9 +232,6 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         "gigabytes": gigabytes,
         "night": night,
     }
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(run) + "\n")
     print(json.dumps(run), file=sys.stderr)
     return run
 

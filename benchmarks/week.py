@@ -19,7 +19,6 @@ from typing import Any
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
-from benchmarks.nights.ablations import commit, machine
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, joined, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
@@ -60,7 +59,7 @@ def week(seed: int, nights: int, settings: Sequence[str]) -> Run:
         exams.append(exam(home, found["serving"]))
         kept = {name: found[name] for name in ("target", "decision", "rounds", "minutes")}
         done.append(kept | {"shares": [found["accuracy"][who]["accuracy"] for who in ("champion", "candidate")]})
-    return {"machine": machine(), "commit": commit(), "run": done, "exams": exams}
+    return {"run": done, "exams": exams}
 
 
 def exam(home: Path, checkpoint: str) -> dict[str, Any]:

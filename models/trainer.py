@@ -184,10 +184,10 @@ class Trainer:
         """Take one step on the sum of `loss` over the groups' microbatches, and add the metrics to `sums`.
 
         A group may be split across microbatches, but a completion never is. `dropout=False` turns off the adapters'
-        dropout, whatever the configuration says. `temperature` divides the logits of which `loss` gets the
-        log-probabilities. If the loss or the gradient is not finite, the step is not taken;
-        three such steps in a row raise NonFiniteError. If memory runs out, the step starts again with fewer tokens a
-        pass: without dropout, its result changes only by rounding. Raises NightError if not even one completion fits.
+        dropout, whatever the configuration says. `temperature` divides the logits before `loss` gets their
+        log-probabilities. If the loss or the gradient is not finite, the step is not taken; three such steps in a row
+        raise NonFiniteError. If memory runs out, the step starts again with fewer tokens a pass: without dropout, its
+        result changes only by rounding. Raises NightError if not even one completion fits.
         """
         while (finite := self._accumulate(groups, loss, sums, dropout, temperature)) is None:
             release_gpu_memory()

@@ -24,3 +24,11 @@ def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = 
     if not begun:
         note.write_text(str((time.monotonic() - started) / 60))
     return summary | {"folder": folder, "minutes": float(note.read_text()) if note.exists() else None}
+
+
+def outcome(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what a night solved, as [right, asked], untouched and before and after its rounds; flips and minutes."""
+    growth = found["growth"]
+    looks = {"untouched": found["accuracy"]["champion"], "before": growth["before"], "after": growth["after"]}
+    solved = {name: [round(one["accuracy"] * one["n"]), int(one["n"])] for name, one in looks.items()}
+    return {"minutes": found["minutes"], **solved, "gained": growth["gained"], "lost": growth["lost"]}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.nights.ablations import commit, machine
+
 Run = dict[str, Any]
 
 
@@ -13,9 +15,12 @@ def recorded(file: Path) -> list[Run]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> None:
-    """Do a run and record what was asked for and what came out, unless a run of the same kind is recorded."""
-    if not any(asked.items() <= done.items() for done in recorded(file)):
-        done = asked | run()
+def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> Run:
+    """Return the last recorded run of this kind. If there is none, do it and record it, with machine and commit."""
+    known = [done for done in recorded(file) if asked.items() <= done.items()]
+    if not known:
+        known = [asked | {"machine": machine(), "commit": commit()} | run()]
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as lines:
-            lines.write(json.dumps(done) + "\n")
+            lines.write(json.dumps(known[-1]) + "\n")
+    return known[-1]

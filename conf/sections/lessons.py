@@ -16,9 +16,9 @@ Rate = Annotated[float, Field(gt=0)]
 class DayConfig(Section):
     """Lessons generated in addition to the journal's, for a starter night: nobody has taught its student yet.
 
-    Only the untouched student learns all of them. Once a level has joined (`exam.next_level_at`), a trained
-    student learns solutions of the joined and all further levels each night, always new ones. The generated picks still
-    help to judge its reward model.
+    Only the untouched student learns all of them. From the night on which a level joins (`exam.next_level_at`), a
+    trained student learns new solutions of it and of all further levels each night. The generated picks still help to
+    judge its reward model.
     """
 
     generated_traces: Annotated[int, Field(ge=0)] = Field(default=0, description="number of worked solutions")
@@ -87,7 +87,7 @@ class DistillConfig(Section):
     rehearsal: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0,
         description="share of a lesson made up of the student's own answers, to everyday prompts and, if an earlier "
-        "night trained it, to problems that it has practised; it reduces forgetting",
+        "night trained it, to problems of the levels of its first night; it reduces forgetting",
     )
     kept_share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,

@@ -13,7 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from conf.schema import NightConfig
+from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
+from flows.run.dates import date_of_night
+from flows.run.levels import with_next_level
 from flows.run.machine import (
     BF16_CAPABILITY,
     NO_BF16,
@@ -99,6 +102,7 @@ def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
 def _speed(home: Home, config: NightConfig) -> Finding:
     """Compare the night's time limit with the time that the night needs on this machine."""
     try:
+        config = with_next_level(config, home, date_of_night(clocks_in(config.deadline_time_zone)))
         check_hours(home, config)
         found = forecast(home, config)
     except InputError as error:

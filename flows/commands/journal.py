@@ -25,6 +25,7 @@ from conf.storage.journal import schema as json_schema
 from conf.storage.journal_file import Written, append, read_file, retract
 from conf.storage.locks import refuse_if_night_running
 from flows.commands.options import AsJson, configuration, print_json
+from tasks.report.text import plural
 
 # \b keeps a paragraph's line breaks; lines have at most 76 columns
 HELP = """The day's log: what you teach by day, and the night learns.
@@ -71,7 +72,7 @@ def add(as_json: AsJson = False) -> None:
     entries = list(_from_input(home))
     home.make_private()
     file = append(home.journal, entries).file
-    _print({"file": str(file), "added": len(entries)}, as_json, f"{file}: {_counted(len(entries), 'line')} added")
+    _print({"file": str(file), "added": len(entries)}, as_json, f"{file}: {plural(len(entries), 'line')} added")
 
 
 @journal_app.command()
@@ -81,7 +82,7 @@ def check(file: Annotated[Path, typer.Argument(help="a journal file (JSONL)")], 
         raise InputError(f"{file}: no such file; journals are in {Home.here().journal}")
     good, bad = read_file(file)
     result = {"file": str(file), "good": len(good), "bad": bad}
-    _print(result, as_json, f"{file}: {_counted(len(good), 'good line')}, {len(bad)} bad", *map(_bad, bad))
+    _print(result, as_json, f"{file}: {plural(len(good), 'good line')}, {len(bad)} bad", *map(_bad, bad))
     if bad:
         raise typer.Exit(1)
 
@@ -122,7 +123,7 @@ def retract_(
     retract(Written(file, line))
     print(
         f"{file}: line {line} is taken back",
-        *([f"; {_counted(count, 'checkpoint')} learned it"] if count else []),
+        *([f"; {plural(count, 'checkpoint')} learned it"] if count else []),
         sep="",
     )
 
@@ -152,7 +153,7 @@ def import_(
     _check_benchmark(benchmark)
     home.make_private()
     done = import_rows(home.journal, source, split, subset, limit, benchmark)
-    line = f"{done.file}: {_counted(done.added, 'line')} added, {done.known} there already, {len(done.refused)} refused"
+    line = f"{done.file}: {plural(done.added, 'line')} added, {done.known} there already, {len(done.refused)} refused"
     result = {"file": str(done.file), "added": done.added, "known": done.known, "refused": done.refused}
     _print(result, as_json, line, *(f"  row {row['row']}: {_printable(row['reason'])}" for row in done.refused))
 
@@ -234,10 +235,6 @@ def _printable(text: str, length: int = 300) -> str:
     """Return the text on one line, cut to `length`, without control characters."""
     text = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _print(result: dict[str, Any], as_json: bool, *lines: str) -> None:

@@ -8,6 +8,7 @@ from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkConfig, levels_of
 from conf.storage.home import SUMMARY, Home
 from flows.run.history import finished, last_finished
+from rewards.arithmetic import Arithmetic
 
 
 def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
@@ -31,15 +32,16 @@ def with_next_level(config: NightConfig, home: Home, date: str) -> NightConfig:
 
 
 def joined_levels(config: NightConfig, home: Home, date: str) -> tuple[str, ...]:
-    """Return the target's levels that have joined since the first night, and all that may still follow.
+    """Return the levels of Arithmetic that have joined since the target's first night, and all that may still follow.
 
-    Empty if none has joined by the night of `date`.
+    Empty if none has joined by the night of `date`, or if the target is another benchmark.
     """
-    if config.exam.next_level_at is None or config.exam.target.levels is None:
+    target = config.exam.target
+    if config.exam.next_level_at is None or target.benchmark != Arithmetic.name:
         return ()
-    *_, first = (None, *finished(home.nights, config.name, date))
-    before = _levels_of(first, config) if first else ()
-    joined = [level for level in config.exam.target.levels if before and level not in before]
+    oldest_first = finished(home.nights, config.name, date, newest_first=False)
+    first: tuple[str, ...] = next(filter(None, (_levels_of(night, config) for night in oldest_first)), ())
+    joined = [level for level in target.levels or () if first and level not in first]
     return (*joined, *_further(config, joined[-1])) if joined else ()
 
 

@@ -53,7 +53,7 @@ def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> lis
         if step.kind == "distill" and known and not known.steps:
             lines.append(("lesson", "no new worked solutions"))
         elif step.kind == "distill":
-            lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} worked solutions"
+            lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} examples"
             pace = f", {known.step:.1f} s each with their rehearsal" if known else ""
             fits = f"; about {known.steps_that_fit(minutes)} fit" if known and minutes is not None else ""
             lines.append(("lesson", lesson + pace + fits))

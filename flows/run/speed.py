@@ -4,6 +4,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from statistics import median
 
 from conf.load import config_of
@@ -98,8 +99,12 @@ class Estimate:
         return 60 * minutes - self.fixed - exam - self.quizzed * self.answer
 
 
-def estimate(config: NightConfig, parameters: float, flops_per_second: float) -> Estimate:
+def estimate(
+    config: NightConfig, parameters: float, flops_per_second: float, *, answers_first: bool = False
+) -> Estimate:
     """Estimate a night of single-turn answers for a student with this number of parameters.
+
+    `answers_first`: whether the student answers the lesson's problems before it, as one does that a night has trained.
 
     A token costs 2 FLOP per parameter to read or write and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
     1), plus a time that does not depend on matmul speed. The prompt that a group shares counts once.
@@ -116,7 +121,7 @@ def estimate(config: NightConfig, parameters: float, flops_per_second: float) ->
         sampling=sampled * read,
         update=config.grpo.steps_per_round * STEP + WITH_SIGNAL * trained * train,
         answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
-        step=STEP + solved * (PROMPT + written) * train + rehearsed * longest * (train + read),
+        step=STEP + solved * (PROMPT + written) * (train + answers_first * read) + rehearsed * longest * (train + read),
         steps=lesson,
         fixed=FIXED,
         quizzed=QUIZZES * config.lessons.quiz_problems,
@@ -132,14 +137,20 @@ def expected(home: Home, config: NightConfig, date: str | None = None) -> Estima
     uses a GPU or environments, whose episodes have no predictable length.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
-    if not _has_solutions(home, config, date or date_of_night(clocks_in(config.deadline_time_zone))):
+    date = date or date_of_night(clocks_in(config.deadline_time_zone))
+    start = expected_start(home, config, date)
+    trained = start is not None and parent_of(start) is not None
+    if not _has_solutions(home, config, date, start, trained):
         config = config.model_copy(update={"distill": config.distill.model_copy(update={"steps": 0})})
     for night in finished(home.nights, config.name):
         rounds = [figures for figures in read_round_metrics(night) if figures.keys() >= TIMED]
         if rounds and (known := config_of(night)):
             samplings, updates = ([one[f"seconds_{what}"] for one in rounds] for what in ("sample", "update"))
             others = [one["seconds_round"] - one["seconds_sample"] - one["seconds_update"] for one in rounds]
-            usual, now = (estimate(each, parameters, NOMINAL) for each in (known, config))
+            usual, now = (
+                estimate(known, parameters, NOMINAL),
+                estimate(config, parameters, NOMINAL, answers_first=trained),
+            )
             sampling, update = median(samplings) / usual.sampling, median(updates) / usual.update
             step, paced = now.step * update, read_steps(night / PACE_FOLDER / "distill.json")
             if plays_episodes(config.benchmarks) and paced:
@@ -154,17 +165,18 @@ def expected(home: Home, config: NightConfig, date: str | None = None) -> Estima
     if plays_episodes(config.benchmarks):
         return None
     speed = measure_speed()
-    return None if speed is None else estimate(config, parameters, speed)
+    return None if speed is None else estimate(config, parameters, speed, answers_first=trained)
 
 
-def _has_solutions(home: Home, config: NightConfig, date: str) -> bool:
-    """Return whether the student has worked solutions to learn. A trained one skips those of a generated day."""
+def _has_solutions(home: Home, config: NightConfig, date: str, start: Path | None, trained: bool) -> bool:
+    """Return whether the student has worked solutions to learn.
+
+    A trained one skips those of a generated day, except of joined levels.
+    """
     lesson = config.distill
     if lesson.reference_solutions or lesson.files or lesson.teacher:
         return True
-    start = expected_start(home, config, date)
-    untrained = start is None or parent_of(start) is None
-    generated = config.day.generated_traces and (untrained or joined_levels(config, home, date))
+    generated = config.day.generated_traces and (not trained or joined_levels(config, home, date))
     return bool(generated or waiting(home.journal, date, start, 0.0)["trace"])
 
 
@@ -233,7 +245,7 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
     rounds = "1 round fits" if number == 1 else f"{number} rounds fit"
     sentence = f"At this machine's speed about {rounds} into {_minutes(minutes)}; {config.rounds} are planned."
     if steps < known.steps:
-        sentence += f" The lesson has time for about {steps} of {known.steps} steps; {enough} minutes would do for all."
+        sentence += f" The lesson has time for about {steps} of at most {known.steps} steps."
     return Forecast(sentence)
 
 

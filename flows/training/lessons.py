@@ -95,7 +95,7 @@ class Lessons:
     def _rehearsed(
         self, step: Step, traces: Sequence[Artifact], checkpoint: Path, lesson: DistillConfig
     ) -> Artifact | None:
-        """Have the student answer everyday prompts and, if it is trained, problems that it has practised.
+        """Have the student answer everyday prompts and, if it is trained, problems of the levels of its first night.
 
         Returns None if rehearsal is off or no worked solutions exist.
         """
@@ -117,12 +117,12 @@ class Lessons:
         )
 
     def _practised(self, count: int) -> Iterator[str]:
-        """Yield the prompts of up to `count` problems of each benchmark, without episodes and joined levels."""
-        config, new = self.night.config, joined_levels(self.night.config, self.night.home, self.night.date)
+        """Yield the prompts of up to `count` problems of each benchmark, except of episodes and of joined levels."""
+        config, joined = self.night.config, joined_levels(self.night.config, self.night.home, self.night.date)
         for entry in config.benchmarks:
             levels = entry.levels
             if levels and entry.name == config.exam.target.benchmark:
-                levels = tuple(level for level in levels if level not in new)
+                levels = tuple(level for level in levels if level not in joined)
             benchmark = configured(entry.model_copy(update={"levels": levels}), config.sandbox)
             if levels == () or benchmark.environment is not None:
                 continue

@@ -1,4 +1,4 @@
-"""The training steps of lessons: supervised (distillation, imitation) and preference-based (KTO, DPO).
+"""The training steps of lessons: supervised (distillation) and preference-based (KTO, DPO).
 
 Each lesson is a generator function that yields every step's metrics as soon as the step is taken.
 """
@@ -31,30 +31,21 @@ AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
 def distill(
     trainer: Trainer,
     examples: Sequence[Example | EpisodeExample],
-    config: DistillConfig,
+    config: DistillConfig | LessonConfig,
     seed: int,
     pace: Pace | None = None,
 ) -> Iterator[Metrics]:
-    """Take up to `config.steps` supervised steps on the shuffled examples (see `plan_steps`).
+    """Take supervised steps on the shuffled examples (see `plan_steps`), each on its answers' mean cross-entropy.
 
     Up to four repetitions of a text teach about as much as new text; further ones teach less and less (Muennighoff et
     al. 2023, arXiv:2305.16264). With a `pace`, the number of steps is fixed after the second step. Until then, the
     learning rate decays as if all planned steps were taken. A restarted lesson, whose number of steps is already fixed,
-    does the same, to give the same bits. Raises ValueError without examples, unless `config.steps` is 0.
+    does the same, to give the same bits.
     """
-    if config.steps and not examples:
-        raise ValueError("there is no example to learn from: leave the lesson out, or set distill.steps to 0")
+    linear = isinstance(config, DistillConfig) and config.schedule == "linear"
     for step, steps, batch in paced(batches(examples, config, seed), pace, tokens):
-        if config.schedule == "linear":
+        if linear:
             trainer.weights.rate_factor = 1 - step / steps
-        yield {"step": step + 1.0} | trainer.imitate(batch)
-
-
-def imitation(
-    trainer: Trainer, examples: Sequence[Example], config: LessonConfig, seed: int, pace: Pace | None = None
-) -> Iterator[Metrics]:
-    """Take supervised steps on the examples. Each step's loss is the mean cross-entropy over its answers' tokens."""
-    for step, _, batch in paced(batches(examples, config, seed), pace, tokens):
         yield {"step": step + 1.0} | trainer.imitate(batch)
 
 

@@ -141,7 +141,8 @@ class DayLearner:
 
         Lessons before the oldest snapshot but the champion's are left out.
         """
-        prompt, tokens = answer_to(self.tokenizer, messages, answer, finished, self.student)
+        prompt = prompt_tokens(self.tokenizer, messages, self.student)
+        tokens = answer_tokens(self.tokenizer, answer, finished)
         now, found = self.day.snapshot(), list[tuple[str, float]]()
         try:
             for number, kept in sorted(self._snapshots.items()):
@@ -201,17 +202,6 @@ class DayLearner:
             return found
 
         return prompt, tokens
-
-
-def answer_to(
-    tokenizer: PreTrainedTokenizerBase,
-    messages: Sequence[dict[str, str]],
-    answer: str,
-    finished: bool,
-    student: StudentConfig,
-) -> tuple[list[int], list[int]]:
-    """Return the tokens of a conversation and of an answer to it; a `finished` answer has an end token."""
-    return prompt_tokens(tokenizer, messages, student), answer_tokens(tokenizer, answer, finished)
 
 
 def turns_of(

@@ -92,12 +92,11 @@ def logprob_under(
     import torch
 
     from models.hf.hardware import resolve_device
-    from models.hf.loading import load_model, load_tokenizer
-    from tasks.teaching.day_learner import answer_to
+    from models.hf.loading import answer_tokens, load_model, load_tokenizer, prompt_tokens
 
     device = resolve_device("auto")
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    prompt, tokens = answer_to(tokenizer, messages, answer, finished, student)
+    prompt, tokens = prompt_tokens(tokenizer, messages, student), answer_tokens(tokenizer, answer, finished)
     with torch.no_grad():
         model = load_model(checkpoint, torch.float32, device, student.trust_remote_code)
         ids = torch.tensor([[*prompt, *tokens][:-1]], device=device)

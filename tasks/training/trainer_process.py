@@ -100,13 +100,11 @@ def _steps(
 ) -> Iterator[dict[str, float]]:
     from models.lessons import sft_preference
 
-    if isinstance(lesson, DistillConfig):
-        return sft_preference.distill(trainer, examples, lesson, seed, pace)
     if isinstance(lesson, FeedbackConfig):
         return sft_preference.kto(trainer, examples, lesson, seed, pace)
     if isinstance(lesson, CorrectionsConfig | PicksConfig):
         return sft_preference.dpo(trainer, examples, lesson, seed, pace)
-    return sft_preference.imitation(trainer, examples, lesson, seed, pace)
+    return sft_preference.distill(trainer, examples, lesson, seed, pace)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:

@@ -43,7 +43,28 @@ def test_a_level_joins_once_the_lower_bound_has_passed(tmp_path: Path, promoted:
     finish(home, "2026-11-20", third, low=0.6, promoted=promoted)
     fourth = with_next_level(CONFIG, home, "2026-11-21")
     assert fourth == third
-    assert joined_levels(fourth, home, "2026-11-21") == ("3", "4", "5")  # they are taught on further nights, too
+    assert joined_levels(fourth, home, "2026-11-21") == ("3", "4", "5")
+    finish(home, "2026-11-21", fourth, low=0.9, promoted=promoted)
+    fifth = with_next_level(CONFIG, home, "2026-11-22")
+    assert levels(fifth) == (("1", "2", "3", "4"),) * 2
+    assert joined_levels(fifth, home, "2026-11-22") == ("3", "4", "5")
+
+
+@pytest.mark.parametrize(
+    ("tonight", "joined"),
+    [
+        ([], ("3", "4", "5")),
+        (["exam.next_level_at=null"], ()),
+        (["name=other"], ()),
+        (['exam.target={benchmark: gsm8k, levels: ["1", "2", "3"]}'], ()),
+    ],
+)
+def test_which_levels_have_joined(tmp_path: Path, tonight: list[str], joined: tuple[str, ...]) -> None:
+    """Since the first night with this target: an earlier one with another does not count."""
+    home, target = Home(tmp_path), 'exam.target={benchmark: arithmetic, levels: ["1", "2", "3"]}'
+    finish(home, "2026-11-17", load_night(STARTER, ["exam.target={benchmark: gsm8k}"]), low=0.6)
+    finish(home, "2026-11-18", CONFIG, low=0.6)
+    assert joined_levels(load_night(STARTER, [target, *tonight]), home, "2026-11-19") == joined
 
 
 def test_the_next_tier_of_ants(tmp_path: Path) -> None:

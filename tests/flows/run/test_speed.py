@@ -37,8 +37,15 @@ def home(tmp_path: Path) -> Home:
         metrics = seconds | {"seconds_round": sum(seconds.values()) + 3}
         (folder / "metrics.json").write_text(json.dumps(metrics))
     (night / "config.yaml").write_text(frozen_yaml(starter()))
-    (night / SUMMARY).write_text(json.dumps({"decision": "kept", "digests": {"champion": CHAMPION}}))
+    finish(night, low=0.4)
     return home
+
+
+def finish(night: Path, low: float) -> None:
+    """Finish the night with the champion kept, whose accuracy has this lower bound."""
+    accuracy = {"champion": {"low": low}}
+    summary = {"decision": "kept", "digests": {"champion": CHAMPION}, "accuracy": accuracy}
+    (night / SUMMARY).write_text(json.dumps(summary))
 
 
 def test_the_estimate_is_near_what_was_measured_on_two_slow_cores() -> None:
@@ -100,6 +107,15 @@ def test_a_trained_student_has_no_lesson_on_a_generated_day(home: Home) -> None:
     assert [known and known.steps for known in lessons] == [48, 0, 48, 48]
 
 
+def test_a_trained_student_has_a_lesson_once_a_level_has_joined(home: Home) -> None:
+    champion, config = home.checkpoints / CHAMPION, starter("budget_minutes=30")
+    champion.mkdir(parents=True)
+    (champion / LINEAGE).write_text('{"parent": "cafe42"}')
+    assert "lesson" not in _speed(home, config).found
+    finish(home.night("2026-11-20"), low=0.6)
+    assert "lesson" in _speed(home, config).found
+
+
 @pytest.mark.parametrize(
     ("minutes", "level", "words"),
     [
@@ -108,7 +124,7 @@ def test_a_trained_student_has_no_lesson_on_a_generated_day(home: Home) -> None:
             30,
             "ok",
             "At this machine's speed about {n} rounds fit into 30 minutes; 24 are planned. "
-            "The lesson has time for about {steps} of 48 steps; {enough} minutes would do for all.",
+            "The lesson has time for about {steps} of at most 48 steps.",
         ),
         (6, "warning", "At this machine's speed no round fits into 6 minutes; {enough} minutes would do."),
         (1, "error", "budget_minutes: 1.0 minutes are too short for anything"),

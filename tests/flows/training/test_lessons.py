@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from conf.load import STARTER, load_night
-from conf.storage.home import Home
+from conf.load import STARTER, frozen_yaml, load_night
+from conf.storage.home import SUMMARY, Home
 from flows.run.context import Night
+from flows.training.inputs import frozen_day
 from flows.training.lessons import Lessons
 from models.hf.checkpoint import keep
 from models.lessons.pace import Pace
@@ -93,6 +94,33 @@ def test_a_slow_machine_plans_fewer_steps_and_rehearses_no_more_than_they_use(
     day = write_stage(tonight.folder / "freeze_journal", tables)
     Lessons(tonight, day, (), fitting=fitting).teach(tonight.config.steps[0], champion(tonight.home))
     assert (planned["distill"]["config"].steps, planned["rehearsal"]["count"]) == (steps, 2 * steps)
+
+
+def test_joined_levels_are_taught_and_not_rehearsed(
+    night: Callable[..., Night], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Level 3, whose stories have four sentences and more, has joined since the first night."""
+    planned: dict[str, dict[str, Any]] = {}
+    tonight = night(
+        "distill={steps: 20, batch_size: 4, rehearsal: 0.5}",
+        'benchmarks=[{name: arithmetic, levels: ["1", "2", "3"]}]',
+        'exam.target={benchmark: arithmetic, levels: ["1", "2", "3"]}',
+    )
+    first = tonight.home.night("2026-11-19")
+    first.mkdir(parents=True)
+    (first / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
+    (first / SUMMARY).write_text("{}")
+    trace = {"messages": UNSEEN, "teacher": "me", "source": "x", "response": "12", "benchmark": None, "truth": None}
+    tables = {"traces": (TRACES, [trace]), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
+    day, before = write_stage(tonight.folder / "freeze_journal", tables), champion(tonight.home)
+    monkeypatch.setattr(Night, "run", lambda _, stage, path, **inputs: planned.setdefault(path, inputs))
+    monkeypatch.setattr(Lessons, "_learn", lambda _, stage, path, before, **inputs: planned.setdefault(path, inputs))
+    frozen_day(tonight, before)
+    assert planned["freeze_journal"]["joined_levels"] == ("3", "4", "5")
+    Lessons(tonight, day, (), trained=True).teach(tonight.config.steps[0], before)
+    stories = [prompt.removeprefix(Arithmetic.instruction) for prompt in planned["rehearsal"]["practised"]]
+    assert len(stories) == 20
+    assert max(story.count(".") for story in stories) == 3
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:

@@ -209,10 +209,3 @@ def test_a_lesson_takes_the_steps_that_fit(
     shares = [trainer.weights.learning_rate / 1e-3 for _ in lesson]
     assert shares == pytest.approx([1, 7 / 8, *(1 - step / steps for step in range(2, steps))])
     assert json.loads(file.read_text()) == {"planned": 8, "steps": steps, "seconds_a_step": 1.0}
-
-
-def test_nothing_to_learn_from_is_an_error() -> None:
-    listener: Any = Listener()
-    with pytest.raises(ValueError, match="no example to learn from"):
-        list(distill(listener, [], DistillConfig(steps=1), 1))
-    assert list(distill(listener, [], DistillConfig(steps=0), 1)) == []

@@ -165,7 +165,7 @@ def test_two_steps_of_plain_adamw(
 def test_groups_of_equal_rewards_are_only_pulled_to_the_reference(
     folder: Path, rollouts: list[Rollout], tmp_path: Path
 ) -> None:
-    """With a KL term they take part in it, and in its denominator alone: by the plain models."""
+    """With a KL term they take part in it, and in its denominator alone: by the plain models, at a temperature."""
     mover = Trainer.load(
         folder, trainer_config(learning_rate=0.01), reference=tmp_path / "not loaded without a KL term"
     )
@@ -173,14 +173,14 @@ def test_groups_of_equal_rewards_are_only_pulled_to_the_reference(
     mover.save_checkpoint(tmp_path / "moved")
     model, reference = plain_model(tmp_path / "moved"), plain_model(folder)
     with torch.no_grad():
-        sampled = [dataclasses.replace(row, sampler_logprobs=logprobs_of(model, row).tolist()) for row in rollouts]
+        sampled = [dataclasses.replace(row, sampler_logprobs=logprobs_of(model, row, 1.6).tolist()) for row in rollouts]
     advantages = [*ADVANTAGES[:5], 0.0, 0.0, 0.0, 0.0]
-    kl = trainer_config(kl_coefficient=0.5)
+    kl = trainer_config(kl_coefficient=0.5, temperature=1.6)
     (found,), metrics = round_of(tmp_path / "moved", kl, sampled, advantages, reference=folder)
     useful = sum(len(row.token_ids) for row in sampled[:5])
     for row, advantage in zip(sampled, advantages, strict=True):
-        logprobs = logprobs_of(model, row)
-        difference = logprobs_of(reference, row).detach() - logprobs
+        logprobs = logprobs_of(model, row, 1.6)
+        difference = logprobs_of(reference, row, 1.6).detach() - logprobs
         pull = 0.5 * (difference.square() / 2).sum() / TOKENS
         (pull - advantage * logprobs.sum() / useful).backward()
     assert_close(found, plain_gradients(model))
