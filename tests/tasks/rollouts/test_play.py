@@ -259,7 +259,8 @@ def test_each_ant_of_a_colony_has_a_context_of_its_own(
         assert len(rows) == 3 * 3
         for number, one in enumerate(rows):
             answer = rollout.token_ids[one["first"] : one["first"] + one["tokens"]]
-            assert tokenizer.decode(answer, skip_special_tokens=True) == json.loads(rollout.text)[number]
+            end, said = tokenizer.eos_token, json.loads(rollout.text)[number]
+            assert tokenizer.decode(answer).removesuffix(end) == said.removesuffix(end)  # vLLM's text has no end token
     assert_trainer_agrees(rollouts, student)
 
 
