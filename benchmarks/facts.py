@@ -115,8 +115,7 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
             steps = len(curve)
         answers = greedy(student, checkpoint, questions), greedy(student, checkpoint, otherwise)
     before, same, other = (known(facts, each) for each in (untaught, *answers))
-    found = {"steps": steps, "before": before, "same": same, "other": other, "kl": student.kl()}
-    return {**found}
+    return {"steps": steps, "before": before, "same": same, "other": other, "kl": student.kl()}
 
 
 def known(facts: Sequence[Fact], answers: Sequence[str]) -> float:

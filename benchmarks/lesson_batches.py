@@ -21,7 +21,7 @@ from conf.schema import NightConfig
 from conf.sections.lessons import DistillConfig
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import EpisodeExample, Example
-from models.lessons.sft_preference import distill
+from models.lessons.sft_preference import imitation
 from models.trainer import Trainer
 from rewards.data.benchmarks import configured
 from tasks.distillation.demonstrations import example_maker
@@ -51,7 +51,7 @@ def main() -> None:
         lesson = DistillConfig(steps=steps, batch_size=batch, learning_rate=rate, schedule="linear", max_epochs=1)
         trainer = Trainer.load(options.student, lesson_config(config.trainer, rate))
         began = time.perf_counter()
-        for _ in distill(trainer, taught, lesson, config.seed):
+        for _ in imitation(trainer, taught, lesson, config.seed):
             trainer.round_stochastically()
         seconds = time.perf_counter() - began
         trainer.weights.rate_factor = 0.0  # steps that only measure

@@ -57,7 +57,7 @@ def studied() -> Path:
     if STUDIED.exists() and note.exists() and note.read_text() == RECIPE:
         return STUDIED
     from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-    from models.lessons.sft_preference import distill
+    from models.lessons.sft_preference import imitation
     from models.trainer import Trainer
     from rewards.data.synthetic_journal import generated_lines
     from tasks.training.trainer_process import lesson_config
@@ -73,7 +73,7 @@ def studied() -> Path:
             prompts = [prompt_tokens(tokenizer, trace["messages"], night.student) for trace in chosen]
             answers = [answer_tokens(tokenizer, trace["response"]) for trace in chosen]
             examples = list(zip(prompts, answers, strict=True))
-            for _ in distill(trainer, examples, lesson, night.seed):
+            for _ in imitation(trainer, examples, lesson, night.seed):
                 trainer.round_stochastically()
             model = Path(drafts) / str(number)
             trainer.save_checkpoint(model)

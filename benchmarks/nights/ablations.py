@@ -5,16 +5,13 @@ A night is limited by its numbers of rounds and steps, not by time, so that it l
 
 import importlib.metadata
 import json
-import os
-import platform
-import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.nights.whole import whole_night
+from benchmarks.outputs.records import commit, machine
 from conf.load import STARTER, identity, load_night
 from conf.schema import NightConfig
 from conf.sections.stages import StageConfig
@@ -151,12 +148,6 @@ def here() -> Where:
     return machine(), commit(), tuple(sorted(_versions().items()))
 
 
-def machine() -> str:
-    """Return the processor's name and the number of cores that this process may use."""
-    named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    return f"{named[1] if named else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
-
-
 def recorded(file: Path) -> list[Run]:
     """Return the runs recorded in a file, in order; an empty list if there is no file."""
     return [Run(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
@@ -164,18 +155,3 @@ def recorded(file: Path) -> list[Run]:
 
 def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
-
-
-def commit() -> str:
-    """Return the last commit that changed anything but docs and tests, with `-dirty` for such uncommitted changes.
-
-    Docs do not count, because the runs themselves are recorded there.
-    """
-    commit, changed = _git("log", "-1", "--format=%h"), _git("status", "--porcelain", "--untracked-files=no")
-    return f"{commit}-dirty" if changed else commit or "unknown"
-
-
-def _git(*command: str) -> str:
-    code = ["--", ".", ":!docs", ":!tests", ":!*.md"]
-    output = subprocess.run(["git", *command, *code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
-    return output.stdout.strip()

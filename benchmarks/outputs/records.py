@@ -1,11 +1,13 @@
 """A benchmark's runs: a line of JSON each, appended as soon as the run ends, so that several sittings add up."""
 
 import json
+import os
+import platform
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from benchmarks.nights.ablations import commit, machine
 
 Run = dict[str, Any]
 
@@ -24,3 +26,24 @@ def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> Run:
         with file.open("a") as lines:
             lines.write(json.dumps(known[-1]) + "\n")
     return known[-1]
+
+
+def machine() -> str:
+    """Return the processor's name and the number of cores that this process may use."""
+    named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return f"{named[1] if named else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
+
+
+def commit() -> str:
+    """Return the last commit that changed anything but docs and tests, with `-dirty` for such uncommitted changes.
+
+    Docs do not count, because the runs themselves are recorded there.
+    """
+    commit, changed = _git("log", "-1", "--format=%h"), _git("status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changed else commit or "unknown"
+
+
+def _git(*command: str) -> str:
+    code = ["--", ".", ":!docs", ":!tests", ":!*.md"]
+    output = subprocess.run(["git", *command, *code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    return output.stdout.strip()

@@ -87,7 +87,7 @@ class DistillConfig(Section):
     rehearsal: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.0,
         description="share of a lesson made up of the student's own answers, to everyday prompts and, if an earlier "
-        "night trained it, to problems of the levels of its first night; it reduces forgetting",
+        "night trained it, to problems of the levels that it began with; it reduces forgetting",
     )
     kept_share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,

@@ -54,8 +54,8 @@ def resume_command(night: Path) -> str:
 def finished(nights: Path, name: str, before: str | None = None, *, newest_first: bool = True) -> Iterator[Path]:
     """Yield the folders of the finished nights with this configuration name (before a date, if given).
 
-    If the night of that date has begun, an earlier one that was finished only afterwards does not count: it must not
-    change what the later one has begun with.
+    The newest comes first, unless `newest_first` is false. If the night of that date has begun, an earlier one that was
+    finished only afterwards does not count: it must not change what the later one has begun with.
     """
     begun = first_start(nights / before) if before else None
     for summary in sorted(nights.glob(f"{NIGHTS}/{SUMMARY}"), reverse=newest_first):

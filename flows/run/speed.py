@@ -104,7 +104,7 @@ def estimate(
 ) -> Estimate:
     """Estimate a night of single-turn answers for a student with this number of parameters.
 
-    `answers_first`: whether the student answers the lesson's problems before it, as one does that a night has trained.
+    `answers_first`: whether the lesson begins with the student answering its problems, as a trained student's does.
 
     A token costs 2 FLOP per parameter to read or write and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
     1), plus a time that does not depend on matmul speed. The prompt that a group shares counts once.
@@ -238,8 +238,9 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
     minutes = minutes_left(config)
     if minutes is None or not config.rounds or (known := expected(home, config)) is None:
         return None
-    number, steps, enough = known.rounds_that_fit(minutes), known.steps_that_fit(minutes), known.minutes_enough()
+    number, steps = known.rounds_that_fit(minutes), known.steps_that_fit(minutes)
     if not number:
+        enough = known.minutes_enough()
         none = f"At this machine's speed no round fits into {_minutes(minutes)}; {enough} minutes would do."
         return Forecast(none, enough)
     rounds = "1 round fits" if number == 1 else f"{number} rounds fit"

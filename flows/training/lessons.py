@@ -95,7 +95,7 @@ class Lessons:
     def _rehearsed(
         self, step: Step, traces: Sequence[Artifact], checkpoint: Path, lesson: DistillConfig
     ) -> Artifact | None:
-        """Have the student answer everyday prompts and, if it is trained, problems of the levels of its first night.
+        """Have the student answer everyday prompts and, if it is trained, problems of the levels it began with.
 
         Returns None if rehearsal is off or no worked solutions exist.
         """

@@ -1,4 +1,4 @@
-"""The training steps of lessons: supervised (distillation) and preference-based (KTO, DPO).
+"""The training steps of lessons: supervised (imitation) and preference-based (KTO, DPO).
 
 Each lesson is a generator function that yields every step's metrics as soon as the step is taken.
 """
@@ -28,7 +28,7 @@ Metrics = dict[str, float]
 AnswersLoss = Callable[[Float[Tensor, "answers"]], tuple[Tensor, Metrics]]
 
 
-def distill(
+def imitation(
     trainer: Trainer,
     examples: Sequence[Example | EpisodeExample],
     config: DistillConfig | LessonConfig,

@@ -104,7 +104,7 @@ def _steps(
         return sft_preference.kto(trainer, examples, lesson, seed, pace)
     if isinstance(lesson, CorrectionsConfig | PicksConfig):
         return sft_preference.dpo(trainer, examples, lesson, seed, pace)
-    return sft_preference.distill(trainer, examples, lesson, seed, pace)
+    return sft_preference.imitation(trainer, examples, lesson, seed, pace)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:

@@ -105,6 +105,10 @@ def test_a_trained_student_has_no_lesson_on_a_generated_day(home: Home) -> None:
     )
     lessons.append(expected(home, starter()))
     assert [known and known.steps for known in lessons] == [48, 0, 48, 48]
+    untrained, trained = lessons[0], lessons[2]
+    assert untrained is not None
+    assert trained is not None
+    assert trained.step > untrained.step  # it first answers the problems
 
 
 def test_a_trained_student_has_a_lesson_once_a_level_has_joined(home: Home) -> None:

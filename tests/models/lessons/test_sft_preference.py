@@ -18,7 +18,7 @@ from torch.nn.functional import logsigmoid
 from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConfig, PicksConfig
 from models.lessons.pace import Pace
 from models.lessons.preference_data import Pick, RatedAnswer
-from models.lessons.sft_preference import BETA, batches, distill, dpo, kto
+from models.lessons.sft_preference import BETA, batches, dpo, imitation, kto
 from models.trainer import Trainer
 from tests.models.support.tiny import plain_logprobs, plain_model, random_tokens, trainer_config
 from tests.models.support.weights import assert_close, gradients_of_steps, plain_gradients, weights_of
@@ -154,7 +154,7 @@ class Listener:
 
 def distilled(seed: int, steps: int = 4, size: int = 3) -> list[list[Any]]:
     listener: Any = Listener()
-    curve = list(distill(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=size, max_epochs=6), seed))
+    curve = list(imitation(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=size, max_epochs=6), seed))
     assert curve == [{"step": float(step), "loss": float(step)} for step in range(1, steps + 1)]
     return listener.batches
 
@@ -180,7 +180,7 @@ def test_distillation_repeats_no_example_before_all_have_come() -> None:
 )
 def test_few_examples_give_few_steps(count: int, size: int, epochs: int, sizes: list[int]) -> None:
     listener: Any = Listener()
-    list(distill(listener, EXAMPLES[:count], DistillConfig(steps=6, batch_size=size, max_epochs=epochs), 1))
+    list(imitation(listener, EXAMPLES[:count], DistillConfig(steps=6, batch_size=size, max_epochs=epochs), 1))
     assert [len(batch) for batch in listener.batches] == sizes
     often = Counter(tuple(map(tuple, example)) for batch in listener.batches for example in batch)
     assert max(often.values()) <= epochs
@@ -191,7 +191,7 @@ def test_the_schedule_of_the_learning_rate(
     folder: Path, schedule: Literal["constant", "linear"], shares: list[float]
 ) -> None:
     trainer = Trainer.load(folder, trainer_config(learning_rate=1e-3))
-    lesson = distill(trainer, EXAMPLES, DistillConfig(steps=4, batch_size=2, schedule=schedule), 1)
+    lesson = imitation(trainer, EXAMPLES, DistillConfig(steps=4, batch_size=2, schedule=schedule), 1)
     assert [trainer.weights.learning_rate for _ in lesson] == pytest.approx([1e-3 * share for share in shares])
 
 
@@ -205,7 +205,7 @@ def test_a_lesson_takes_the_steps_that_fit(
     monkeypatch.setattr("models.lessons.pace.time.perf_counter", map(float, count()).__next__)
     trainer, file = Trainer.load(folder, trainer_config(learning_rate=1e-3)), folder.parent / f"{seconds}" / "pace.json"
     even = [(random_tokens(3, number), random_tokens(2, 50 + number)) for number in range(5)]
-    lesson = distill(trainer, even, DistillConfig(steps=8, batch_size=2, schedule="linear"), 1, Pace(seconds, file))
+    lesson = imitation(trainer, even, DistillConfig(steps=8, batch_size=2, schedule="linear"), 1, Pace(seconds, file))
     shares = [trainer.weights.learning_rate / 1e-3 for _ in lesson]
     assert shares == pytest.approx([1, 7 / 8, *(1 - step / steps for step in range(2, steps))])
     assert json.loads(file.read_text()) == {"planned": 8, "steps": steps, "seconds_a_step": 1.0}

@@ -25,7 +25,7 @@ from tests.tasks.doubles.workers import InProcessWorker
 
 STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
     "corrections": (train.corrections, CorrectionsConfig(), "dpo"),
-    "words": (train.words, WordsConfig(), "distill"),
+    "words": (train.words, WordsConfig(), "imitation"),
     "feedback": (train.feedback, FeedbackConfig(), "kto"),
     "dpo": (train.picks, PicksConfig(), "dpo"),
 }
@@ -107,7 +107,7 @@ def test_a_lesson_is_reproducible_and_rounds_each_step(
 @pytest.mark.parametrize("name", STAGES)
 def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     used: list[tuple[str, int]] = []
-    for method in ("distill", "kto", "dpo"):
+    for method in ("imitation", "kto", "dpo"):
 
         def learn(
             _: Trainer, examples: Any, config: Any, seed: int, pace: Any, method: str = method
