@@ -1,77 +1,68 @@
 """Reward against learning time on the starter's Arithmetic: variants of the night, and TRL.
 
-    python -m benchmarks.learning [--minutes 2.5] [--seeds 1 2 3] [--variants …] [--plot FILE.png]
+    python -m benchmarks.learning [--minutes 6] [--seeds 1 2 3] [--variants …]
 
-All runs start with the same student: the starter after the night's lessons. The reward is greedy accuracy on a fixed
-part of the exam, whose problems (levels 1 and 2) training never draws. It is measured after the run, for the checkpoint
-at each quarter of the time, and for the mean of the last five checkpoints' weights. Neither these measurements nor the
-start of engine and trainer count as learning time. Each finished run is a file under --out and is not run again. Prints
-a line of JSON for each run, then a Markdown table.
+All runs start with the same student: the starter after the night's lessons. The reward is greedy accuracy on the exam's
+868 problems (levels 1 and 2), which training never draws. It is measured after the run, for the checkpoint at each
+quarter of the time, and for the mean of the last five checkpoints' weights. Neither these measurements nor the start of
+engine and trainer count as learning time. Each finished run is a line in docs/learning.jsonl and is not run again.
+Writes docs/learning.png and the table in docs/performance.md. If `--seeds` names no seed, just these are written.
 """
 
 import argparse
 import itertools
-import json
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
 from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.inputs.starter import starter
 from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, distilled, learn, mean_weights
-from benchmarks.outputs.page import joined, markdown, picture
-from conf.storage.durable import write_atomically
+from benchmarks.outputs.page import between, joined, markdown, picture
+from benchmarks.outputs.records import Run, recorded, run_once
 from flows import environment
 
-RESULTS = SCHOOL / "benchmarks" / "learning"
+RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl", ".png"))
+PAGE, NAME = Path("docs/performance.md"), "benchmarks.learning"
+WORK = SCHOOL / "benchmarks" / "learning"
 VARIANTS = (*NIGHTS, *TRL)
 LAST = 5  # checkpoints whose mean weights are also evaluated
 
 
 def main() -> None:
-    """Do the missing runs, then draw the picture and print the table."""
+    """Do the missing runs, then draw the picture and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=2.5, help="of learning, per run")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--minutes", type=float, default=6, help="of learning, per run")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
-    parser.add_argument("--problems", type=int, default=868, help="exam problems per checkpoint")
-    parser.add_argument("--student", type=Path, default=STARTER)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--plot", type=Path, help="write the picture to this file")
     options = parser.parse_args()
     environment.prepare()
-    starter(options.student)
-    make(options.out)
-    runs: dict[str, list[dict[str, Any]]] = defaultdict(list)  # by variant
     for seed, variant in itertools.product(options.seeds, options.variants):
-        runs[variant].append(run(variant, seed, options))
-        print(json.dumps(runs[variant][-1]), flush=True)
-    if options.plot is not None:
-        draw(runs, options.minutes * 60, options.plot)
-    print(table(runs, options.minutes * 60))
+        asked = {"variant": variant, "seed": seed, "minutes": options.minutes}
+        run_once(RESULTS, asked, partial(run, variant, seed, options.minutes * 60))
+    if runs := recorded(RESULTS):
+        draw(runs)
+        PAGE.write_text(between(PAGE.read_text(), NAME, f"{table(runs)}\n\n![Share solved]({PICTURE.name})"))
 
 
-def run(variant: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Return a run's result from its file. If there is none, do the run and write the file first."""
-    of_what = f"{options.minutes:g}-minutes-{options.problems}-problems-{options.student.name}"
-    name = f"{variant.replace(' ', '-').replace('×', 'x')}-seed-{seed}-{of_what}.json"
-    file: Path = options.out / name
-    if not file.exists():
-        folder = options.out.resolve() / f"distilled-{options.student.name}-{seed}"
-        student = distilled(options.student, seed, folder)
-        with tempfile.TemporaryDirectory(dir=options.out) as work:
-            points = learn(variant, student, seed, options.minutes * 60, Path(work).resolve())
-            asked = at_quarters(points)
-            last = [checkpoint for _, checkpoint in points[1:]][-LAST:]
-            averaged = mean_weights(last, Path(work).resolve() / "mean")
-            *solved, mean = accuracies([*(checkpoint for _, checkpoint in asked), averaged], options.problems)
-        curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]
-        result = {"variant": variant, "seed": seed, "problems": options.problems, "curve": curve, "mean_of_last": mean}
-        write_atomically(file, json.dumps(result | {"steps": len(points) - 1}))
-    return json.loads(file.read_text())
+def run(variant: str, seed: int, seconds: float) -> Run:
+    """Learn for some time. Returns the share solved along the way and by the mean of the last checkpoints."""
+    student = distilled(starter(), seed, make(WORK).resolve() / f"distilled-{seed}")
+    with tempfile.TemporaryDirectory(dir=WORK) as work:
+        folder = Path(work).resolve()
+        points = learn(variant, student, seed, seconds, folder)
+        asked = at_quarters(points)
+        last = mean_weights([checkpoint for _, checkpoint in points[1:]][-LAST:], folder / "mean")
+        *solved, mean = accuracies([*(checkpoint for _, checkpoint in asked), last])
+    curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]
+    return {"curve": curve, "mean_of_last": mean, "steps": len(points) - 1}
 
 
 def at_quarters(points: Sequence[Point]) -> list[Point]:
@@ -89,29 +80,68 @@ def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
     return curve[-1][1]
 
 
-def table(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float) -> str:
-    """Return a Markdown table: each variant's mean accuracy over time, and each seed's accuracy at the end."""
-    times, rows = [seconds * quarter / 4 for quarter in range(5)], []
-    for variant, found in runs.items():
-        means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
-        ends = joined(at(one["curve"], seconds) for one in found)
-        averaged = joined(one["mean_of_last"] for one in found if "mean_of_last" in one)
-        rows.append([variant, *means, ends, averaged, f"{statistics.mean(one['steps'] for one in found):.1f}"])
-    passed = " | ".join(f"{time:.0f} s" for time in times)
-    return markdown(f"variant | {passed} | each seed at the end | mean of the last five | steps", rows)
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table: each variant's mean accuracy over time, and each seed's accuracy at the end.
+
+    *Against the first* is the mean difference of the ends from the first variant's with the same seeds, and its 95 % t
+    interval.
+    """
+    return markdown(
+        "minutes | variant | start | a quarter | half | three quarters | end | each seed at the end | "
+        "mean of the last five | steps | against the first",
+        _rows(runs),
+    )
 
 
-def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], seconds: float, file: Path) -> None:
-    """Plot each variant's seeds as thin lines, and their mean as a thick one."""
-    grid = [seconds * step / 60 for step in range(61)]
-    with picture(file, 7.5, 4.5) as axes:
-        for place, (variant, found) in enumerate(runs.items()):
-            for one in found:
-                axes.plot(*zip(*one["curve"], strict=True), color=f"C{place}", alpha=0.45, lw=1)
-            mean = [statistics.mean(at(one["curve"], time) for one in found) for time in grid]
-            axes.plot(grid, mean, color=f"C{place}", lw=2, label=variant)
-        axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2", xlim=(0, seconds))
-        axes.set_ylim(bottom=0)
+def _rows(runs: Sequence[Run]) -> Iterator[list[Any]]:
+    for minutes, variants in by_variant(runs).items():
+        times = [minutes * 60 * quarter / 4 for quarter in range(5)]
+        first = ends(next(iter(variants.values())), times[-1])
+        for variant, found in variants.items():
+            means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
+            last, steps = ends(found, times[-1]), statistics.mean(one["steps"] for one in found)
+            averaged = joined(one["mean_of_last"] for one in found)
+            yield [f"{minutes:g}", variant, *means, joined(last.values()), averaged, f"{steps:.0f}", gain(last, first)]
+
+
+def by_variant(runs: Sequence[Run]) -> dict[float, dict[str, list[Run]]]:
+    """Return the runs by minutes and variant, in the order of `VARIANTS` and of the seeds."""
+    found: dict[float, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
+    for one in sorted(runs, key=lambda one: (one["minutes"], VARIANTS.index(one["variant"]), one["seed"])):
+        found[one["minutes"]][one["variant"]].append(one)
+    return found
+
+
+def ends(runs: Sequence[Run], seconds: float) -> dict[int, float]:
+    """Return each seed's accuracy when its time was over."""
+    return {one["seed"]: at(one["curve"], seconds) for one in runs}
+
+
+def gain(last: Mapping[int, float], first: Mapping[int, float]) -> str:
+    """Return the mean difference of two variants over the seeds of both, with its 95 % t interval from two seeds on."""
+    differences = np.array([last[seed] - first[seed] for seed in last if seed in first])
+    if last == first or not len(differences):
+        return "–"
+    mean = f"{differences.mean():+.3f}"
+    if len(differences) < 2:
+        return mean
+    low, high = stats.t.interval(0.95, len(differences) - 1, differences.mean(), stats.sem(differences))
+    return f"{mean} [{low:+.3f}, {high:+.3f}]"
+
+
+def draw(runs: Sequence[Run]) -> None:
+    """Plot each variant's seeds as thin lines, and their mean as a thick one; a panel for each number of minutes."""
+    panels = by_variant(runs)
+    with picture(PICTURE, 7.5, 4.5, len(panels), squeeze=False) as panel:
+        for axes, (minutes, variants) in zip(panel[0], panels.items(), strict=True):
+            grid = np.linspace(0, minutes * 60, 61)
+            for place, (variant, found) in enumerate(variants.items()):
+                for one in found:
+                    axes.plot(*zip(*one["curve"], strict=True), color=f"C{place}", alpha=0.45, lw=1)
+                mean = [statistics.mean(at(one["curve"], time) for one in found) for time in grid]
+                axes.plot(grid, mean, color=f"C{place}", lw=2, label=variant)
+            axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2")
+            axes.set_xlim(0, minutes * 60)
 
 
 if __name__ == "__main__":
