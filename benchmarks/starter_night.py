@@ -110,7 +110,8 @@ def _pooled(runs: Sequence[Run]) -> Iterator[str]:
     for variant, same in groupby(runs, key=lambda run: run["variant"]):
         gained, lost = (sum(counts) for counts in zip(*((run["gained"], run["lost"]) for run in same), strict=True))
         if gained + lost:
-            yield f"- *{variant}*: the rounds gained {gained} answers and lost {lost} (p = {mcnemar(gained, lost):.2g})."
+            test = f"p = {mcnemar(gained, lost):.2g}"
+            yield f"- *{variant}*: the rounds gained {gained} right answers and lost {lost} ({test})."
 
 
 def draw(runs: Sequence[Run]) -> None:
