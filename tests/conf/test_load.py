@@ -50,8 +50,8 @@ def refusal(path: Path, *overrides: str) -> str:
     return str(caught.value)
 
 
-def changed(*overrides: str, path: Path = STARTER) -> NightConfig:
-    return load_night(path, overrides)
+def changed(*overrides: str) -> NightConfig:
+    return load_night(STARTER, overrides)
 
 
 def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:

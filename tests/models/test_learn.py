@@ -34,8 +34,8 @@ def make_day(folder: Path) -> Callable[[TeachConfig], DayCopy]:
     return lambda config: DayCopy(folder, config, ANCHORS)
 
 
-def sums(day: DayCopy, answers: list[list[int]] = ANSWERS) -> list[float]:
-    return [float(row.sum()) for row in day.logprobs(PROMPT, answers)]
+def sums(day: DayCopy) -> list[float]:
+    return [float(row.sum()) for row in day.logprobs(PROMPT, ANSWERS)]
 
 
 CHANNELS: dict[str, Callable[[DayCopy], LessonOutcome]] = {

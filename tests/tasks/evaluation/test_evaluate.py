@@ -34,7 +34,6 @@ def evaluated(
     parts: Sequence[ExamPart],
     answers: dict[str, str],
     longest: int = 4096,
-    exams: Path | None = None,
     **options: Any,
 ) -> Any:
     """The evaluations table and the engine."""
@@ -49,7 +48,7 @@ def evaluated(
         sandbox=SANDBOX,
         max_completion_tokens=64,
         engine=engine,
-        exams=exams or folder / "exams",
+        exams=folder / "exams",
         **options,
     )
     return read_table(folder / "evaluations.parquet", EVALUATIONS), engine
@@ -90,8 +89,8 @@ def test_only_the_first_problems_of_the_first_part_are_asked_in_the_nights_order
     assert table.problem_id.tolist() == [problem.problem_id for problem in asked]
 
 
-def examiner(student: Path, exams: Path, answers: dict[str, str] | None = None) -> tuple[Examiner, TableEngine]:
-    engine: Any = TableEngine(student, answers or {})
+def examiner(student: Path, exams: Path) -> tuple[Examiner, TableEngine]:
+    engine: Any = TableEngine(student, {})
     return Examiner(StudentConfig(), EngineConfig(), SANDBOX, 64, engine, exams), engine
 
 

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,6 @@ from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic")
 GSM8K = BenchmarkConfig(name="gsm8k")
-PLAIN = RewardConfig()
 
 
 def run(
@@ -29,10 +28,8 @@ def run(
     rollouts: list[dict[str, Any]],
     before: Artifact | None = None,
     decay: float = 0.7,
-    reward: RewardConfig = PLAIN,
     sources: tuple[BenchmarkConfig, ...] = (ARITHMETIC, GSM8K),
     learned: Sequence[float | None] | None = None,
-    scale: Literal["none", "std"] = "none",
 ) -> Artifact:
     """Score a round in `folder`. Returns the stage."""
     with_learned: dict[str, Any] = {}
@@ -50,8 +47,8 @@ def run(
         prompts=asked,
         rollouts=sampled,
         sources=sources,
-        grpo=GrpoConfig(max_completion_tokens=100, scale=scale),
-        reward=reward,
+        grpo=GrpoConfig(max_completion_tokens=100),
+        reward=RewardConfig(),
         sandbox=SandboxConfig(),
         solve_rates=before,
         decay=decay,
