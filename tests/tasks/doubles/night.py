@@ -29,6 +29,7 @@ PLANNED = (400, 868)  # the exam's looks
 KINDS = ["1/plus", "1/minus", "1/times", "1/share", "1/boxes", "2/plus-minus", "2/compare", "2/gain-lose"]
 SKILL = {"champion": 0.03, "candidate": 0.62}
 TARGET = "arithmetic-1-2"
+Night = tuple[Path, dict[str, Any]]  # a folder, and the night's summary
 
 
 def write_night(

@@ -11,13 +11,12 @@ from models.hf.checkpoint import is_intact, write_learned
 from tasks.journal.tables import CORRECTIONS, HELD_OUT, PREFERENCES
 from tasks.reward_model.fit import _may_go_on, figures, fit_reward_model
 from tasks.reward_model.preferences import Choice, DayPicks
-from tasks.stage import Artifact
 from tasks.tables import read_table
 from tasks.workers.worker import HoursOverError
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.models.support.tiny_picks import QUICK
 from tests.tasks.doubles.picks import preference_rows
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import run_stage, write_stage
 from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
 
@@ -31,13 +30,11 @@ def run(
     earlier: Path | None = None,
 ) -> tuple[dict[str, Any], Path, int]:
     """Run the stage; return its outcome and folder, and the number of calls to the trainer's process."""
-    tmp_path.mkdir(exist_ok=True)
     tables = {"preferences": (PREFERENCES, rows), "corrections": (CORRECTIONS, [])}
-    folder, worker = tmp_path / "fit", trainer or InProcessWorker()
-    folder.mkdir()
-    arguments: dict[str, Any] = {"trainer": worker}
-    fit_reward_model.write(
-        folder,
+    worker = trainer or InProcessWorker()
+    fitted = run_stage(
+        fit_reward_model,
+        tmp_path / "fit",
         day=write_stage(tmp_path / "freeze_journal", tables),
         date="2026-11-20",
         checkpoint=student,
@@ -49,9 +46,9 @@ def run(
         broke=broke,
         earlier=earlier,
         checkpoints=tmp_path / "checkpoints",
-        **arguments,
+        trainer=worker,
     )
-    return Artifact(folder=folder, digest="").read_json("outcome.json"), folder, len(worker.functions)
+    return fitted.read_json("outcome.json"), fitted.folder, len(worker.functions)
 
 
 @pytest.mark.slow

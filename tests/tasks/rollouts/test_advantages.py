@@ -12,7 +12,7 @@ import pytest
 from conf.schema import GrpoConfig
 from tasks.rollouts.advantages import credit
 from tasks.tables import ADVANTAGES, ROLLOUTS, SCORES, read_table
-from tests.tasks.doubles.tables import rollout, score, write_stage
+from tests.tasks.doubles.tables import rollout, run_stage, score, write_stage
 
 
 def run(
@@ -26,8 +26,8 @@ def run(
         for row, length in zip(rows, lengths or [10] * len(rows), strict=True)
     ]
     rollouts = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, sampled[::-1])})
-    (tmp_path / "credit").mkdir()
-    credit.write(tmp_path / "credit", scores=scores, rollouts=rollouts, grpo=GrpoConfig(group_size=size, **grpo))
+    config = GrpoConfig(group_size=size, **grpo)
+    run_stage(credit, tmp_path / "credit", scores=scores, rollouts=rollouts, grpo=config)
     return read_table(tmp_path / "credit" / "advantages.parquet", ADVANTAGES)
 
 

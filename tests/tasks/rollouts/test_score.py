@@ -16,7 +16,7 @@ from tasks.rollouts.grade import scores_of
 from tasks.rollouts.score import score
 from tasks.stage import Artifact
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, SCORES, SOLVE_RATES, read_table
-from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
+from tests.tasks.doubles.tables import prompt, rollout, run_stage, solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic")
 GSM8K = BenchmarkConfig(name="gsm8k")
@@ -40,10 +40,9 @@ def run(
         with_learned = {"learned": judged, "learned_reward": LearnedRewardConfig()}
     asked = write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     sampled = write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
-    scored = folder / "score"
-    scored.mkdir()
-    score.write(
-        scored,
+    return run_stage(
+        score,
+        folder / "score",
         prompts=asked,
         rollouts=sampled,
         sources=sources,
@@ -55,7 +54,6 @@ def run(
         night="2026-11-20",
         **with_learned,
     )
-    return Artifact(folder=scored, digest="score")
 
 
 def rates(scored: Artifact) -> dict[str, tuple[float, float]]:
