@@ -14,7 +14,8 @@ from tasks.evaluation.answering import Examiner
 from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import exam_figures
 from tasks.tables import EVALUATIONS, read_table
-from tests.tasks.doubles.exam import TableEngine, gsm8k
+from tests.rewards.datasets import write_rows
+from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 
 SANDBOX = SandboxConfig()
@@ -24,8 +25,8 @@ FRUIT = {"apples": "#### 4", "pears": "#### 5", "figs": "#### 6"}
 
 def fruit_exam(folder: Path, *names: str, **settings: Any) -> ExamPart:
     """A question for each name, which `FRUIT` answers."""
-    source = gsm8k(folder / "data", [(f"How many {name}?", FRUIT[name.split()[0]]) for name in names])
-    return ExamPart(benchmark="gsm8k", source=source, **settings)
+    rows = [{"question": f"How many {name}?", "answer": FRUIT[name.split()[0]]} for name in names]
+    return ExamPart(benchmark="gsm8k", source=write_rows(folder / "test.jsonl", *rows), **settings)
 
 
 def evaluated(

@@ -38,11 +38,10 @@ def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Iterator[Path]:
+def base(tmp_path: Path) -> Path:
     draft = write_tiny(tmp_path / "checkpoints" / "new")
     write_lineage(draft, None)
-    yield keep(draft, draft.parent)
-    trainer_process._let_go()
+    return keep(draft, draft.parent)
 
 
 def day(folder: Path, lines: int) -> Artifact:

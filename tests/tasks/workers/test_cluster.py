@@ -30,6 +30,7 @@ from tasks.workers.cluster import HERE, Cluster, read_machines
 from tasks.workers.connection import is_loopback
 from tasks.workers.worker import HoursOverError, Worker
 from tests.chaos import tiny_engine
+from tests.tasks.doubles.processes import gone_within
 
 PROMPTS = [[n, n + 1, n + 2] for n in range(3, 19)]
 CONNECT = "from tasks.workers.connection import connect; import sys; connect(sys.argv[1])"
@@ -131,12 +132,6 @@ def sandbox_of(node: Any) -> int:
     raise AssertionError("the node runs no programs")
 
 
-def is_gone(process: int, seconds: float) -> bool:
-    if psutil.pid_exists(process):
-        psutil.wait_procs([psutil.Process(process)], timeout=seconds)
-    return not psutil.pid_exists(process)
-
-
 @pytest.mark.full
 def test_a_killed_night_leaves_no_process(ray_cluster: Any, student: Path, add_node: AddNode, tmp_path: Path) -> None:
     node = add_node("orphaned")
@@ -144,7 +139,7 @@ def test_a_killed_night_leaves_no_process(ray_cluster: Any, student: Path, add_n
     engine = engine_of(node)
     night.kill()
     night.wait()
-    assert is_gone(engine, 60)
+    assert gone_within(60, engine)
     ray_cluster.remove_node(node, allow_graceful=False)
 
 
@@ -209,7 +204,7 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
     killer.join()
     assert len({rollout.text for group in alone for rollout in group}) > 10
     assert [incident for incident in incidents if incident.startswith("the machine second was lost; others do its")]
-    assert is_gone(killed[0], 60)
+    assert gone_within(60, killed[0])
 
 
 @pytest.mark.full
@@ -233,7 +228,7 @@ def test_programs_of_a_lost_machine_are_run_elsewhere(
     remover.join()
     assert [one.reward for one in scores] == [n % 2 for n in range(80)]
     assert [incident for incident in incidents if incident.startswith("the machine judging was lost")]
-    assert is_gone(sandboxes[0], 60)
+    assert gone_within(60, sandboxes[0])
 
 
 @pytest.mark.full
