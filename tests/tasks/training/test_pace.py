@@ -32,9 +32,9 @@ def test_the_step_that_is_timed_counts_by_its_size(tmp_path: Path, monkeypatch: 
 
 
 def test_a_lesson_that_was_killed_comes_to_the_same_bits(
-    tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny_student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "base").symlink_to(student)
+    (tmp_path / "base").symlink_to(tiny_student)
     examples = [(rollout.prompt_token_ids[:2], rollout.token_ids[:1]) for rollout in rollouts]  # equally long
     config = trainer_config(microbatch_tokens=8)
 

@@ -85,11 +85,11 @@ def new_process() -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    tmp_path_factory: pytest.TempPathFactory, student: Path, rollouts: list[Rollout]
+    tmp_path_factory: pytest.TempPathFactory, tiny_student: Path, rollouts: list[Rollout]
 ) -> Callable[[str], Bits]:
     @cache
     def rounds(config: str) -> Bits:
-        night = Night(tmp_path_factory.mktemp("undisturbed"), student, CONFIGS[config], rollouts)
+        night = Night(tmp_path_factory.mktemp("undisturbed"), tiny_student, CONFIGS[config], rollouts)
         night.rounds()
         return night.bits()
 
@@ -108,8 +108,8 @@ def expected(undisturbed: Callable[[str], Bits], config: str) -> Bits:
 
 
 @pytest.fixture
-def night(tmp_path: Path, student: Path, config: str, expected: Bits, rollouts: list[Rollout]) -> Night:
-    return Night(tmp_path, student, CONFIGS[config], rollouts)
+def night(tmp_path: Path, tiny_student: Path, config: str, expected: Bits, rollouts: list[Rollout]) -> Night:
+    return Night(tmp_path, tiny_student, CONFIGS[config], rollouts)
 
 
 @contextmanager

@@ -112,8 +112,8 @@ def _tables(folder: Path, rollouts: list[Rollout]) -> tuple[Artifact, Artifact]:
 
 
 @pytest.fixture
-def the_round(tmp_path: Path, student: Path) -> Round:
-    return Round(Home(tmp_path), student)
+def the_round(tmp_path: Path, tiny_student: Path) -> Round:
+    return Round(Home(tmp_path), tiny_student)
 
 
 def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
