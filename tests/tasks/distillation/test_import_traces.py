@@ -36,23 +36,12 @@ def jsonl(file: Path, *rows: Any) -> TraceFile:
 
 def test_rows_become_traces(tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
-    found, bad = imported(
-        tmp_path,
-        jsonl(
-            tmp_path / "some.jsonl",
-            {"prompt": "2 + 2?", "response": "4", "ground_truth": "4"},
-            {"question": "2 + 2?", "solution": "4", "answer": 4, "teacher": "me"},
-            {"messages": turns},
-            {"prompt": turns[:1], "completion": turns[1:]},
-        ),
-    )
+    rows = {"question": "2 + 2?", "solution": "4", "answer": 4, "teacher": "me"}, {"messages": turns}
+    found, bad = imported(tmp_path, jsonl(tmp_path / "some.jsonl", *rows))
     assert not bad
-    assert [asked(trace) for trace in found] == [[("user", "2 + 2?")]] * 4
-    assert [trace["response"] for trace in found] == ["4"] * 4
-    assert [trace["truth"] for trace in found] == ["4", "4", None, None]
-    assert [trace["teacher"] for trace in found] == ["file", "me", "file", "file"]
-    assert [trace["source"] for trace in found] == [f"some.jsonl:{line}" for line in range(1, 5)]
-    assert {trace["benchmark"] for trace in found} == {None}
+    for number, (trace, truth, teacher) in enumerate(zip(found, ("4", None), ("me", "file"), strict=True), 1):
+        assert (asked(trace), trace["response"], trace["benchmark"]) == ([("user", "2 + 2?")], "4", None)
+        assert (trace["truth"], trace["teacher"], trace["source"]) == (truth, teacher, f"some.jsonl:{number}")
 
 
 def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:

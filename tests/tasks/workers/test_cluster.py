@@ -107,19 +107,11 @@ def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
 
 def engine_of(node: Any) -> int:
     """Return the engine's process on a node, as soon as it samples."""
-    raylets = {started.process.pid for started in node.all_processes["raylet"]}
-    until = time.monotonic() + 180
-    while time.monotonic() < until:
-        time.sleep(0.05)
-        begun = [int(mark.name) for mark in marks().glob("*") if psutil.pid_exists(int(mark.name))]
-        for process in begun:
-            if raylets & {parent.pid for parent in psutil.Process(process).parents()}:
-                return process
-    raise AssertionError("the node does not sample")
+    return running_on(node, lambda process: (marks() / str(process.pid)).exists())
 
 
-def sandbox_of(node: Any) -> int:
-    """Return a process of the sandbox on a node, as soon as it runs programs."""
+def running_on(node: Any, wanted: Callable[[psutil.Process], bool]) -> int:
+    """Return a process on a node, as soon as one is what is wanted."""
     raylets = [psutil.Process(started.process.pid) for started in node.all_processes["raylet"]]
     until = time.monotonic() + 180
     while time.monotonic() < until:
@@ -127,9 +119,9 @@ def sandbox_of(node: Any) -> int:
         for raylet in raylets:
             for process in raylet.children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
-                    if process.name() == "bwrap":
+                    if wanted(process):
                         return process.pid
-    raise AssertionError("the node runs no programs")
+    raise AssertionError("the node does no such work")
 
 
 @pytest.mark.full
@@ -219,7 +211,7 @@ def test_programs_of_a_lost_machine_are_run_elsewhere(
     sandboxes = list[int]()
 
     def remove_amid_a_part() -> None:
-        sandboxes.append(sandbox_of(node))
+        sandboxes.append(running_on(node, lambda process: process.name() == "bwrap"))
         ray_cluster.remove_node(node, allow_graceful=False)
 
     remover = Thread(target=remove_amid_a_part)
