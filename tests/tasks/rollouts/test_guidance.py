@@ -105,18 +105,9 @@ class Engine:
 def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: Path) -> None:
     rows = [prompt("a", 0) | {"solution": SOLUTION}, prompt("b", 1)]
     asked = write_stage(tmp_path / "prompts", {"prompts": (PROMPTS, rows)})
-    engine = Engine()
-    run_stage(
-        sample,
-        tmp_path / "sample",
-        prompts=asked,
-        checkpoint=student,
-        grpo=GrpoConfig(group_size=2, temperature=1.3),
-        config=EngineConfig(),
-        trust_remote_code=False,
-        seed=1,
-        engine=engine,
-    )
+    engine, grpo = Engine(), GrpoConfig(group_size=2, temperature=1.3)
+    inputs = {"prompts": asked, "checkpoint": student, "config": EngineConfig(), "trust_remote_code": False}
+    run_stage(sample, tmp_path / "sample", grpo=grpo, seed=1, engine=engine, **inputs)
     assert engine.temperature == 1.3
     found = read_rollouts(tmp_path / "sample" / "rollouts.parquet")
     assert [(row.problem_id, row.sample, row.text, row.finish_reason) for row in found] == [
