@@ -6,8 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from flows.run.dates import date_of_night
 from flows.web.address import free_port
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
 from tests.flows.planted import owners
+from tests.flows.waiting import awaited
 from tests.tasks.doubles.webhook import listening
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
@@ -117,16 +117,7 @@ def ended(client: SyncPrefectClient, run: UUID) -> FlowRun:
         current = client.read_flow_run(run)
         return current if current.state is not None and current.state.is_final() else None
 
-    return awaited(over, f"end of run {run}")
-
-
-def awaited(look: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
-    """Return the result of `look` as soon as it is truthy."""
-    until = time.monotonic() + limit
-    while not (result := look()):
-        assert time.monotonic() < until, f"no {what} within {limit} s"
-        time.sleep(0.3)
-    return result
+    return awaited(over, f"end of run {run}", LIMIT)
 
 
 def runs_of(client: SyncPrefectClient, deployment: str) -> list[FlowRun]:
@@ -210,7 +201,7 @@ def test_a_schedule_of_seconds_fires(
     file = school.root / "seconds.yaml"
     file.write_text(yaml.safe_dump(plan | {"deployments": [deployment]}))
     services.prefect("deploy", "--all", "--prefect-file", str(file))
-    first = awaited(lambda: [run for run in runs_of(client, "seconds") if run.start_time], "run of the schedule")[0]
+    first = awaited(lambda: [run for run in runs_of(client, "seconds") if run.start_time], "scheduled run", LIMIT)[0]
     client.pause_deployment(first.deployment_id)
     assert first.auto_scheduled
     run = ended(client, first.id)
@@ -235,7 +226,7 @@ def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
     long = tiny | {"grpo": tiny["grpo"] | {"rounds": 500}}
     start(client, config=long, date="2026-01-02")
     folder = services.home.night("2026-01-02")
-    awaited(lambda: [*folder.glob("round-01/manifest.json"), *folder.glob("round-01/*/manifest.json")], "round")
+    awaited(lambda: [*folder.glob("round-01/manifest.json"), *folder.glob("round-01/*/manifest.json")], "round", LIMIT)
     assert len(processes_of(services.home, 0)) > 5
     assert kill_services(services) == []
 
@@ -245,7 +236,7 @@ def test_an_interrupted_night_is_resumed_by_the_next_services(school: School, ti
     services = start_services(home)
     with client_of(services.api) as client:
         run = start(client, config=tiny)
-        awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round")
+        awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round", LIMIT)
         services.process.send_signal(signal.SIGINT)
         assert services.process.wait(60) == 130
     assert processes_of(home, 0) == []

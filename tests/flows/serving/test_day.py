@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from flows.web.address import free_port
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
 from tests.flows.teaching.conftest import ScriptedEngine, ask
+from tests.flows.waiting import awaited
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,7 +44,7 @@ class Server:
         self.client = OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0)
 
     def wait_for(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None)
+        awaited(lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None, text, LIMIT)
         assert self.log.read_text().count(text) >= times, self.log.read_text()
 
     def answer(self) -> tuple[str, str | None]:
@@ -57,13 +57,6 @@ class Server:
     def processes(self) -> list[psutil.Process]:
         command = psutil.Process(self.process.pid)
         return [command, *command.children(recursive=True)]
-
-
-def wait_until(condition: Callable[[], bool], limit: float = LIMIT) -> None:
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -176,4 +169,4 @@ def test_nothing_outlives_a_server_that_was_killed(school: School, server: Serve
     everything = server.processes()
     server.process.kill()
     wait_for_server(school.home.root)
-    wait_until(lambda: not any(map(is_alive, everything)), limit=10)
+    awaited(lambda: not any(map(is_alive, everything)), "end of all", 10)

@@ -21,11 +21,13 @@ from flows.serving import recording
 from flows.serving.recording import LONGEST, Recorder, record_of
 from flows.web.address import HERE, LOOPBACK, Address
 from models.lessons.preference_data import is_held_out
-from tests.flows.serving.test_proxy import LIMIT, Served, gate_at, wait_until
+from tests.flows.serving.test_proxy import Served, gate_at
+from tests.flows.waiting import awaited
 
 ASKED: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Do owls sleep?"}]
 DIGEST = "3f2a9c0d1e4b5a6978c0"
 SHARE = 0.5
+LIMIT = 20.0  # seconds
 
 
 class Model:
@@ -192,7 +194,7 @@ def test_half_an_answer_is_not_recorded(served: Served, model: Model, journal: P
     model.go_on.clear()
     with pytest.raises(httpx.ReadTimeout):  # this client leaves
         httpx.post(f"{served.url}/v1/chat/completions", json={"messages": ASKED, "stream": stream}, timeout=0.5)
-    wait_until(lambda: served.gate.under_way == 0)
+    awaited(lambda: served.gate.under_way == 0)
     assert not journal.exists()
 
 

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ from conf.storage.home import Home, InputError
 from conf.storage.journal_file import read_file
 from conf.storage.locks import NightRunningError, hold, wait_for_server
 from flows.commands.teach import start_night, teach
-from flows.serving.supervisor import LOADING
 from flows.teaching.terminal import Terminal
 from flows.web.address import free_port
 from tests.conf.storage.lock_holder import holder
 from tests.flows.serving.conftest import SETTINGS
 from tests.flows.serving.conftest import School as Served
 from tests.flows.teaching.conftest import Do, School
+from tests.flows.waiting import awaited
 
 ROOT = Path(__file__).parents[3]
 DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"
@@ -135,10 +134,7 @@ def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
         wait_for_server(served.home.root, LIMIT)
         refusal = again.client.post("/api/ask", json={"text": "2 + 2?"})
         assert (refusal.status_code, "the night 2026-11-22 is running" in refusal.json()["error"]) == (503, True)
-    end = time.monotonic() + LIMIT
-    while not again.state()["ready"]:
-        assert time.monotonic() < end
-        time.sleep(LOADING / 10)
+    awaited(lambda: again.state()["ready"], "engine", LIMIT)
     last = again.lesson("praise", next(answer for answer in again.ask() if answer["text"].strip()))
     again.process.send_signal(signal.SIGINT)
     assert again.process.wait(120) == 130, log.read_text()
