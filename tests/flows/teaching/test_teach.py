@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,6 @@ from tests.flows.waiting import awaited
 ROOT = Path(__file__).parents[3]
 DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"
 LIMIT = 300.0  # seconds; an engine takes half a minute to start
-
-
-@pytest.fixture
-def served(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> Served:
-    """A home with a tiny champion in its registry."""
-    home = home_with_mlflow("school")
-    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
-    return Served(home)
 
 
 class Teaching:
