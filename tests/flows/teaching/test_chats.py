@@ -1,6 +1,5 @@
 """Chats: what is recorded, what goes on after a restart, what teaches, and what is left of a deleted conversation."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -97,24 +96,6 @@ def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(sch
     assert [message.content for message in school.lines[-2].messages] == ["And then?", ANSWERS[2], "And now?"]
     with pytest.raises(RefusedError, match="too many tokens"):
         do(say(chats, "7" * 31, name))
-
-
-def test_an_answer_that_was_stopped_is_recorded_as_unfinished(school: School, do: Do) -> None:
-    chats = Chats(school.open(texts=["1 2 3"]))
-    school.engine.pause = 0.01
-
-    stopping = []
-
-    async def stopped() -> dict[str, Any]:
-        async for event, data in chats.say("Count!"):
-            stopping.append(asyncio.ensure_future(chats.room.stop()))
-            if event == "done":
-                return data
-        raise AssertionError
-
-    done = do(stopped())
-    assert not done["answer"]["finished"]
-    assert school.lines[0].model_extra["unfinished"] == [done["answer"]["text"]]
 
 
 def test_what_was_written_before_the_reader_left_is_recorded(school: School, do: Do) -> None:
@@ -280,6 +261,7 @@ def test_an_answer_that_was_cut_off_goes_on(school: School, do: Do) -> None:
 
     answer = do(begun())["answer"]
     assert (answer["text"], answer["finished"]) == ("1", False)
+    assert school.lines[0].model_extra["unfinished"] == ["1"]
 
     async def rest() -> dict[str, Any]:
         *_, (_, data) = [event async for event in chats.go_on(answer["id"])]
@@ -336,31 +318,3 @@ def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) ->
     asked = school.engine.asked[-1][0]
     do(chats.compare("And 1 more?", second["question"]))  # with what was said before it
     assert school.engine.asked[-1][0] == asked
-
-
-def test_a_question_does_not_wait_for_a_lesson(school: School, do: Do) -> None:
-    room = school.open()
-    answers = do(ask(room))["answers"]
-    day: Any = room._day
-    learn, begun = day.learn, asyncio.Event()
-
-    async def meanwhile() -> tuple[dict[str, Any], bool]:
-        loop, go_on = asyncio.get_running_loop(), asyncio.Event()
-
-        def slowly(lesson: Any, began: float) -> None:
-            loop.call_soon_threadsafe(begun.set)
-            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(30)
-            learn(lesson, began)
-
-        day.learn = slowly
-        teaching = asyncio.ensure_future(room.teach("pick", answers[0]["id"]))
-        await begun.wait()
-        assert room.state()["learning"]
-        assert len(school.lines) == 1  # it is on the disk
-        assert (await ask(room, "And 1 more?"))["behind"]
-        go_on.set()
-        return await teaching, room.state()["learning"]
-
-    taught, learning = do(meanwhile())
-    assert (taught["learned"], learning) == (True, False)
-    assert room.state()["day"] == taught["day"]

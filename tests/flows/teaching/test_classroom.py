@@ -356,7 +356,7 @@ def test_many_questions_in_a_row_do_not_wait_for_the_paused_learner(
 
 
 @pytest.mark.parametrize("undone", [None, 0, 1])
-def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do: Do, undone: int | None) -> None:
+def test_neither_a_lesson_nor_a_question_waits_for_the_busy_learner(school: School, do: Do, undone: int | None) -> None:
     room = school.open()
     learner: Any = room._day and room._day._learner
 
@@ -371,12 +371,13 @@ def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do:
         if undone is not None:
             work.append(asyncio.create_task(room.undo(waiting[undone]["id"])))
             await asyncio.sleep(0.05)
-        learner.pause(False)
+        assert (await ask(room, "And 1 more?"))["behind"]  # then the learner goes on
         await asyncio.gather(*work)
 
     do(taught())
-    lessons = room.state()["lessons"]
+    lessons = do(settled(room))
     assert [lesson["learned"] for lesson in lessons] == [True] * (3 if undone is None else 2)
+    assert not room.state()["learning"]
     assert room.state()["day"] == school.open().state()["day"]
 
 
