@@ -295,31 +295,27 @@ def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> N
 # --- a judge in its place
 
 
-@pytest.mark.parametrize("honest", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.slow
-def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school: School, honest: bool) -> None:
-    """The owner picks the short answers: so does the one judge; the other goes by places."""
+def test_a_judge_that_proves_itself_serves_in_place_of_the_reward_model(school: School) -> None:
+    """It puts the short answers first, which the owner picks."""
 
     def judge(request: dict[str, Any]) -> Reply:
         shown = re.findall(r'<answer id="(.+?)">(.*?)</answer>', request["messages"][-1]["content"], re.DOTALL)
-        ranked = sorted(shown, key=lambda each: (len(each[1]), each[1])) if honest else shown
+        ranked = sorted(shown, key=lambda each: (len(each[1]), each[1]))
         return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
 
     with chat_server(judge) as server:
-        settings = ["grpo.rounds=2", *FEW]
-        settings.append(f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
-        name = f"judged-{honest}"
-        studied = study(school, name, breaks, *settings, serves=False)
+        settings = ("grpo.rounds=2", *FEW, f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
+        studied = study(school, "judged", breaks, *settings, serves=False)
         asked = len(server.requests)
         examined = json.loads((studied.folder / "examine_judge" / "outcome.json").read_text())
-        assert (examined["serves"], examined["groups"]) == (honest, PICKS)
-        assert (asked > examined["asked"]) == honest
+        assert (examined["serves"], examined["groups"]) == (True, PICKS)
+        assert asked > examined["asked"]
         for number in (1, 2):
             judged = studied.folder / f"round-{number:02d}" / "rank_by_judge"
-            assert judged.exists() == honest
-            assert not honest or read_table(judged / "learned.parquet", LEARNED).learned.notna().any()
-            assert set(scores(studied.folder, number).source) == ({"journal", "benchmark"} if honest else {"benchmark"})
-        over = study(school, name, breaks, *settings, serves=False)
+            assert read_table(judged / "learned.parquet", LEARNED).learned.notna().any()
+            assert set(scores(studied.folder, number).source) == {"journal", "benchmark"}
+        over = study(school, "judged", breaks, *settings, serves=False)
         assert (over.engine.calls, len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
 
 
