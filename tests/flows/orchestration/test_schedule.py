@@ -18,7 +18,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.objects import FlowRun, StateType
 
-from conf.load import identity, load_night
+from conf.load import load_night
 from conf.storage.home import Home
 from flows.orchestration.reconcile import client_of
 from flows.orchestration.worker import DEPLOYMENTS, PROJECT, environment_of
@@ -145,22 +145,6 @@ def test_a_requested_night_completes(requested: FlowRun, services: Services) -> 
     assert json.loads((folder / "summary.json").read_text())["decision"] in ("promoted", "kept")
     assert (folder / "report.html").exists()
     assert load_night(folder / "config.yaml").name == NAME
-
-
-def test_the_scheduled_night_teaches_the_student_of_this_home(
-    requested: FlowRun, services: Services, client: SyncPrefectClient
-) -> None:
-    """As for who follows the README: a night by hand, which promotes, and then the services."""
-    night = services.home.night(completed_night(requested))
-    summary = json.loads((night / "summary.json").read_text()) | {"decision": "promoted"}
-    (night / "summary.json").write_text(json.dumps(summary))
-    deployment = client.read_deployment_by_name("nightly/nightly").id
-    what = {"parameters": {"date": "2026-01-03"}, "job_variables": {"command": TINY_RUN}}
-    run = ended(client, client.create_flow_run_from_deployment(deployment, **what).id)
-    assert run.state is not None
-    assert (run.name, run.state.type) == (f"{NAME} 2026-01-03", StateType.COMPLETED), run.state.message
-    configs = [load_night(folder / "config.yaml") for folder in (night, services.home.night("2026-01-03"))]
-    assert identity(configs[0]) == identity(configs[1])
 
 
 def completed_night(run: FlowRun) -> str:
