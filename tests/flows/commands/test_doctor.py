@@ -16,10 +16,6 @@ from flows.run.preflight import night_checks
 from tests.flows.commands.command import Run
 
 
-def starter(*overrides: str) -> NightConfig:
-    return load_night(STARTER, overrides)
-
-
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is all of PATH; `pretend` puts programs there."""
@@ -49,17 +45,17 @@ Find = Callable[..., Finding]
 
 @pytest.fixture
 def find(home: Home) -> Find:
-    """The finding of this name, on the starter's configuration with changes or on another one."""
+    """The finding of this name, on the starter's configuration with changes."""
 
-    def call(name: str, *overrides: str, config: NightConfig | None = None) -> Finding:
-        return next(finding for finding in examine(home, config or starter(*overrides)) if finding.name == name)
+    def call(name: str, *overrides: str) -> Finding:
+        return next(finding for finding in examine(home, load_night(STARTER, overrides)) if finding.name == name)
 
     return call
 
 
 @pytest.mark.slow
 def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: Path) -> None:
-    findings = examine(home, starter())
+    findings = examine(home, load_night(STARTER))
     names = [finding.name for finding in findings]
     for name in (
         *("cores", "memory", "gpu", "python", "torch", "vllm", "transformers", "prefect", "mlflow", "datasets"),
