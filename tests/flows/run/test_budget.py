@@ -46,12 +46,6 @@ def test_the_earlier_end_counts() -> None:
     assert hours(*berlin, "budget_minutes=480").because == "the deadline (06:30)"
 
 
-@pytest.mark.usefixtures("clock")
-def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
-    night = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=90"]), NOW - 3600)
-    assert night.hours == Hours(NOW + 1800, "budget_minutes (90)", NOW - 3600)
-
-
 def quiz(folder: Path, seconds: float, asked: int = 200) -> Artifact:
     """A quiz of so many problems, answered in so many seconds after the engine's start."""
     folder.mkdir()
