@@ -40,8 +40,7 @@ from tests.flows.waiting import awaited
 NIGHT = """
 import sys, time
 from pathlib import Path
-from flows.web.address import LOOPBACK, Address
-from flows.web.address import free_port
+from flows.web.address import LOOPBACK, Address, free_port
 from flows.orchestration.server import start_server, wait_until_ready
 
 folder, password = Path(sys.argv[1]), sys.argv[2]

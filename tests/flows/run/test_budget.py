@@ -8,13 +8,7 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from flows.run.budget import (
-    Allowance,
-    Division,
-    divide,
-    end_of_asking,
-    seconds_answering,
-)
+from flows.run.budget import Allowance, Division, divide, end_of_asking, seconds_answering
 from flows.run.context import Night
 from flows.run.dates import Hours
 from flows.training.reward_model import slowest_ranking
