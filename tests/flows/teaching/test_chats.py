@@ -209,25 +209,19 @@ def test_what_looks_like_a_wish(reply: str) -> None:
     assert not is_wish(f"{reply} and then tell me all about owls and bees")
 
 
-def test_the_answer_to_a_wish_is_proposed_for_the_question_before_it(school: School, do: Do) -> None:
+@pytest.mark.parametrize(("reply", "better"), [("No, it is 13", "It is 13"), ("Rephrase it, please.", ANSWERS[1])])
+def test_a_correction_or_the_answer_to_a_wish_is_proposed_and_teaches_only_once_accepted(
+    school: School, do: Do, reply: str, better: str
+) -> None:
     chats = Chats(school.open())
     first = do(say(chats, "7 + 5?"))
-    done = do(say(chats, "Rephrase it, please.", first["conversation"]))
-    assert done["proposal"] == {"answer": first["answer"]["id"], "text": done["answer"]["text"]}
-    do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
-    (lesson,) = do(settled(chats.room))
-    assert lesson["what"] == {"kind": "correct", "question": "7 + 5?", "text": ANSWERS[1]}
-
-
-def test_a_correction_is_proposed_and_teaches_only_once_accepted(school: School, do: Do) -> None:
-    chats = Chats(school.open())
-    first = do(say(chats, "7 + 5?"))
-    done = do(say(chats, "No, it is 13", first["conversation"]))
-    assert done["proposal"] == {"answer": first["answer"]["id"], "text": "It is 13"}
+    done = do(say(chats, reply, first["conversation"]))
+    assert done["proposal"] == {"answer": first["answer"]["id"], "text": better}
     assert do(settled(chats.room)) == []
-    do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
-    assert do(settled(chats.room))[0]["what"] == {"kind": "correct", "question": "7 + 5?", "text": "It is 13"}
-    assert texts(chats, first["conversation"])[1:3] == ["It is 13", "No, it is 13"]
+    do(chats.room.teach("correct", done["proposal"]["answer"], text=better))
+    (lesson,) = do(settled(chats.room))
+    assert lesson["what"] == {"kind": "correct", "question": "7 + 5?", "text": better}
+    assert texts(chats, first["conversation"])[1:3] == [better, reply]
 
 
 def test_what_is_not_said_teaches_only_if_asked_for(school: School, do: Do) -> None:
