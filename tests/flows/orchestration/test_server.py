@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from flows.orchestration.server import ServerError, prefect_api, wait_until_read
 from flows.web.address import free_port
 from tests.conf.storage.lock_holder import ENVIRONMENT
 from tests.flows.waiting import awaited
+from tests.tasks.doubles.processes import with_setting
 
 NIGHT = """
 import sys, time
@@ -49,17 +49,6 @@ wait_until_ready(server, url, folder / "server.log")
 print(url, flush=True)
 time.sleep(600)
 """
-
-
-def processes_of(folder: Path) -> Iterator[int]:
-    """Yield the processes that have this folder as Prefect's home."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if f"PREFECT_HOME={folder}\0".encode() in environment:
-            yield int(process.name)
 
 
 def request_runs(url: str, **headers: str) -> tuple[int, Message]:
@@ -108,9 +97,9 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog
         assert not caplog.messages
         show_crashed(Home(tmp_path), url, "nightschool:wrong")
         assert "could not be shown as crashed" in caplog.text
-        assert list(processes_of(tmp_path))
+        assert with_setting(f"PREFECT_HOME={tmp_path}")
         night.kill()
-    awaited(lambda: not list(processes_of(tmp_path)), "end of the server", 2)
+    awaited(lambda: not with_setting(f"PREFECT_HOME={tmp_path}"), "end of the server", 2)
     with pytest.raises(OSError, match="refused|reset"):
         urllib.request.urlopen(f"{url}/health", timeout=2)
 

@@ -22,6 +22,7 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
 from tests.flows.teaching.conftest import ScriptedEngine, ask
 from tests.flows.waiting import awaited
+from tests.tasks.doubles.processes import gone_within, is_running
 
 ROOT = Path(__file__).parents[3]
 
@@ -59,13 +60,6 @@ class Server:
         return [command, *command.children(recursive=True)]
 
 
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.fixture
 def server(request: pytest.FixtureRequest, school: School, tmp_path: Path) -> Iterator[Server]:
     """The command, and nothing of it afterwards."""
@@ -76,8 +70,9 @@ def server(request: pytest.FixtureRequest, school: School, tmp_path: Path) -> It
     everything = running.processes() if running.process.poll() is None else []
     running.process.kill()
     running.process.wait()
-    for process in filter(is_alive, everything):
-        process.kill()
+    for process in everything:
+        if is_running(process.pid):
+            process.kill()
 
 
 def teach(school: School) -> None:
@@ -153,7 +148,7 @@ def test_a_day(school: School, server: Server) -> None:
     assert len(engine) > 1
     with hold(school.home.root, "the night 2026-11-21"):
         wait_for_server(school.home.root)
-        assert not any(map(is_alive, engine))
+        assert not any(is_running(process.pid) for process in engine)
         with pytest.raises(APIStatusError, match="2026-11-21") as refused:
             client.models.list()
         assert refused.value.response.headers["retry-after"] == "60"
@@ -169,4 +164,4 @@ def test_nothing_outlives_a_server_that_was_killed(school: School, server: Serve
     everything = server.processes()
     server.process.kill()
     wait_for_server(school.home.root)
-    awaited(lambda: not any(map(is_alive, everything)), "end of all", 10)
+    assert gone_within(10, *(process.pid for process in everything))

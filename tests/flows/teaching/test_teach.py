@@ -25,6 +25,7 @@ from tests.flows.serving.conftest import SETTINGS
 from tests.flows.serving.conftest import School as Served
 from tests.flows.teaching.conftest import Do, School
 from tests.flows.waiting import awaited
+from tests.tasks.doubles.processes import gone_within
 
 ROOT = Path(__file__).parents[3]
 DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"
@@ -72,8 +73,7 @@ class Teaching:
         everything = self.children()
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        psutil.wait_procs(everything, timeout=30)
-        assert [child for child in everything if child.is_running() and child.status() != psutil.STATUS_ZOMBIE] == []
+        assert gone_within(30, *(child.pid for child in everything))
 
 
 @pytest.fixture
