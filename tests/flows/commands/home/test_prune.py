@@ -13,6 +13,7 @@ from tests.flows.commands.command import Run
 from tests.tasks.doubles.registry import DATES
 from tests.tasks.doubles.registry import PrunedSchool as School
 
+
 @pytest.fixture
 def school(home_with_mlflow: Callable[[str], Home], run: Run, monkeypatch: pytest.MonkeyPatch) -> School:
     made = School(home_with_mlflow("school"))
