@@ -54,9 +54,12 @@ def find(home: Home) -> Find:
 
 
 @pytest.mark.slow
-def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: Path) -> None:
-    findings = examine(home, load_night(STARTER))
-    names = [finding.name for finding in findings]
+def test_every_part_is_checked_for_machines_too_and_nothing_is_left_behind(run: Run, tmp_path: Path) -> None:
+    outcome = run("doctor", "--json")
+    assert outcome.out.count("\n") == 1
+    findings = json.loads(outcome.out)
+    assert outcome.code == int(any(finding["level"] == "error" for finding in findings))
+    names = [finding["name"] for finding in findings]
     for name in (
         *("cores", "memory", "gpu", "python", "torch", "vllm", "transformers", "prefect", "mlflow", "datasets"),
         *("sqlalchemy", "bubblewrap", "seccomp", "Landlock", "home", "disk"),
@@ -64,18 +67,9 @@ def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: 
     ):
         assert names.count(name) == 1, name
     for finding in findings:
-        assert (finding.level == "ok") == (finding.advice == ""), finding
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_the_doctor_for_machines(run: Run, home: Home) -> None:
-    outcome = run("doctor", "--json")
-    findings = json.loads(outcome.out)
-    assert outcome.out.count("\n") == 1
-    assert outcome.code == int(any(finding["level"] == "error" for finding in findings))
+        assert (finding["level"] == "ok") == (finding["advice"] == ""), finding
     assert run("doctor", "--set=student.source=/nowhere").code == 1
-    assert not home.root.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("only_sandbox")
