@@ -22,8 +22,7 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import read_round_metrics
-from flows.training.judge import learned_reward
-from flows.training.reward_model import rank_held_out
+from flows.training.reward_model import learned_reward, rank_held_out
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer

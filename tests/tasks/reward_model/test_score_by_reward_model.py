@@ -9,7 +9,7 @@ import pandas as pd
 from conf.schema import TrainerConfig
 from tasks.reward_model import process
 from tasks.reward_model.learned_reward import OWNER
-from tasks.reward_model.score_by_reward_model import score_by_reward_model
+from tasks.reward_model.scoring import score_by_reward_model
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.tasks.doubles.tables import prompt, rollout, run_stage, write_stage
 

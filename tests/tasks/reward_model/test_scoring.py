@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conf.sections.lessons import EndpointConfig
-from tasks.reward_model.judge_stages import examine_judge, figures, rank_by_judge
+from tasks.reward_model.scoring import examine_judge, figures, rank_by_judge
 from tasks.reward_model.learned_reward import OWNER
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
