@@ -10,7 +10,7 @@ import pytest
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from rewards.competition_math import CompetitionMath
-from tasks.distillation.import_traces import check_source, import_traces
+from tasks.distillation.trace_sources import check_source, import_traces
 from tasks.journal.tables import QUARANTINE, TRACES
 from tasks.tables import read_table
 from tests.rewards.datasets import needs_data

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from conf.schema import BenchmarkConfig, SandboxConfig
-from tasks.distillation.reference_solutions import reference_solutions
+from tasks.distillation.trace_sources import reference_solutions
 from tasks.distillation.trace_filter import draw_lessons, filter_traces, read_traces
 from tests.rewards.datasets import needs_data, write_rows
 from tests.tasks.doubles.tables import run_stage

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tasks.distillation.self_distill import own_answers
+from tasks.distillation.trace_sources import own_answers
 from tasks.journal.tables import TRACES
 from tasks.tables import read_table
 from tests.tasks.doubles.tables import RIGHT, WRONG, run_stage, write_round
