@@ -11,9 +11,9 @@ from conf.schema import NightConfig
 from models.hf.checkpoint import base_of, keep, learned, parent_of, write_lineage
 from models.lessons.preference_data import is_held_out
 from tasks.stage import Artifact
+from tasks.teaching.day_at_night import replay_day
 from tasks.teaching.day_learner import DayLearner
 from tasks.teaching.lessons import lessons_without
-from tasks.teaching.replay_day import replay_day
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles import journals
