@@ -39,7 +39,8 @@ class AlarmLog:
     def record(self, found: Sequence[Alarm]) -> None:
         """Raise the new alarms. A non-severe alarm that recurs in a later round is updated but not raised again."""
         new = [alarm for alarm in found if _key(alarm) not in self.alarms]
-        later = [alarm for alarm in found if alarm not in new and self._is_later(alarm)]
+        again = [alarm for alarm in found if alarm not in new and not alarm.severe]
+        later = [alarm for alarm in again if (alarm.round or 0) > (self.alarms[_key(alarm)].round or 0)]
         if not new and not later:
             return
         self.alarms |= {_key(alarm): alarm for alarm in (*later, *new)}
@@ -70,9 +71,6 @@ class AlarmLog:
 
     def _in_order(self) -> list[Alarm]:
         return sorted(self.alarms.values(), key=lambda alarm: not alarm.severe)
-
-    def _is_later(self, alarm: Alarm) -> bool:
-        return not alarm.severe and (alarm.round or 0) > (self.alarms[_key(alarm)].round or 0)
 
 
 def alarm_line(alarm: Alarm) -> str:
