@@ -1,4 +1,4 @@
-"""Worked solutions to learn from: those in configured files, the benchmarks' own, and the student's own right answers."""
+"""Worked solutions from configured files, the benchmarks, and the student itself (its own right answers)."""
 
 import json
 import random

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from conf.schema import BenchmarkConfig, SandboxConfig
-from tasks.distillation.trace_sources import reference_solutions
 from tasks.distillation.trace_filter import draw_lessons, filter_traces, read_traces
+from tasks.distillation.trace_sources import reference_solutions
 from tests.rewards.datasets import needs_data, write_rows
 from tests.tasks.doubles.tables import run_stage
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from conf.sections.lessons import EndpointConfig
-from tasks.reward_model.scoring import examine_judge, figures, rank_by_judge
 from tasks.reward_model.learned_reward import OWNER
+from tasks.reward_model.scoring import examine_judge, figures, rank_by_judge
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
 from tests.tasks.doubles.tables import prompt, rollout, run_stage, write_held_out, write_stage
