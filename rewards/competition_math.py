@@ -96,8 +96,7 @@ class CompetitionMath(Benchmark):
             log.error("math: %d answers are not graded: %s", len(open_pairs), error)
             failed = Score.of("grader_failed", str(error))
             return [entry if isinstance(entry, Score) else failed for entry in judged]
-        by_answer = [[next(outcomes) for _ in pairs] for pairs in open_pairs]
-        verdicts = iter([next((one for one in found if one != "equal"), "equal") for found in by_answer])
+        verdicts = iter([_of_all([next(outcomes) for _ in pairs]) for pairs in open_pairs])
         return [
             entry if isinstance(entry, Score) else Score.of(VERDICTS[next(verdicts)], "compared as expressions")
             for entry in judged
@@ -152,6 +151,11 @@ def _math_500(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
             f"{ids}: {missing[0] if missing else 'nothing'} is not an id of the test split; copy both again"
         )
     return [by_id[name] for name in wanted]
+
+
+def _of_all(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return `equal` if all pairs of an answer are equal, else what another pair came to."""
+    return next((outcome for outcome in outcomes if outcome != "equal"), "equal")
 
 
 def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:

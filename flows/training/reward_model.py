@@ -88,7 +88,7 @@ class LearnedReward:
             return {}
         config = self.night.config.learned_reward
         if self.judged:
-            asked = {"prompts": prompts, "rollouts": rollouts, **_judge_arguments(self.night)}
+            asked: dict[str, Any] = {"prompts": prompts, "rollouts": rollouts, **_judge_arguments(self.night)}
             learned = self.night.run(rank_by_judge, f"{path}/rank_by_judge", **asked)
         else:
             learned = self._scored(f"{path}/score_by_reward_model", prompts, rollouts)
