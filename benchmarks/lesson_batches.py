@@ -25,8 +25,8 @@ from models.lessons.sft_preference import imitation
 from models.trainer import Trainer
 from rewards.data.benchmarks import configured
 from tasks.distillation.demonstrations import example_maker
-from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.trace_filter import read_traces
+from tasks.distillation.trace_sources import reference_solutions
 from tasks.training.trainer_process import lesson_config
 
 Examples = list[Example | EpisodeExample]

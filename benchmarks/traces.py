@@ -28,8 +28,8 @@ from rewards.data.contamination import Contamination
 from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
-from tasks.distillation.import_traces import import_traces
 from tasks.distillation.trace_filter import FATES, Trace, filter_traces, read_traces
+from tasks.distillation.trace_sources import import_traces
 
 WORD = re.compile("[a-z]{2,}")
 EXERCISES = 3000

@@ -58,7 +58,7 @@ class Rounds:
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
         self.sampler = GroupSampler(night, exam, teacher)
-        self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judge is not None)
+        self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(

@@ -33,11 +33,10 @@ from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, seconds_expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
-from flows.training.judge import learned_reward, log_judge
 from flows.training.lessons import Lessons
 from flows.training.quizzes import Quizzes
 from flows.training.recipe import Recipe
-from flows.training.reward_model import rank_held_out
+from flows.training.reward_model import learned_reward, log_judge, rank_held_out
 from models.hf.checkpoint import parent_of
 from rewards.data import benchmarks
 from tasks.evaluation.answering import count_stored

@@ -88,11 +88,8 @@ def true_number(truth: str) -> Fraction | None:
 def _as_problem(problem_id: str, row: dict[str, Any]) -> Problem | Excluded:
     if true_number(row["answer"]) is None:
         return Excluded(problem_id, "its answer does not end in `#### <number>`")
-    return Problem(problem_id, "gsm8k", row["question"], row["answer"], _level(row["answer"]))
-
-
-def _level(solution: str) -> str:
-    return str(min(max(len(CALCULATOR.findall(solution)), 1), int(LEVELS[-1])))
+    level = min(max(len(CALCULATOR.findall(row["answer"])), 1), int(LEVELS[-1]))
+    return Problem(problem_id, "gsm8k", row["question"], row["answer"], str(level))
 
 
 def _without_echo(completion: str, question: str) -> str:

@@ -21,7 +21,7 @@ from tasks.evaluation.comparison import compare
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import exam_figures
 from tasks.evaluation.statistics import probability, signed
-from tasks.monitoring.prefect_artifacts import show_text
+from tasks.monitoring.notify import show_text
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers.worker import Worker

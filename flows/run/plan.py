@@ -41,13 +41,14 @@ def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> lis
         f"{part.name} ({f'up to {part.problems}' if part.problems else 'all'})" for part in config.exam.parts
     )
     state = "finished" if is_finished else "begun" if started else "new"
+    new = waiting(home.journal, date, expected_start(home, config, date), config.unseen_share)
     limited = "no time limit" if math.isinf(Hours.of(config, date, started).end) else "its time is over"
     time = limited if minutes is None else f"{minutes:.0f} minutes"
     lines = [
         ("night", f"{date}, {state}, {time}, in {home.root}"),
         ("student", f"{config.student.source} or its champion, {weights}"),
         ("practice", ", ".join(benchmark.label for benchmark in config.benchmarks)),
-        ("journal", _journal(home, config, date)),
+        ("journal", ", ".join(f"{kind}: {count}" for kind, count in sorted(new.items())) or "nothing new"),
     ]
     for step in config.steps:
         if step.kind == "distill" and known and not known.steps:
@@ -67,12 +68,6 @@ def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> lis
         lines.append(("", f"about {fit} of the {config.rounds} rounds fit into the time"))
     then = "promoted only if a paired test shows a gain and no guard fails"
     return [*lines, ("exam", exam), ("then", _mastered(home, config, date) or then)]
-
-
-def _journal(home: Home, config: NightConfig, date: str) -> str:
-    """Say how many of the journal's lines are not learned yet, by kind."""
-    new = waiting(home.journal, date, expected_start(home, config, date), config.unseen_share)
-    return ", ".join(f"{kind}: {count}" for kind, count in sorted(new.items())) or "nothing new"
 
 
 def _mastered(home: Home, config: NightConfig, date: str) -> str:

@@ -19,7 +19,7 @@ from flows.web.health import check_mlflow, check_prefect
 from rewards.data import benchmarks
 from rewards.programs.policy import missing_layers, tolerated
 from rewards.sandbox import Layer, Sandbox, SandboxUnavailable
-from tasks.distillation import import_traces
+from tasks.distillation import trace_sources
 from tasks.evaluation.acceptance import MOST_BAD_LUCK
 from tasks.evaluation.sequential import looks, smallest_gain
 from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
@@ -175,7 +175,7 @@ def _check_prefect() -> None:
 
 def _check_traces(config: NightConfig) -> None:
     for file in config.distill.files:
-        import_traces.check_source(file.source)
+        trace_sources.check_source(file.source)
 
 
 def _check_training(config: NightConfig) -> None:

@@ -12,12 +12,10 @@ from flows.training.inputs import reward_model_of
 from flows.training.quizzes import Quizzes
 from flows.training.reward_model import rank_held_out
 from models.hf.checkpoint import MergeError, learned, verify
-from tasks.evaluation.choose_start import choose_start
 from tasks.journal.tables import GENERATED
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
-from tasks.teaching.ask_again import ask_again
-from tasks.teaching.replay_day import lessons_of_day, replay_day
+from tasks.teaching.day_at_night import ask_again, choose_start, lessons_of_day, replay_day
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 LESSON, MERGING = 2.0, 30.0  # expected seconds per lesson of the day, and for the merge

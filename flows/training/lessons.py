@@ -18,11 +18,9 @@ from models.lessons.pace import Pace, read_steps
 from rewards.data.benchmarks import configured
 from tasks.distillation.attempts import rounds_of
 from tasks.distillation.distill import distill
-from tasks.distillation.import_traces import import_traces
 from tasks.distillation.query_teacher import ask_teacher
-from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.rehearsal import rehearsal
-from tasks.distillation.self_distill import own_answers
+from tasks.distillation.trace_sources import import_traces, own_answers, reference_solutions
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
 from tasks.rollouts.episodes import Player

@@ -8,8 +8,8 @@ from conf.storage.durable import size_of
 from conf.storage.layout import is_committed
 from flows.run.context import Night, log
 from tasks.evaluation.statistics import outcomes
-from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm, bytes_of_a_round, disk_alarms, exam_alarms, kind_alarms
+from tasks.monitoring.notify import AlarmLog
 from tasks.monitoring.round_alarms import round_alarms
 from tasks.monitoring.tracking import Tracking
 from tasks.report.queries import exam_verdicts, solve_rates

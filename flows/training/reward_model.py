@@ -1,7 +1,7 @@
-"""How a night's rounds use the learned reward."""
+"""How a night's rounds use the learned reward: the judge's if it proved itself on held-out picks, else the model's."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,16 @@ from typing import Any
 from conf.schema import NightConfig, TrainerConfig
 from conf.sections.stages import Step
 from conf.storage.layout import committed_json, ranking_path
+from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
+from rewards.data.benchmarks import plays_episodes
 from rewards.verifier import Problem
 from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.incidents import ended_early
 from tasks.monitoring.tracking import Tracking
-from tasks.reward_model.judge_stages import rank_by_judge
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.reward_model.rank import rank_picks
-from tasks.reward_model.score_by_reward_model import score_by_reward_model
+from tasks.reward_model.scoring import examine_judge, figures, rank_by_judge, score_by_reward_model
 from tasks.stage import MANIFEST, Artifact, committed
 from tasks.tables import read_table
 from tasks.training.trainer_process import Predecessor
@@ -25,14 +26,15 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 KL_COEFFICIENT = 0.02  # minimum coefficient of the KL term while a learned reward is used
 RANKED_EVERY = 5  # rounds, if the night has no quizzes between rounds
+MOST_PICKS = 100  # held-out picks that a judge is tested on
 
 
 class LearnedReward:
     """A night's learned reward, from a reward model or from a judge. Supplies arguments for the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the fitted reward model. `base`: the checkpoint before the first round.
-    `judge`: returns the arguments of the judge's stages, or is None if the reward model scores. `failed`: whether the
-    reward model failed to score a round's completions. If so, later rounds do not use a learned reward.
+    `judged`: whether the judge scores, not the reward model. `failed`: whether the reward model failed to score a
+    round's completions. If so, later rounds do not use a learned reward.
     """
 
     def __init__(
@@ -42,9 +44,9 @@ class LearnedReward:
         reward_model: Artifact,
         base: Path,
         exam: Sequence[Problem],
-        judge: Callable[[], dict[str, Any]] | None = None,
+        judged: bool,
     ) -> None:
-        self.night, self.day, self.reward_model, self.base, self.judge = night, day, reward_model, base, judge
+        self.night, self.day, self.reward_model, self.base, self.judged = night, day, reward_model, base, judged
         self.exam_questions = tuple(sorted({problem.question for problem in exam}))
         self.failed = False
 
@@ -85,16 +87,11 @@ class LearnedReward:
         if self.failed:
             return {}
         config = self.night.config.learned_reward
-        if self.judge is None:
-            learned = self._scored(f"{path}/score_by_reward_model", prompts, rollouts)
+        if self.judged:
+            asked: dict[str, Any] = {"prompts": prompts, "rollouts": rollouts, **_judge_arguments(self.night)}
+            learned = self.night.run(rank_by_judge, f"{path}/rank_by_judge", **asked)
         else:
-            learned = self.night.run(
-                rank_by_judge,
-                f"{path}/rank_by_judge",
-                prompts=prompts,
-                rollouts=rollouts,
-                **self.judge(),
-            )
+            learned = self._scored(f"{path}/score_by_reward_model", prompts, rollouts)
         return {"learned": learned, "learned_reward": config}
 
     def _scored(self, path: str, prompts: Artifact, rollouts: Artifact) -> Artifact:
@@ -132,6 +129,42 @@ class LearnedReward:
             return None
         night.sleep_engine()
         return night.run(rank_picks, path, **inputs, predecessor=predecessor, trainer=night.trainer)
+
+
+def learned_reward(
+    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+) -> LearnedReward | None:
+    """Return the learned reward for the rounds, or None if it is not configured or has no usable source.
+
+    It cannot judge episodes, so nights that play them have none.
+    `day`: the frozen journal. `base`: the checkpoint before the first round. `exam`: the exam's problems.
+    """
+    config = night.config
+    if not config.learned_reward.owner_share or plays_episodes(config.benchmarks):
+        return None
+    judged = False
+    if config.judge is not None:
+        proof: dict[str, Any] = {"reward_model": reward_model, "picks": MOST_PICKS, **_judge_arguments(night)}
+        judged = night.run(examine_judge, "examine_judge", **proof).read_json("outcome.json")["serves"]
+        if not judged:
+            name = config.judge.endpoint.model
+            log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", name)
+    if not judged and not reward_model.read_json("outcome.json")["serves"]:
+        return None
+    return LearnedReward(night, day, reward_model, base, exam, judged)
+
+
+def _judge_arguments(night: Night) -> dict[str, Any]:
+    """Return the arguments that all of the judge's stages take."""
+    assert night.config.judge is not None
+    until = end_of_asking(night.hours)
+    return {"endpoint": night.config.judge.endpoint, "date": night.date, "cache": night.home.teacher, "until": until}
+
+
+def log_judge(tracking: Tracking, night: Path) -> None:
+    """If the judge was examined, log its results on the held-out picks to MLflow."""
+    if examined := committed(night / "examine_judge"):
+        tracking.log(figures(examined.read_json("outcome.json")), 0)
 
 
 def is_ranked(config: NightConfig, block: Step, number: int) -> bool:

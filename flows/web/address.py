@@ -63,29 +63,18 @@ def named_address(host: str, variable: str = PASSWORD, password: str | None = No
     return Address(host, password)
 
 
-def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Return whether a port is free on an address of this machine."""
-    with socket.socket() as probe:
-        # as uvicorn does, so that connections in TIME_WAIT do not make the port look taken
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
 def free_port() -> int:
     """Return a free port on loopback."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+    with socket.create_server((LOOPBACK, 0)) as probe:
         return probe.getsockname()[1]
 
 
 def require_free(port: int, host: str, option: str) -> None:
     """Raise InputError if another program uses the port. `option`: the command-line option that the message names."""
-    if not is_free(port, host):
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
         raise InputError(
             f"{option}: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
             f"end it, or take another port: {option} {port + 1}"
-        )
+        ) from None

@@ -47,7 +47,8 @@ class ReasoningGym(Benchmark):
                 f"reasoning_gym: source: {task}: its grader evaluates answers as programs; take another task"
             )
         self.task = task
-        if not all(self._is_fair(_as_read(self._grader[index])) for index in range(TRIED)):
+        tried = (json.loads(_written(self._grader[index])) for index in range(TRIED))  # as `score` reads them
+        if not all(map(self._is_fair, tried)):
             raise InputError(
                 f"reasoning_gym: source: {task}: its grader can't tell right from wrong; take another task"
             )
@@ -102,8 +103,3 @@ class ReasoningGym(Benchmark):
 
 def _written(entry: dict[str, Any]) -> str:
     return json.dumps(entry, default=str)
-
-
-def _as_read(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry as `score` reads it from a problem's truth: its tuples are lists, for example."""
-    return json.loads(_written(entry))

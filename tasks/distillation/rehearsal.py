@@ -42,7 +42,8 @@ def rehearsal(
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     chance, everyday = random.Random(seed), PROMPTS.read_text(encoding="utf-8").splitlines()
     chance.shuffle(everyday)
-    known = everyday, [prompt for prompt in practised if _fits(prompt, tokenizer, student, config)]
+    most = config.max_model_len
+    known = everyday, [prompt for prompt in practised if len(_tokens(prompt, tokenizer, student)) < most]
     shares = (count - count // 2, count // 2) if known[1] else (count, 0)
     asked = [prompt for prompts, share in zip(known, shares, strict=True) for prompt in islice(cycle(prompts), share)]
     distinct = [*dict.fromkeys(asked)]
@@ -55,10 +56,6 @@ def rehearsal(
     chance.shuffle(answers)
     write_rollouts(folder / "rollouts.parquet", answers)
     engine.call(engine_process.sleep)
-
-
-def _fits(prompt: str, tokenizer: Any, student: StudentConfig, config: EngineConfig) -> bool:
-    return len(_tokens(prompt, tokenizer, student)) < config.max_model_len
 
 
 def _tokens(prompt: str, tokenizer: Any, student: StudentConfig) -> list[int]:

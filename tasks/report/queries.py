@@ -61,7 +61,8 @@ def solve_rates(night: Path) -> pd.DataFrame:
     rows = rows[~rows["verdict"].isin([FAILED, GIVEN])]
     if rows.empty:
         return pd.DataFrame()
-    rows["kind"] = _broad_kinds(rows)
+    columns = (rows[name] for name in ("kind", "problem_id", "benchmark", "level"))
+    rows["kind"] = [arm_of(*row) for row in zip(*columns, strict=True)]
     rows["solved"] = [
         float(json.loads(parts).get("value", verdict == "correct"))
         for parts, verdict in zip(rows["parts"], rows["verdict"], strict=True)
@@ -163,11 +164,6 @@ def _quiz(folder: Path) -> dict[str, Any]:
 def _readable(row: Mapping[Any, Any]) -> str:
     """Return a completion's text. For an episode, join the texts of its turns with newlines."""
     return "\n".join(texts_of(row["text"])) if "turns" in json.loads(row["parts"]) else row["text"]
-
-
-def _broad_kinds(rows: pd.DataFrame) -> list[str]:
-    columns = (rows[name] for name in ("kind", "problem_id", "benchmark", "level"))
-    return [arm_of(*row) for row in zip(*columns, strict=True)]
 
 
 def _scored(folder: Path) -> pd.DataFrame:

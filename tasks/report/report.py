@@ -19,7 +19,7 @@ from conf.storage.home import SHORT_REPORT, SUMMARY, Home, InputError
 from conf.storage.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.evaluation.metrics import ROLES
 from tasks.monitoring.incidents import ended_early, incidents
-from tasks.monitoring.prefect_artifacts import show_text
+from tasks.monitoring.notify import show_text
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.promote import intervals_of
 from tasks.report.history import past_nights

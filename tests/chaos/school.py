@@ -18,6 +18,7 @@ from rewards.gsm8k import Gsm8k
 from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
 from tests.models.support.tiny import write_tiny
+from tests.tasks.doubles.processes import with_setting
 
 DATE, NAME = "2026-01-01", "chaos"
 ANSWERS = ("7", "7", "7", "3")  # what the lessons teach, in these shares; only 7 is correct
@@ -124,19 +125,8 @@ def open_school(root: Path, server: str | None, *, real: bool = False) -> School
 def processes_of(home: Home, patience: float) -> list[str]:
     """Return the commands that still run with this home in their environment after `patience` seconds."""
     limit = time.monotonic() + patience
-    while (found := _running(home)) and time.monotonic() < limit:
+    while (found := with_setting(f"NIGHTSCHOOL_HOME={home.root}")) and time.monotonic() < limit:
         time.sleep(0.1)
-    return found
-
-
-def _running(home: Home) -> list[str]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"NIGHTSCHOOL_HOME={home.root}\0".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-        except OSError:
-            continue
     return found
 
 

@@ -50,8 +50,8 @@ def refusal(path: Path, *overrides: str) -> str:
     return str(caught.value)
 
 
-def changed(*overrides: str, path: Path = STARTER) -> NightConfig:
-    return load_night(path, overrides)
+def changed(*overrides: str) -> NightConfig:
+    return load_night(STARTER, overrides)
 
 
 def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
@@ -105,6 +105,7 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
     ("override", "said"),
     [
         ("benchmarks=[{name: humaneval}]", "benchmarks.0: humaneval cannot be trained on: it has exam"),
+        ("benchmarks=[{name: instructions}]", "benchmarks.0: instructions cannot be trained on: it has exam"),
         ('benchmarks=[{name: math, subset: "500"}]', "benchmarks.0: MATH-500 cannot be trained on: it is part"),
         ("benchmarks=[{name: mbpp, subset: tidy}]", 'benchmarks.0: no subset "tidy"; the only subset of mbpp is "san'),
         ("exam.target={benchmark: gsm8k, subset: x}", 'no subset "x"; gsm8k has no subsets'),

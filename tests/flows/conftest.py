@@ -8,7 +8,7 @@ import pytest
 
 from models.hf.checkpoint import keep, write_lineage
 from tests.flows.rounds import School
-from tests.models.support.tiny import write_teacher, write_tiny
+from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.workers import InProcessWorker
 
 
@@ -29,12 +29,6 @@ def school(
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         yield School(root, _empty_mlflow, keep(draft, root / "students"), trainer)
-
-
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of the student's shape and tokenizer, with other weights."""
-    return write_teacher(tmp_path_factory.mktemp("teacher") / "teacher")
 
 
 @pytest.fixture

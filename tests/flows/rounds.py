@@ -154,12 +154,10 @@ class School:
             shutil.copytree(self.student, home.checkpoints / self.student.name)
         return home
 
-    def study(
-        self, name: str, engine: Any, *settings: str, problems: int = 40, teacher: Path | None = None
-    ) -> tuple[Path, Path]:
+    def study(self, name: str, engine: Any, *settings: str, problems: int = 40) -> tuple[Path, Path]:
         """Run or resume all lessons and rounds of a night. Returns its folder and the candidate."""
         night = self.night(name, engine, *settings, problems=problems)
-        return night.folder, self.run(night, worked_solutions(night), teacher=teacher)[0]
+        return night.folder, self.run(night, worked_solutions(night))[0]
 
     def night(self, name: str, engine: Any, *settings: str, problems: int = 40) -> Night:
         """Return the night of the home of this name."""
@@ -171,13 +169,7 @@ class School:
         night.folder.mkdir(parents=True, exist_ok=True)
         return night
 
-    def run(
-        self,
-        night: Night,
-        day: Artifact,
-        teacher: Path | None = None,
-        learned: LearnedReward | None = None,
-    ) -> tuple[Path, Rounds]:
+    def run(self, night: Night, day: Artifact, learned: LearnedReward | None = None) -> tuple[Path, Rounds]:
         """Run or resume all lessons and rounds. Returns the candidate and the rounds."""
         tracking = Tracking(night.home, night.config)
         tracking.open_run(night.folder, night.config, {})
@@ -190,7 +182,7 @@ class School:
             division = divide(night.hours, night.config, night.folder, 100, 0, before)
             lessons = Lessons(night, day, (), parent_of(champion) is not None)
             recipe = Recipe(night, champion, lessons, quizzes, division)
-            rounds = Rounds(night, [], tracking, set(), division, before, None, learned, teacher)
+            rounds = Rounds(night, [], tracking, set(), division, before, None, learned)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 

@@ -4,9 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -33,6 +30,7 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.registry.promote import OUTCOME
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
+from tests.flows.waiting import answers, awaited
 from tests.tasks.doubles.night import write_night
 from tests.tasks.doubles.registry import make_models
 from tests.tasks.doubles.webhook import Webhook, listening
@@ -111,20 +109,10 @@ class Ending:
 def mlflow_server(home: Home, port: int) -> Iterator[subprocess.Popen[bytes]]:
     server = _start_mlflow(home, port, Address(LOOPBACK, None))
     try:
-        _wait(port)
+        awaited(lambda: answers(f"http://127.0.0.1:{port}/health"), "MLflow server", 120)
         yield server
     finally:
         end_child(server)
-
-
-def _wait(port: int) -> None:
-    for _ in range(600):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.2)
-    raise AssertionError("no MLflow server")
 
 
 @pytest.fixture

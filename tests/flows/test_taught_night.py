@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from prefect.settings import get_current_settings
 
-from conf.load import load_night
-from flows.run.history import read_round_metrics, seconds_left
+from flows.run.history import read_round_metrics
 from models.lessons.preference_data import is_held_out
-from tasks.stage import committed
 from tasks.tables import PROMPTS, read_table
 from tests.chaos.school import DATE, open_school
 from tests.models.support.tiny_picks import QUICK
@@ -111,10 +109,3 @@ def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night:
     page = (night / "report.html").read_text()
     assert '<h2 id="day">Your day</h2>' in page
     assert "The night began with it: Of your held-out picks, it favours your choice" in page
-
-
-def test_every_stage_was_committed(night: Path, tmp_path: Path) -> None:
-    config = load_night(night / "config.yaml")
-    stages = ("freeze_journal", "replay_day", "choose_start", "distill", "lessons/picks", "fit_reward_model", "decide")
-    assert all(committed(night / stage) for stage in stages)
-    assert (seconds_left(tmp_path, config, 0.0, night) or 0) > 0

@@ -119,7 +119,7 @@ def test_what_prefect_writes_lies_under_the_home(finished: tuple[Path, dict[str,
     assert list((owners(home) / ".prefect").glob("*")) == []
 
 
-def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dict[str, Any]]) -> None:
+def test_prefect_has_every_stage_as_a_finished_run_and_what_it_takes(finished: tuple[Path, dict[str, Any]]) -> None:
     """Also the last one, right after which the server ended with the night."""
     of_the_night = (
         "SELECT task_run.name, task_run.state_name FROM task_run JOIN flow_run ON flow_run.id = task_run.flow_run_id "
@@ -127,13 +127,9 @@ def test_prefect_has_every_stage_as_a_run_that_is_over(finished: tuple[Path, dic
     )
     with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
         runs = dict(database.execute(of_the_night))
+        rows = list(database.execute("SELECT id, name, task_inputs FROM task_run"))
     assert {"round 1 · sample", "round 2 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}
     assert {*runs.values()} == {"Completed"}
-
-
-def test_prefect_knows_what_each_stage_takes(finished: tuple[Path, dict[str, Any]]) -> None:
-    with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
-        rows = list(database.execute("SELECT id, name, task_inputs FROM task_run"))
     names = {str(UUID(identity)): name for identity, name, _ in rows}
     takes = {name: {names[id_] for id_ in FOUND.findall(inputs) if id_ in names} for _, name, inputs in rows}
     assert takes["freeze journal"] == takes["quiz · start"] == {"enroll"}

@@ -34,8 +34,8 @@ def make_day(folder: Path) -> Callable[[TeachConfig], DayCopy]:
     return lambda config: DayCopy(folder, config, ANCHORS)
 
 
-def sums(day: DayCopy, answers: list[list[int]] = ANSWERS) -> list[float]:
-    return [float(row.sum()) for row in day.logprobs(PROMPT, answers)]
+def sums(day: DayCopy) -> list[float]:
+    return [float(row.sum()) for row in day.logprobs(PROMPT, ANSWERS)]
 
 
 CHANNELS: dict[str, Callable[[DayCopy], LessonOutcome]] = {
@@ -145,21 +145,30 @@ def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(make_day: Callabl
     assert changes[3] - max(changes[:3] + changes[4:]) > 0
 
 
-def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(make_day: Callable[[TeachConfig], DayCopy]) -> None:
-    def weights(config: TeachConfig) -> list[float]:
-        day, seen = make_day(config), []
+def noting_credit(day: DayCopy) -> list[float]:
+    """Return a list that gets the credit of each token of the first answer that is taught."""
+    seen, original = list[float](), day.step
 
-        def step(prompt: object, answers: object, credit: Callable[..., tuple[list[torch.Tensor], float]]) -> None:
-            zeros = [torch.zeros(9)]
-            seen.extend(credit(zeros, zeros)[0][0].tolist())
+    def step(
+        prompt: object, answers: list[list[int]], credit: Callable[..., tuple[list[torch.Tensor], float]]
+    ) -> LessonOutcome:
+        zeros = [torch.zeros(len(answer)) for answer in answers]
+        seen.extend(credit(zeros, zeros)[0][0].tolist())
+        return original(prompt, answers, credit)
 
-        day.step = step
-        CHANNELS["wrong from"](day)
-        return seen
+    day.step = step
+    return seen
 
-    decay = 0.99 * 0.95
-    assert weights(TeachConfig(traces=True)) == pytest.approx([-(decay**2), -decay, -1.0] + [0.0] * 6)
-    assert weights(TeachConfig()) == [0.0, 0.0] + [-1.0] * 7
+
+@pytest.mark.parametrize(
+    ("traces", "credit"), [(True, [-(0.9405**2), -0.9405, -1.0] + [0.0] * 6), (False, [0.0, 0.0] + [-1.0] * 7)]
+)
+def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(
+    make_day: Callable[[TeachConfig], DayCopy], traces: bool, credit: list[float]
+) -> None:
+    seen = noting_credit(day := make_day(TeachConfig(traces=traces)))
+    CHANNELS["wrong from"](day)
+    assert seen == pytest.approx(credit)
 
 
 @pytest.mark.parametrize("traces", [False, True])
@@ -168,21 +177,11 @@ def test_of_a_conversation_only_the_assistants_turns_are_taught(
 ) -> None:
     asked, turns = random_tokens(3, 90), [(5, 9), (12, 17)]
     tokens = [*PROMPT, *ANSWERS[0], *asked, *ANSWERS[2]]
-    day, seen = make_day(WIDE.model_copy(update={"traces": traces})), list[torch.Tensor]()
-
-    def step(
-        prompt: object, answers: list[list[int]], credit: Callable[..., tuple[list[torch.Tensor], float]]
-    ) -> LessonOutcome:
-        zeros = [torch.zeros(len(answer)) for answer in answers]
-        seen.extend(credit(zeros, zeros)[0])
-        return original(prompt, answers, credit)
-
-    original = day.step
-    day.step = step
+    seen = noting_credit(day := make_day(WIDE.model_copy(update={"traces": traces})))
     taught = learn_from_conversation(day, tokens, turns, [0.9, -1.0])
     first, second = ([0.9405**back if traces else 1.0 for back in reversed(range(n))] for n in (4, 5))
     credit = [0.9 * each for each in first] + [0.0] * 3 + [-each for each in second]
-    assert seen[0].tolist() == pytest.approx(credit)
+    assert seen == pytest.approx(credit)
     assert taught.change_nats == pytest.approx(1.0, rel=0.2)
 
 

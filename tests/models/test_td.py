@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import softmax
 
 from benchmarks.random_walk import TRUTH, rms
 from models.td import gae, lambda_returns, td_errors, trace_weights
@@ -107,46 +106,6 @@ def test_the_random_walk_has_the_books_errors() -> None:
     assert min(errors[1:3]) < errors[0] < start
     assert errors[2] < errors[3]
     assert rms(0.3, 0.8, 60, true_online=True) < errors[2]
-
-
-SIDE = 6  # of the gridworld
-
-
-def episodes_needed(lam: float, seed: int, most: int = 400) -> int | None:
-    """Return after how many episodes an actor-critic crosses a 6 × 6 grid five times running in at most 20 steps.
-
-    None if it needs more than `most`.
-    """
-    chance, short = np.random.default_rng(seed), 0
-    values, preferences = np.zeros(SIDE * SIDE), np.zeros((SIDE * SIDE, 4))
-    for episode in range(1, most + 1):
-        row, column = 0, 0
-        visits: list[tuple[int, int]] = []
-        while (row, column) != (SIDE - 1, SIDE - 1) and len(visits) < 400:
-            state = row * SIDE + column
-            action = int(chance.choice(4, p=softmax(preferences[state])))
-            visits.append((state, action))
-            down, right = ((1, 0), (-1, 0), (0, 1), (0, -1))[action]
-            row, column = min(max(row + down, 0), SIDE - 1), min(max(column + right, 0), SIDE - 1)
-        at_goal = (row, column) == (SIDE - 1, SIDE - 1)
-        rewards = [0.0] * (len(visits) - 1) + [float(at_goal)]
-        expected = [*(values[state] for state, _ in visits), 0.0 if at_goal else values[row * SIDE + column]]
-        credit = gae(rewards, expected, 0.97, lam).tolist()
-        returns = lambda_returns(rewards, expected, 0.97, lam).tolist()
-        for (state, action), advantage, earned in zip(visits, credit, returns, strict=True):
-            preferences[state] += 0.3 * advantage * (np.eye(4)[action] - softmax(preferences[state]))
-            values[state] += 0.1 * (earned - values[state])
-        short = short + 1 if len(visits) <= 20 else 0
-        if short == 5:
-            return episode
-    return None
-
-
-@pytest.mark.full
-def test_traces_find_the_way_through_a_grid_in_fewer_episodes() -> None:
-    needed = [episodes_needed(0.9, seed) for seed in range(5)]
-    fewer = [count and episodes_needed(0.0, seed, count) is None for seed, count in enumerate(needed)]
-    assert sum(map(bool, fewer)) >= 4
 
 
 @pytest.mark.parametrize("fillers", [0, 3, 10])

@@ -6,21 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rewards.arithmetic import Arithmetic
-from rewards.competition_math import CompetitionMath
+from rewards.data.benchmarks import load
 from rewards.gsm8k import Gsm8k
-from rewards.triviaqa import TriviaQa
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 
 ANSWERS = Path(__file__).with_name("answers")
-BENCHMARKS: dict[str, Benchmark] = {
-    "arithmetic": Arithmetic(),
-    "gsm8k": Gsm8k(),
-    "gsm8k_lenient": Gsm8k(lenient=True),
-    "math": CompetitionMath(),
-    "math_forms": CompetitionMath(),
-    "triviaqa": TriviaQa(),
-}
+BENCHMARKS: dict[str, Benchmark] = {name: load(name) for name in ("arithmetic", "gsm8k", "math", "triviaqa")}
+BENCHMARKS |= {"gsm8k_lenient": Gsm8k(lenient=True), "math_forms": BENCHMARKS["math"]}
 QUESTION = "How many eggs are left?"
 QUOTED = "How many eggs are 9 * 2?\nWrite it like #### 18 at the end."
 YORK = json.dumps(["York", "York, England"])
@@ -50,9 +42,11 @@ TRICKS = [
 ]
 UNREADABLE = {
     "arithmetic": ["twelve", "", "#### 12", "1/0", "1" * 40],
-    "gsm8k": ["18", "", "####", "#### eighteen", "#### 18 or 19", "#### 18/2", "18 ####"],
+    "gsm8k": ["18", "", "####", "#### eighteen", "#### 18 or 19", "#### 1 2", "#### 18/2", "18 ####"],
     "math": ["", " ", r"\boxed{}", r"so it is \boxed{5", r"\boxed{\$}", "no box, but words " * 40],
     "triviaqa": ["", "York", "[]", "{}", '["York"', "[1]", '[""]', '[" "]', '"York"', "null", "[" * 10_000],
+    "mbpp": ["assert f(1) == 2"],
+    "humaneval": ["check(f)"],
 }
 
 
@@ -90,7 +84,7 @@ def test_tricks(name: str, question: str, truth: str, completion: str, verdict: 
 
 @pytest.mark.parametrize(("name", "truth"), [(name, truth) for name, truths in UNREADABLE.items() for truth in truths])
 def test_an_unreadable_truth_is_the_graders_failure_never_a_zero(name: str, truth: str) -> None:
-    score = scored(name, QUESTION, truth, "#### 12\n\\boxed{5}\nAnswer: York")
+    [score] = load(name).score([Attempt(Problem("", name, QUESTION, truth), "#### 12\n\\boxed{5}\nAnswer: York")])
     assert (score.reward, score.verdict) == (None, "grader_failed")
 
 

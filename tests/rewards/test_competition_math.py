@@ -61,12 +61,6 @@ def test_only_the_chosen_levels(tmp_path: Path) -> None:
     assert [problem.level for problem in problems] == ["2", "4"]
 
 
-def test_math_500_has_nothing_to_train_on() -> None:
-    with pytest.raises(InputError, match="test split"):
-        CompetitionMath(subset="500").problems("train")
-    assert CompetitionMath(subset="500").splits == ("test",)
-
-
 def test_math_500_needs_its_ids(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "test.jsonl", MATH | {"id": "test/algebra/1"})
     benchmark = CompetitionMath(source, subset="500")

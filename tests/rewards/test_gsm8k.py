@@ -1,10 +1,9 @@
 """GSM8K: exactly the true number is right, however it is written."""
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewards.gsm8k import Gsm8k, true_number
+from rewards.gsm8k import Gsm8k
 from rewards.verifier import Attempt, Problem
 
 NUMBERS = st.integers(min_value=-(10**9), max_value=10**9)
@@ -24,10 +23,3 @@ def test_exactly_the_true_number_is_right_in_any_form(truth: int, other: int, fo
     expected = "correct" if other == truth else "wrong"
     assert verdict(f"steps\n#### {form.format(other)}", f"{truth:,}") == expected
     assert verdict(f"#### {form.format(truth)} or {form.format(other)}", str(truth)) == expected
-
-
-@pytest.mark.parametrize(
-    ("truth", "number"), [("#### 1,080", 1080), ("9\n#### -5", -5), ("18", None), ("#### 1 2", None)]
-)
-def test_the_truth_is_the_one_number_after_the_last_marker(truth: str, number: int | None) -> None:
-    assert true_number(truth) == number

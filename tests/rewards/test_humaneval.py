@@ -4,13 +4,10 @@ import gzip
 import json
 from pathlib import Path
 
-import pytest
-
 from conf.schema import SandboxConfig
-from conf.storage.home import InputError
 from rewards.humaneval import HumanEval
 from rewards.programs.unit_tests import ProgramTests
-from rewards.verifier import Attempt, Problem, Score
+from rewards.verifier import Attempt, Problem
 from tests.rewards.datasets import HUMANEVAL as ROW
 from tests.rewards.datasets import needs_data
 
@@ -66,22 +63,11 @@ def test_a_function_that_the_test_compares_with_itself() -> None:
     assert verdicts(*bodies, row=row) == ["correct", "wrong", "correct", "wrong"]
 
 
-def test_an_unreadable_truth_is_the_graders_failure() -> None:
-    [score] = HumanEval().score([Attempt(Problem("humaneval/0", "humaneval", "def f():\n", "check(f)"), BODY)])
-    assert score == Score(None, "grader_failed", score.detail)
-
-
 def test_the_prompt() -> None:
     assert HumanEval().prompt(problem()) == (
         "Please provide a self-contained Python script that solves the following problem in a markdown code block:\n"
         f"```python\n{ROW['prompt'].strip()}\n```"
     )
-
-
-def test_there_is_nothing_to_train_on() -> None:
-    assert HumanEval().splits == ("test",)
-    with pytest.raises(InputError, match="exam problems only"):
-        HumanEval().problems("train")
 
 
 def test_the_published_file_is_compressed(tmp_path: Path) -> None:

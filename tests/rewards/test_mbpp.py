@@ -49,11 +49,6 @@ def test_every_completion_has_its_verdict() -> None:
         assert score.reward == score.parts["correct"] == float(score.verdict == "correct")
 
 
-def test_an_unreadable_truth_is_the_graders_failure() -> None:
-    [score] = Mbpp().score([Attempt(Problem("mbpp/1", "mbpp", "", "assert f(1) == 2"), ADD_ONE)])
-    assert (score.reward, score.verdict) == (None, "grader_failed")
-
-
 def test_the_prompt_shows_one_assert_and_its_setup() -> None:
     assert Mbpp().prompt(PROBLEM) == (
         "You are an expert Python programmer. Answer with the whole program in one ```python block. "

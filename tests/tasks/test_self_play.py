@@ -1,6 +1,5 @@
 """Self-play: a student's problems are judged by rules, their truth is computed, and what they earn is known by hand."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from rewards.verifier import Attempt
 from tasks.self_play import admit, ask_for_problems, credit_questions, question_reward
 from tasks.stage import Artifact
 from tasks.tables import ADVANTAGES, NUMBERED, PROMPTS, PROPOSALS, ROLLOUTS, SCORES, read_table
-from tests.tasks.doubles.tables import rollout, score, write_stage
+from tests.tasks.doubles.tables import rollout, run_stage, score, write_stage
 
 ARITHMETIC = (BenchmarkConfig(name="arithmetic"),)
 GRPO = GrpoConfig(group_size=4, max_completion_tokens=32)
@@ -41,21 +40,10 @@ def test_a_sum_is_a_problem_with_its_truth(text: str, question: str, truth: str)
     assert right.verdict == "correct"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "7",
-        "2 + 3 * 4",
-        "9 / 2",
-        "8 / 0",
-        "5 - 9",
-        "1 + 1 + 1 + 1 + 1 + 1",
-        "99999 + 1",
-        "9999 * 9999",
-        "__import__",
-    ],
-)
+NO_PROBLEMS = ["7", "2 + 3 * 4", "9 / 2", "8 / 0", "5 - 9", "1 + 1 + 1 + 1 + 1 + 1", "99999 + 1", "9999 * 9999"]
+
+
+@pytest.mark.parametrize("text", ["", "__import__", *NO_PROBLEMS])
 def test_other_texts_are_no_problems(text: str) -> None:
     assert Arithmetic().proposed(text) is None
 
@@ -67,17 +55,16 @@ def test_no_problem_of_the_exam_can_be_proposed() -> None:
     assert not any(benchmark.proposed(problem.question) for problem in sums)
 
 
-def requests(folder: Path, student: Path, proposals: int = 8) -> Artifact:
-    folder.mkdir(parents=True)
-    ask_for_problems.write(
+def requests(folder: Path, student: Path) -> Artifact:
+    return run_stage(
+        ask_for_problems,
         folder,
         sources=ARITHMETIC,
-        config=SelfPlayConfig(proposals=proposals),
+        config=SelfPlayConfig(proposals=8),
         student=StudentConfig(),
         checkpoint=student,
         seed="1",
     )
-    return Artifact(folder=folder, digest="ask")
 
 
 def proposed(folder: Path, texts: Sequence[str]) -> Artifact:
@@ -90,10 +77,9 @@ def admitted(
     tmp_path: Path, student: Path, texts: Sequence[str], count: int = 8, before: tuple[Artifact, ...] = ()
 ) -> tuple[Artifact, list[dict[str, Any]]]:
     """Run the stage; return it and the rows of the table of proposals, in the order of the texts."""
-    folder = tmp_path / "select_prompts"
-    folder.mkdir(parents=True)
-    admit.write(
-        folder,
+    stage = run_stage(
+        admit,
+        tmp_path / "select_prompts",
         requests=requests(tmp_path / "ask", student),
         proposals=proposed(tmp_path / "propose", texts),
         sources=ARITHMETIC,
@@ -104,8 +90,8 @@ def admitted(
         max_prompt_tokens=500,
         count=count,
     )
-    rows: Any = read_table(folder / "proposals.parquet", PROPOSALS).to_dict("records")
-    return Artifact(folder=folder, digest="admit"), rows
+    rows: Any = read_table(stage.folder / "proposals.parquet", PROPOSALS).to_dict("records")
+    return stage, rows
 
 
 def test_each_request_shows_other_examples_and_numbers_begin_at_0(tmp_path: Path, student: Path) -> None:
@@ -119,21 +105,12 @@ def test_new_problems_are_admitted_others_have_a_reason(tmp_path: Path, student:
     first, second, third = OF_TRAINING[:3]
     texts = [first, "no sum", first, "9 + 9 + 1", second, second, third, "1 - 2"]
     stage, rows = admitted(tmp_path, student, texts, count=2)
-    verdicts = [row["verdict"] for row in rows]
-    assert verdicts == [
-        "admitted",
-        "unreadable",
-        "repeated",
-        "unreadable",
-        "admitted",
-        "repeated",
-        "surplus",
-        "unreadable",
-    ]
+    verdicts = "admitted unreadable repeated unreadable admitted repeated surplus unreadable"
+    assert " ".join(row["verdict"] for row in rows) == verdicts
     prompts: Any = read_table(stage.folder / "prompts.parquet", PROMPTS)
     assert prompts.question.tolist() == [f"What is {first}?", f"What is {second}?"]
     assert prompts.group.tolist() == [8, 9] == [row["asked_group"] for row in rows if row["verdict"] == "admitted"]
-    assert json.loads((stage.folder / "selection.json").read_text())["drawn"] == 2
+    assert stage.read_json("selection.json")["drawn"] == 2
 
 
 def test_a_problem_of_an_earlier_round_is_not_new(tmp_path: Path, student: Path) -> None:
@@ -181,13 +158,11 @@ def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
         | {"advantage": 0.5 if row["sample"] % 2 else None, "token_advantages": None}
         for row in answers
     ]
-    folder = tmp_path / "credit_questions"
-    folder.mkdir()
-    proposals = Artifact(folder=tmp_path / "propose", digest="propose")
-    credit_questions.write(
-        folder,
+    credited = run_stage(
+        credit_questions,
+        tmp_path / "credit_questions",
         prompts=stage,
-        proposals=proposals,
+        proposals=Artifact(folder=tmp_path / "propose", digest="propose"),
         answers=write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, answers)}),
         scores=write_stage(tmp_path / "score", {"scores": (SCORES, graded)}),
         credited=write_stage(tmp_path / "credit", {"advantages": (ADVANTAGES, credits)}),
@@ -199,6 +174,6 @@ def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
     weight = (
         sum(len(row["token_ids"]) for row in answers) / 2 / sum(len(text) for text in (half, never, "no sum", half))
     )
-    found = read_table(folder / "advantages.parquet", ADVANTAGES).advantage.tolist()
+    found = read_table(credited.folder / "advantages.parquet", ADVANTAGES).advantage.tolist()
     assert found == pytest.approx([(reward - mean) * weight for reward in rewards])
-    assert json.loads((folder / "signal.json").read_text()) == {"groups": 4, "with_signal": 4}
+    assert credited.read_json("signal.json") == {"groups": 4, "with_signal": 4}

@@ -8,7 +8,6 @@ CONFIG = load_night(STARTER, ["exam.guards=[{benchmark: arithmetic, levels: ['3'
 
 def test_the_parts_that_the_configuration_has_stay_what_they_are() -> None:
     found = with_exam(CONFIG, ["arithmetic-3", "arithmetic-1-2"])
-    assert [part.name for part in found.exam.parts] == ["arithmetic-3", "arithmetic-1-2"]
     assert found.exam.parts == (CONFIG.exam.guards[0], CONFIG.exam.target)
     assert (found.engine, found.exam.max_completion_tokens) == (CONFIG.engine, CONFIG.exam.max_completion_tokens)
 
@@ -22,11 +21,6 @@ def test_a_benchmark_that_the_configuration_has_not_is_its_published_exam_with_r
     assert [(part.name, part.problems) for part in found.exam.parts] == [("gsm8k", None), ("math-500", None)]
     assert found.exam.max_completion_tokens == 1024
     assert found.engine.max_model_len == 1024 + PROMPT_TOKENS
-
-
-def test_the_rest_of_the_configured_exam_is_left_out() -> None:
-    exam = with_exam(CONFIG, ["gsm8k"]).exam
-    assert [part.name for part in exam.parts] == ["gsm8k"]
 
 
 def test_at_most_so_many_problems_of_each() -> None:

@@ -2,9 +2,7 @@
 
 import io
 import shutil
-import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,10 +38,3 @@ def run(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
         return Outcome(int(ended.value.code or 0), printed.out, printed.err)
 
     return call
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    """A port on loopback that somebody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]

@@ -16,10 +16,6 @@ from flows.run.preflight import night_checks
 from tests.flows.commands.command import Run
 
 
-def starter(*overrides: str) -> NightConfig:
-    return load_night(STARTER, overrides)
-
-
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is all of PATH; `pretend` puts programs there."""
@@ -49,18 +45,21 @@ Find = Callable[..., Finding]
 
 @pytest.fixture
 def find(home: Home) -> Find:
-    """The finding of this name, on the starter's configuration with changes or on another one."""
+    """The finding of this name, on the starter's configuration with changes."""
 
-    def call(name: str, *overrides: str, config: NightConfig | None = None) -> Finding:
-        return next(finding for finding in examine(home, config or starter(*overrides)) if finding.name == name)
+    def call(name: str, *overrides: str) -> Finding:
+        return next(finding for finding in examine(home, load_night(STARTER, overrides)) if finding.name == name)
 
     return call
 
 
 @pytest.mark.slow
-def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: Path) -> None:
-    findings = examine(home, starter())
-    names = [finding.name for finding in findings]
+def test_every_part_is_checked_for_machines_too_and_nothing_is_left_behind(run: Run, tmp_path: Path) -> None:
+    outcome = run("doctor", "--json")
+    assert outcome.out.count("\n") == 1
+    findings = json.loads(outcome.out)
+    assert outcome.code == int(any(finding["level"] == "error" for finding in findings))
+    names = [finding["name"] for finding in findings]
     for name in (
         *("cores", "memory", "gpu", "python", "torch", "vllm", "transformers", "prefect", "mlflow", "datasets"),
         *("sqlalchemy", "bubblewrap", "seccomp", "Landlock", "home", "disk"),
@@ -68,18 +67,9 @@ def test_every_part_is_checked_and_nothing_is_left_behind(home: Home, tmp_path: 
     ):
         assert names.count(name) == 1, name
     for finding in findings:
-        assert (finding.level == "ok") == (finding.advice == ""), finding
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_the_doctor_for_machines(run: Run, home: Home) -> None:
-    outcome = run("doctor", "--json")
-    findings = json.loads(outcome.out)
-    assert outcome.out.count("\n") == 1
-    assert outcome.code == int(any(finding["level"] == "error" for finding in findings))
+        assert (finding["level"] == "ok") == (finding["advice"] == ""), finding
     assert run("doctor", "--set=student.source=/nowhere").code == 1
-    assert not home.root.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("only_sandbox")

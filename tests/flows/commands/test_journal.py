@@ -78,8 +78,6 @@ def test_lines_from_a_program(run: Run, home: Home, today: str) -> None:
     [
         (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
         (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),
-        (added("words", text=" "), "words.text: is blank"),
-        (added("preference", **ADDED["preference"] | {"chosen": 2}), "preference: chosen is 2"),
     ],
 )
 def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, line: bytes, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -31,12 +32,14 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["ui", "services"])
-def test_every_address_or_a_taken_port_is_refused(run: Run, home: Home, taken_port: int, command: str) -> None:
+def test_every_address_or_a_taken_port_is_refused(run: Run, home: Home, command: str) -> None:
     """What listens on the port might be taken for the home's own server."""
     assert refused(run(command, "--host", "0.0.0.0")).startswith("--host: 0.0.0.0 means every address; name the one")
-    for option, other in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):
-        line = refused(run(command, option, str(taken_port), other, str(free_port())))
-        assert line.startswith(f"{option}: {taken_port} is taken by another program (ss -ltnp ")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        for option, other in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):
+            line = refused(run(command, option, str(taken), other, str(free_port())))
+            assert line.startswith(f"{option}: {taken} is taken by another program (ss -ltnp ")
     assert not home.root.exists()
 
 

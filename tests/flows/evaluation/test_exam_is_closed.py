@@ -26,9 +26,8 @@ from conf.sections.lessons import (
 )
 from models.hf.loading import load_tokenizer
 from tasks.distillation.distill import distill
-from tasks.distillation.import_traces import import_traces
 from tasks.distillation.query_teacher import ask_teacher
-from tasks.distillation.self_distill import own_answers
+from tasks.distillation.trace_sources import import_traces, own_answers
 from tasks.evaluation.evaluate import quiz
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, TRACES, WORDS
 from tasks.reward_model.fit import fit_reward_model

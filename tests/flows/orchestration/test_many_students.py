@@ -8,13 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg2
 import pytest
 import yaml
@@ -25,6 +23,7 @@ from flows.orchestration.worker import PREFECT, PROJECT
 from flows.web.address import free_port
 from tests.chaos.school import DATE, open_school
 from tests.flows.orchestration.test_schedule import TINY_RUN
+from tests.flows.waiting import answers, awaited
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -33,13 +32,6 @@ PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 def run(command: Sequence[str], **options: Any) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def awaited(look: Callable[[], bool], what: str, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < until, f"no {what} within {seconds} s"
-        time.sleep(0.5)
 
 
 def rows(database: str, name: str, query: str) -> list[Any]:
@@ -96,19 +88,12 @@ def servers(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=log, stderr=log) for command in commands[:2]
         ]
         for url in (f"{environment['PREFECT_API_URL']}/health", f"{environment['MLFLOW_TRACKING_URI']}/health"):
-            awaited(lambda url=url: is_up(url), url, 120)
+            awaited(lambda url=url: answers(url), url, 120)
         running.append(subprocess.Popen(commands[2], env=environment, cwd=PROJECT, stdout=log, stderr=log))
         yield environment
         for process in reversed(running):
             process.terminate()
             process.wait()
-
-
-def is_up(url: str) -> bool:
-    try:
-        return httpx.get(url).is_success
-    except httpx.HTTPError:
-        return False
 
 
 def test_two_homes_share_a_pool_and_two_databases(servers: dict[str, str], database: str, tmp_path: Path) -> None:

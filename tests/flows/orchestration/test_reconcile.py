@@ -1,10 +1,8 @@
 """Runs of killed nights are shown as crashed in Prefect and killed in MLflow; nothing else on a server changes."""
 
 import datetime
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -34,7 +32,8 @@ from flows.orchestration.reconcile import (
 )
 from flows.run.context import freeze_config
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
-from tests.conf.storage.lock_holder import holder
+from tests.conf.storage.lock_holder import ENVIRONMENT, holder
+from tests.flows.waiting import awaited
 
 NIGHT = """
 import sys, time
@@ -82,19 +81,13 @@ def another() -> None:
 
 def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
     """Return a flow run whose process was killed in a task of a nested run."""
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(__file__).parents[3]),
-        "PREFECT_API_URL": PREFECT_API_URL.value() or "",
-    }
+    environment = ENVIRONMENT | {"PREFECT_API_URL": PREFECT_API_URL.value() or ""}
     command = [sys.executable, "-c", NIGHT, str(home.root)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
         assert night.stdout is not None
         try:
             run = UUID(night.stdout.readline().strip())
-            limit = time.monotonic() + 60
-            while states(client, run) != [StateType.RUNNING] * 3:
-                assert time.monotonic() < limit
-                time.sleep(0.2)
+            awaited(lambda: states(client, run) == [StateType.RUNNING] * 3, "three running runs", 60)
         finally:
             night.kill()
     return run

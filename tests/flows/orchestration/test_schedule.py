@@ -6,8 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.objects import FlowRun, StateType
 
-from conf.load import identity, load_night
+from conf.load import load_night
 from conf.storage.home import Home
 from flows.orchestration.reconcile import client_of
 from flows.orchestration.worker import DEPLOYMENTS, PROJECT, environment_of
@@ -27,6 +26,7 @@ from flows.run.dates import date_of_night
 from flows.web.address import free_port
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
 from tests.flows.planted import owners
+from tests.flows.waiting import awaited
 from tests.tasks.doubles.webhook import listening
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
@@ -117,16 +117,7 @@ def ended(client: SyncPrefectClient, run: UUID) -> FlowRun:
         current = client.read_flow_run(run)
         return current if current.state is not None and current.state.is_final() else None
 
-    return awaited(over, f"end of run {run}")
-
-
-def awaited(look: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
-    """Return the result of `look` as soon as it is truthy."""
-    until = time.monotonic() + limit
-    while not (result := look()):
-        assert time.monotonic() < until, f"no {what} within {limit} s"
-        time.sleep(0.3)
-    return result
+    return awaited(over, f"end of run {run}", LIMIT)
 
 
 def runs_of(client: SyncPrefectClient, deployment: str) -> list[FlowRun]:
@@ -154,22 +145,6 @@ def test_a_requested_night_completes(requested: FlowRun, services: Services) -> 
     assert json.loads((folder / "summary.json").read_text())["decision"] in ("promoted", "kept")
     assert (folder / "report.html").exists()
     assert load_night(folder / "config.yaml").name == NAME
-
-
-def test_the_scheduled_night_teaches_the_student_of_this_home(
-    requested: FlowRun, services: Services, client: SyncPrefectClient
-) -> None:
-    """As for who follows the README: a night by hand, which promotes, and then the services."""
-    night = services.home.night(completed_night(requested))
-    summary = json.loads((night / "summary.json").read_text()) | {"decision": "promoted"}
-    (night / "summary.json").write_text(json.dumps(summary))
-    deployment = client.read_deployment_by_name("nightly/nightly").id
-    what = {"parameters": {"date": "2026-01-03"}, "job_variables": {"command": TINY_RUN}}
-    run = ended(client, client.create_flow_run_from_deployment(deployment, **what).id)
-    assert run.state is not None
-    assert (run.name, run.state.type) == (f"{NAME} 2026-01-03", StateType.COMPLETED), run.state.message
-    configs = [load_night(folder / "config.yaml") for folder in (night, services.home.night("2026-01-03"))]
-    assert identity(configs[0]) == identity(configs[1])
 
 
 def completed_night(run: FlowRun) -> str:
@@ -210,7 +185,7 @@ def test_a_schedule_of_seconds_fires(
     file = school.root / "seconds.yaml"
     file.write_text(yaml.safe_dump(plan | {"deployments": [deployment]}))
     services.prefect("deploy", "--all", "--prefect-file", str(file))
-    first = awaited(lambda: [run for run in runs_of(client, "seconds") if run.start_time], "run of the schedule")[0]
+    first = awaited(lambda: [run for run in runs_of(client, "seconds") if run.start_time], "scheduled run", LIMIT)[0]
     client.pause_deployment(first.deployment_id)
     assert first.auto_scheduled
     run = ended(client, first.id)
@@ -235,7 +210,7 @@ def test_everything_ends_with_services_that_are_killed_while_a_night_runs(
     long = tiny | {"grpo": tiny["grpo"] | {"rounds": 500}}
     start(client, config=long, date="2026-01-02")
     folder = services.home.night("2026-01-02")
-    awaited(lambda: [*folder.glob("round-01/manifest.json"), *folder.glob("round-01/*/manifest.json")], "round")
+    awaited(lambda: [*folder.glob("round-01/manifest.json"), *folder.glob("round-01/*/manifest.json")], "round", LIMIT)
     assert len(processes_of(services.home, 0)) > 5
     assert kill_services(services) == []
 
@@ -245,7 +220,7 @@ def test_an_interrupted_night_is_resumed_by_the_next_services(school: School, ti
     services = start_services(home)
     with client_of(services.api) as client:
         run = start(client, config=tiny)
-        awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round")
+        awaited(lambda: list(home.nights.glob("*/round-01/sample/manifest.json")), "round", LIMIT)
         services.process.send_signal(signal.SIGINT)
         assert services.process.wait(60) == 130
     assert processes_of(home, 0) == []

@@ -2,13 +2,10 @@
 
 import asyncio
 import base64
-import os
 import stat
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -36,12 +33,14 @@ from flows.orchestration.client import RECONNECTIONS, tolerate_lost_server
 from flows.orchestration.reconcile import show_crashed
 from flows.orchestration.server import ServerError, prefect_api, wait_until_ready
 from flows.web.address import free_port
+from tests.conf.storage.lock_holder import ENVIRONMENT
+from tests.flows.waiting import awaited
+from tests.tasks.doubles.processes import with_setting
 
 NIGHT = """
 import sys, time
 from pathlib import Path
-from flows.web.address import LOOPBACK, Address
-from flows.web.address import free_port
+from flows.web.address import LOOPBACK, Address, free_port
 from flows.orchestration.server import start_server, wait_until_ready
 
 folder, password = Path(sys.argv[1]), sys.argv[2]
@@ -50,17 +49,6 @@ wait_until_ready(server, url, folder / "server.log")
 print(url, flush=True)
 time.sleep(600)
 """
-
-
-def processes_of(folder: Path) -> Iterator[int]:
-    """Yield the processes that have this folder as Prefect's home."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if f"PREFECT_HOME={folder}\0".encode() in environment:
-            yield int(process.name)
 
 
 def request_runs(url: str, **headers: str) -> tuple[int, Message]:
@@ -95,9 +83,8 @@ def assert_guarded(url: str) -> None:
 
 @pytest.mark.slow
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as night:
         assert night.stdout is not None
         url = night.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), (tmp_path / "server.log").read_text()
@@ -110,12 +97,9 @@ def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog
         assert not caplog.messages
         show_crashed(Home(tmp_path), url, "nightschool:wrong")
         assert "could not be shown as crashed" in caplog.text
-        assert list(processes_of(tmp_path))
+        assert with_setting(f"PREFECT_HOME={tmp_path}")
         night.kill()
-    limit = time.monotonic() + 2
-    while list(processes_of(tmp_path)) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not list(processes_of(tmp_path))
+    awaited(lambda: not with_setting(f"PREFECT_HOME={tmp_path}"), "end of the server", 2)
     with pytest.raises(OSError, match="refused|reset"):
         urllib.request.urlopen(f"{url}/health", timeout=2)
 
@@ -178,12 +162,12 @@ def test_the_server_is_told_of_every_stage() -> None:
         return UUID(flow_run.get_id())
 
     selected = FlowRunFilter(id=FlowRunFilterId(any_=[night()]))
-    limit, runs, expected = time.monotonic() + 30, [], [("round 1 · sample", "Completed")]
     with get_client(sync_client=True) as client:
-        while runs != expected and time.monotonic() < limit:
-            runs = [(run.name, run.state_name) for run in client.read_task_runs(flow_run_filter=selected)]
-            time.sleep(0.1)
-    assert runs == expected
+
+        def runs() -> list[tuple[str, str | None]]:
+            return [(run.name, run.state_name) for run in client.read_task_runs(flow_run_filter=selected)]
+
+        awaited(lambda: runs() == [("round 1 · sample", "Completed")], "task run", 30)
 
 
 @pytest.mark.usefixtures("tolerant")

@@ -8,13 +8,7 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from flows.run.budget import (
-    Allowance,
-    Division,
-    divide,
-    end_of_asking,
-    seconds_answering,
-)
+from flows.run.budget import Allowance, Division, divide, end_of_asking, seconds_answering
 from flows.run.context import Night
 from flows.run.dates import Hours
 from flows.training.reward_model import slowest_ranking
@@ -46,12 +40,6 @@ def test_the_earlier_end_counts() -> None:
     assert hours(*berlin, "budget_minutes=480").because == "the deadline (06:30)"
 
 
-@pytest.mark.usefixtures("clock")
-def test_the_budget_counts_from_when_the_night_began(tmp_path: Path) -> None:
-    night = Night(Home(tmp_path), "2026-11-20", load_night(STARTER, ["budget_minutes=90"]), NOW - 3600)
-    assert night.hours == Hours(NOW + 1800, "budget_minutes (90)", NOW - 3600)
-
-
 def quiz(folder: Path, seconds: float, asked: int = 200) -> Artifact:
     """A quiz of so many problems, answered in so many seconds after the engine's start."""
     folder.mkdir()
@@ -59,36 +47,29 @@ def quiz(folder: Path, seconds: float, asked: int = 200) -> Artifact:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "stored", "guards", "most", "exam"),
+    ("seconds", "asked", "stored", "guards", "most", "exam"),
     [
-        (10.0, 0, 0, 868, 86.8),  # 2 · 868 answers of 0.05 s are less than 15 % of 900 s
-        (20.0, 0, 0, 434, 86.8),  # 173.6 s would be more
-        (20.0, 868, 0, 868, 86.8),  # but the champion's are stored
-        (100.0, 868, 0, 217, 108.5),  # 0.5 s · (2 · 434 − 434) would be 217 s
-        (1000.0, 0, 0, 100, 1000.0),  # the first look is never shortened
-        (1000.0, 868, 0, 100, 500.0),  # the champion's stored answers take no time
-        (10.0, 0, 150, 868, 86.8),  # enough for one look and the guards' 2 · 150 answers
-        (10.0, 0, 900, 868, 100.0),  # not enough for these
-        (None, 0, 150, 868, 135.0),  # nothing is known
+        (10.0, 200, 0, 0, 868, 86.8),  # 2 · 868 answers of 0.05 s are less than 15 % of 900 s
+        (20.0, 200, 0, 0, 434, 86.8),  # 173.6 s would be more
+        (20.0, 200, 868, 0, 868, 86.8),  # but the champion's are stored
+        (100.0, 200, 868, 0, 217, 108.5),  # 0.5 s · (2 · 434 − 434) would be 217 s
+        (1000.0, 200, 0, 0, 100, 1000.0),  # the first look is never shortened
+        (1000.0, 200, 868, 0, 100, 500.0),  # the champion's stored answers take no time
+        (10.0, 200, 0, 150, 868, 86.8),  # enough for one look and the guards' 2 · 150 answers
+        (10.0, 200, 0, 900, 868, 100.0),  # not enough for these
+        (20.0, 40, 0, 0, 108, 108.0),  # the file has 40 for a quiz of 200: 0.5 s an answer
+        (None, 200, 0, 150, 868, 135.0),  # nothing is known
     ],
 )
 @pytest.mark.usefixtures("clock")
 def test_the_exam_gets_what_its_longest_length_takes_or_is_halved(
-    tmp_path: Path, seconds: float | None, stored: int, guards: int, most: int, exam: float
+    tmp_path: Path, seconds: float | None, asked: int, stored: int, guards: int, most: int, exam: float
 ) -> None:
-    taken = None if seconds is None else quiz(tmp_path / "quiz", seconds)
+    taken = None if seconds is None else quiz(tmp_path / "quiz", seconds, asked)
     config = load_night(STARTER, ["budget_minutes=15"])
     found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 868, stored, taken, guards=guards)
     assert (found.most, found.exam) == (most, pytest.approx(exam))
     assert found.looks[-1] == most
-
-
-@pytest.mark.usefixtures("clock")
-def test_the_time_per_answer_counts_the_problems_that_were_asked(tmp_path: Path) -> None:
-    """The file has 40 for a quiz of 200: 0.5 s an answer."""
-    config = load_night(STARTER, ["budget_minutes=15"])
-    found = divide(Hours.of(config, "2026-11-20"), config, tmp_path, 100, 0, quiz(tmp_path / "quiz", 20.0, 40))
-    assert found.exam == 100.0
 
 
 def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Path, clock: list[float]) -> None:

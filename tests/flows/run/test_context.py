@@ -74,10 +74,9 @@ def test_a_frozen_configuration_that_was_damaged_is_one_line(tmp_path: Path) -> 
         check_identity(tmp_path, starter())
 
 
-@pytest.mark.parametrize("noted", ["..", "../../elsewhere", "/etc", ""])
-def test_a_note_that_names_no_checkpoint_is_refused(tmp_path: Path, noted: str) -> None:
+def test_a_note_that_names_no_checkpoint_is_refused(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
-    (tmp_path / "checkpoint.txt").write_text(noted)
+    (tmp_path / "checkpoint.txt").write_text("../../elsewhere")
     with pytest.raises(NightError, match="checkpoints: .* is not a valid name here"):
         night.checkpoint(Artifact(folder=tmp_path, digest=""))
     night.close()

@@ -11,7 +11,7 @@ from prefect.client.orchestration import get_client
 from prefect.flow_engine import run_flow
 from prefect.states import Scheduled
 
-from conf.load import STARTER, load_night
+from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home, InputError
 from flows.nightly import nightly
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
@@ -137,11 +137,16 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return dates
 
 
-def test_a_scheduled_start_has_the_date_of_its_time(start: Start, begun: list[str], home: Home) -> None:
+def test_a_scheduled_start_has_the_date_of_its_time_and_the_homes_configuration(
+    start: Start, begun: list[str], home: Home
+) -> None:
+    home.make_private()
+    home.config_file.write_text(frozen_yaml(load_night(STARTER, ["name=mine"])))
     ended = start(45)
     date = date_of_night(datetime.datetime.now().astimezone() - datetime.timedelta(minutes=45))
-    assert (ended.kind, ended.name) == ("FAILED", f"starter {date}")
+    assert (ended.kind, ended.name) == ("FAILED", f"mine {date}")
     assert begun == [folder.name for folder in home.nights.iterdir()] == [date]
+    assert load_night(home.night(date) / "config.yaml").name == "mine"
 
 
 def test_a_start_that_comes_too_late_is_refused_and_no_failure(start: Start, begun: list[str], home: Home) -> None:

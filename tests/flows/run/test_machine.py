@@ -20,11 +20,6 @@ def starter(*overrides: str) -> NightConfig:
     return load_night(STARTER, overrides)
 
 
-@pytest.fixture(autouse=True)
-def no_server_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-
-
 def refused(home: Path, *overrides: str) -> str:
     with pytest.raises(InputError) as caught:
         require_machine(Home(home), starter(*overrides))

@@ -35,12 +35,6 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not [*home.night(DATE).glob("round-*")]
 
 
-def test_a_night_whose_deadline_is_past_has_no_plan(tmp_path: Path) -> None:
-    config = load_night(STARTER, ["deadline=06:30"])
-    with pytest.raises(InputError, match="is past"):
-        plan(Home(tmp_path / "school"), config, DATE)
-
-
 def test_a_plan_tells_of_the_journal_and_of_a_mastered_exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.run.speed.measure_speed", lambda: 1e12)
     home, config = Home(tmp_path / "school"), load_night(STARTER, ["exam.next_level_at=null"])
@@ -55,7 +49,11 @@ def test_a_plan_tells_of_the_journal_and_of_a_mastered_exam(tmp_path: Path, monk
     assert (said["journal"], said["then"]) == ("words: 2", MASTERED)
 
 
-def test_the_plan_refuses_what_the_night_refuses(tmp_path: Path) -> None:
-    config = load_night(STARTER.with_name("questions.yaml"), ["benchmarks.0.source=gone.csv"])
-    with pytest.raises(InputError, match="gone.csv"):
+@pytest.mark.parametrize(
+    ("file", "setting", "why"),
+    [("starter", "deadline=06:30", "is past"), ("questions", "benchmarks.0.source=gone.csv", "gone.csv")],
+)
+def test_the_plan_refuses_what_the_night_refuses(tmp_path: Path, file: str, setting: str, why: str) -> None:
+    config = load_night(STARTER.with_name(f"{file}.yaml"), [setting])
+    with pytest.raises(InputError, match=why):
         plan(Home(tmp_path / "school"), config, DATE)

@@ -132,7 +132,7 @@ def test_a_small_exam_says_which_gain_it_could_have_seen(tmp_path: Path, caplog:
 
 
 def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its data is there; a file is missing; a line is cut off."""
+    """Its data is there; a file is missing."""
     data = gsm8k(tmp_path / "data")
     monkeypatch.setenv("NIGHTSCHOOL_DATA", str(data))
     only = ["benchmarks=[{name: gsm8k}]", "exam.guards=[]"]
@@ -141,14 +141,10 @@ def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     benchmarks._dataset.cache_clear()  # as in the process of another night
     for split in ("train", "test"):
         file = data / "gsm8k" / f"{split}.jsonl"
-        content = file.read_text()
-        file.unlink()
+        aside = file.rename(tmp_path / "aside")
         with pytest.raises(InputError, match=f"{file}: no such file; put it there"):
             check_night(Home(tmp_path / "school"), config)
-        file.write_text(content + '{"question": "How ma')
-        with pytest.raises(InputError, match=f"{file}, line 401: not valid JSON"):
-            check_night(Home(tmp_path / "school"), config)
-        file.write_text(content)
+        aside.rename(file)
 
 
 def test_a_benchmark_whose_truths_cannot_be_read_has_no_problems(tmp_path: Path) -> None:

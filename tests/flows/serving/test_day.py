@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from flows.web.address import free_port
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
 from tests.flows.teaching.conftest import ScriptedEngine, ask
+from tests.flows.waiting import awaited
+from tests.tasks.doubles.processes import gone_within, is_running
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,7 +45,7 @@ class Server:
         self.client = OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0)
 
     def wait_for(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None)
+        awaited(lambda: self.log.read_text().count(text) >= times or self.process.poll() is not None, text, LIMIT)
         assert self.log.read_text().count(text) >= times, self.log.read_text()
 
     def answer(self) -> tuple[str, str | None]:
@@ -59,20 +60,6 @@ class Server:
         return [command, *command.children(recursive=True)]
 
 
-def wait_until(condition: Callable[[], bool], limit: float = LIMIT) -> None:
-    end = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.2)
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.fixture
 def server(request: pytest.FixtureRequest, school: School, tmp_path: Path) -> Iterator[Server]:
     """The command, and nothing of it afterwards."""
@@ -83,8 +70,9 @@ def server(request: pytest.FixtureRequest, school: School, tmp_path: Path) -> It
     everything = running.processes() if running.process.poll() is None else []
     running.process.kill()
     running.process.wait()
-    for process in filter(is_alive, everything):
-        process.kill()
+    for process in everything:
+        if is_running(process.pid):
+            process.kill()
 
 
 def teach(school: School) -> None:
@@ -160,7 +148,7 @@ def test_a_day(school: School, server: Server) -> None:
     assert len(engine) > 1
     with hold(school.home.root, "the night 2026-11-21"):
         wait_for_server(school.home.root)
-        assert not any(map(is_alive, engine))
+        assert not any(is_running(process.pid) for process in engine)
         with pytest.raises(APIStatusError, match="2026-11-21") as refused:
             client.models.list()
         assert refused.value.response.headers["retry-after"] == "60"
@@ -176,4 +164,4 @@ def test_nothing_outlives_a_server_that_was_killed(school: School, server: Serve
     everything = server.processes()
     server.process.kill()
     wait_for_server(school.home.root)
-    wait_until(lambda: not any(map(is_alive, everything)), limit=10)
+    assert gone_within(10, *(process.pid for process in everything))

@@ -3,8 +3,7 @@
 import asyncio
 import socket
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -22,8 +21,7 @@ from starlette.routing import Route
 from flows.serving.proxy import Gate, listening
 from flows.serving.recording import Recorder
 from flows.web.address import HERE, LOOPBACK, Address
-
-LIMIT = 20.0  # seconds
+from tests.flows.waiting import awaited
 
 
 class Engine:
@@ -91,7 +89,7 @@ def gate_at(
     server = uvicorn.Server(uvicorn.Config(engine.app, uds=str(file), lifespan="off", log_level="critical"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    wait_until(lambda: server.started)
+    awaited(lambda: server.started)
     with socket.create_server((LOOPBACK, 0)) as port, listening(gate, address, port):
         if opened:
             gate.open(file)
@@ -106,20 +104,13 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_a_request_and_its_answer_pass_as_they_are(served: Served) -> None:
     answer = httpx.post(f"{served.url}/v1/echo?one=1&two=%20", content="grüße", headers={"X-Mine": "kept"})
     found = answer.json()
     assert (answer.status_code, answer.headers["x-engine"]) == (202, "yes")
     assert (found["path"], found["query"], found["body"]) == ("/v1/echo", "one=1&two=%20", "grüße")
     assert (found["headers"]["x-mine"], found["headers"]["content-length"]) == ("kept", "7")
-    wait_until(lambda: served.gate.under_way == 0)
+    awaited(lambda: served.gate.under_way == 0)
 
 
 def test_a_stream_arrives_while_it_is_written(served: Served) -> None:
@@ -129,7 +120,7 @@ def test_a_stream_arrives_while_it_is_written(served: Served) -> None:
         assert served.gate.under_way == 1
         served.engine.go_on.set()
         assert b"".join(parts) == b"two"
-    wait_until(lambda: served.gate.under_way == 0)
+    awaited(lambda: served.gate.under_way == 0)
 
 
 def test_what_is_not_openais_protocol_does_not_pass(served: Served) -> None:
@@ -182,8 +173,8 @@ def test_the_engine_hears_that_a_client_has_gone(served: Served) -> None:
     """Also of one whose answer has not begun: a long one would keep a small machine busy for nobody."""
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"{served.url}/v1/slow", timeout=0.5)
-    wait_until(lambda: served.engine.heard == ["slow", "left"])
-    wait_until(lambda: served.gate.under_way == 0)
+    awaited(lambda: served.engine.heard == ["slow", "left"])
+    awaited(lambda: served.gate.under_way == 0)
 
 
 def test_an_engine_that_is_not_there(served: Served, tmp_path: Path) -> None:
@@ -196,4 +187,4 @@ def test_an_engine_that_is_not_there(served: Served, tmp_path: Path) -> None:
 def test_half_an_answer_does_not_look_whole(served: Served) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         httpx.get(f"{served.url}/v1/dies")
-    wait_until(lambda: served.gate.under_way == 0)
+    awaited(lambda: served.gate.under_way == 0)

@@ -5,6 +5,7 @@ import itertools
 import re
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,18 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
+from conf.storage.journal_file import read_file
+from flows.commands.serve import listener
+from flows.serving.proxy import listening
 from flows.teaching import day
+from flows.teaching.app import make_app
 from flows.teaching.classroom import Classroom
+from flows.web.address import HERE, free_port
 from tasks.teaching.writing import Written
+from tests.flows.serving.conftest import School as Served
 from tests.tasks.doubles.workers import InProcessWorker
 
+TOKEN = "secret"
 ANSWERS = ("7 + 5 = 12", "12", "75", "7", "5 + 7")
 SETTINGS = ("learned_reward.owner_share=0", "engine.max_model_len=200", "teach.step_nats=1")  # nothing is held out
 
@@ -85,12 +93,33 @@ class School:
         room.open(self.engine)
         return room
 
+    @property
+    def lines(self) -> list[Any]:
+        """The entries of the journal."""
+        return [entry for file in sorted(self.home.journal.glob("*")) for _, entry in read_file(file)[0]]
+
 
 @pytest.fixture
 def school(tmp_path: Path, champion: Path, monkeypatch: pytest.MonkeyPatch) -> School:
     monkeypatch.setattr(day, "Worker", lambda *_: InProcessWorker())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # of the adapters
     return School(Home(tmp_path / "school"), champion)
+
+
+@pytest.fixture
+def served(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> Served:
+    """A home with a tiny champion in its registry."""
+    home = home_with_mlflow("school")
+    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
+    return Served(home)
+
+
+@contextmanager
+def page_of(room: Classroom, **options: Any) -> Iterator[str]:
+    """Serve a classroom's page, which `TOKEN` opens. Yields its address."""
+    port = free_port()
+    with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN, **options), HERE, taken):
+        yield HERE.url(port)
 
 
 Do = Callable[[Awaitable[Any]], Any]
@@ -112,3 +141,9 @@ async def ask(room: Classroom, text: str = "7 + 5?", **how: Any) -> dict[str, An
     events = [event async for event in room.ask(text, **how)]
     assert events[-1][0] == "done"
     return events[-1][1]
+
+
+async def settled(room: Classroom) -> list[dict[str, Any]]:
+    """Wait for what is learned in the background, and return the lessons."""
+    await asyncio.gather(*room._tasks)
+    return room.state()["lessons"]

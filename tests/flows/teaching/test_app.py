@@ -11,35 +11,24 @@ import pytest
 
 import conf
 from conf.storage.home import SUMMARY
-from flows.serving.proxy import listening
-from flows.teaching.app import make_app
-from flows.web.address import HERE, free_port
-from tests.flows.teaching.conftest import School
+from tests.flows.teaching.conftest import TOKEN, School, page_of
 
-TOKEN = "secret"
 HTML = "text/html; charset=utf-8"
 
 
 @pytest.fixture
 def page(school: School) -> Iterator[httpx.Client]:
     """A client that sends what the page does, without a session so far."""
-    from flows.commands.serve import listener
-
-    port = free_port()
-    room = school.open()
-    with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN), HERE, taken):
-        here = HERE.url(port)
+    with page_of(school.open()) as here:
         headers = {"Origin": here, "Sec-Fetch-Site": "same-origin"}
         with httpx.Client(base_url=here, headers=headers, timeout=30) as client:
             yield client
 
 
 def test_a_page_still_open_at_the_end_is_no_error(school: School, capfd: pytest.CaptureFixture[str]) -> None:
-    from flows.commands.serve import listener
-
-    port, room = free_port(), school.open()
-    with httpx.Client(base_url=(here := HERE.url(port)), headers={"Origin": here}) as client:
-        with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN), HERE, taken):
+    with httpx.Client() as client:
+        with page_of(school.open()) as here:
+            client.base_url, client.headers["Origin"] = here, here
             assert client.post("/api/session", json={"token": TOKEN}).status_code == 200
             lines = client.send(client.build_request("GET", "/api/events"), stream=True).iter_lines()
             assert next(lines) == "event: state"
@@ -99,16 +88,11 @@ def test_the_models_card(school: School, owner: httpx.Client) -> None:
 
 
 def test_the_link_of_a_shared_page_works_once(school: School) -> None:
-    from flows.commands.serve import listener
-
-    port, room = free_port(), school.open()
-    with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN, once=True), HERE, taken):
-        here = HERE.url(port)
-        with httpx.Client(base_url=here, headers={"Origin": here}) as client:
-            assert client.post("/api/session", json={"token": "guess"}).status_code == 401
-            assert client.post("/api/session", json={"token": TOKEN}).status_code == 200
-            assert client.get("/api/state").status_code == 200
-            assert httpx.post(f"{here}/api/session", json={"token": TOKEN}, headers={"Origin": here}).status_code == 401
+    with page_of(school.open(), once=True) as here, httpx.Client(base_url=here, headers={"Origin": here}) as client:
+        assert client.post("/api/session", json={"token": "guess"}).status_code == 401
+        assert client.post("/api/session", json={"token": TOKEN}).status_code == 200
+        assert client.get("/api/state").status_code == 200
+        assert httpx.post(f"{here}/api/session", json={"token": TOKEN}, headers={"Origin": here}).status_code == 401
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])

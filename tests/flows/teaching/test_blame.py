@@ -1,13 +1,11 @@
 """Why it says that: of three lessons, the one that matters is found, and the champion before is there, too."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from conf.load import STARTER
-from conf.storage.home import Home
 from conf.storage.journal import LESSON, LIVE, entry_of
 from conf.storage.journal_file import append
 from flows.commands.blame import blame
@@ -26,14 +24,11 @@ LESSONS: list[dict[str, Any]] = [
 
 @pytest.mark.slow
 def test_the_lesson_that_matters_is_found(
-    home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    served: School, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = home_with_mlflow("school")
-    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
     monkeypatch.setattr("flows.teaching.day.Worker", lambda *_: InProcessWorker())  # a process takes long to start
-    served = School(home)
     served.registry.promote(served.second.version, "night 2026-11-21")
-    append(home.journal, [entry_of({LESSON: str(n), LIVE: True, **each}) for n, each in enumerate(LESSONS)])
+    append(served.home.journal, [entry_of({LESSON: str(n), LIVE: True, **each}) for n, each in enumerate(LESSONS)])
 
     def steps(answer: str | None) -> dict[str, Any]:
         blame("7 + 5?", answer, STARTER, [*SETTINGS, *MORE], as_json=True)

@@ -1,15 +1,13 @@
 """Chats: what is recorded, what goes on after a restart, what teaches, and what is left of a deleted conversation."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from conf.storage.journal import CONVERSATION
-from conf.storage.journal_file import read_file
 from flows.teaching.answers import RefusedError
 from flows.teaching.chats import Chats, corrected, grants, is_wish
-from tests.flows.teaching.conftest import ANSWERS, Do, School, ask
+from tests.flows.teaching.conftest import ANSWERS, Do, School, ask, settled
 
 
 async def say(chats: Chats, text: str, name: str = "") -> dict[str, Any]:
@@ -20,17 +18,8 @@ async def say(chats: Chats, text: str, name: str = "") -> dict[str, Any]:
     return done
 
 
-async def settled(chats: Chats) -> list[dict[str, Any]]:
-    await asyncio.gather(*chats.room._tasks)
-    return chats.room.state()["lessons"]
-
-
 def texts(chats: Chats, name: str) -> list[str]:
     return [turn["text"] for turn in chats.shown(name)["turns"]]
-
-
-def entries(school: School) -> list[Any]:
-    return [entry for file in sorted(school.home.journal.glob("*")) for _, entry in read_file(file)[0]]
 
 
 def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(school: School, do: Do) -> None:
@@ -38,7 +27,7 @@ def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(scho
     first = do(say(chats, "7 + 5?"))
     name = first["conversation"]
     assert (first["turn"], texts(chats, name)) == (1, ["7 + 5?", ANSWERS[0]])
-    assert do(settled(chats)) == []
+    assert do(settled(chats.room)) == []
     chats = Chats(school.open())  # as after a crash
     second = do(say(chats, "And 1 more?", name))
     assert (second["conversation"], second["turn"]) == (name, 2)
@@ -46,7 +35,7 @@ def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(scho
     do(say(chats, "Another?"))
     assert [found["title"] for found in chats.listed()] == ["Another?", "7 + 5?"]
     do(chats.room.teach("praise", first["answer"]["id"]))
-    (lesson,) = do(settled(chats))
+    (lesson,) = do(settled(chats.room))
     assert (lesson["what"], lesson["learned"]) == ({"kind": "praise", "question": "7 + 5?", "text": ANSWERS[0]}, True)
     ids = [turn["id"] for turn in chats.shown(name)["turns"] if turn["role"] == "assistant"]
     assert ids == [first["answer"]["id"], second["answer"]["id"]]
@@ -67,8 +56,8 @@ def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do,
         text = "13."
         do(chats.room.teach("correct", second["answer"]["id"], text=text))
     assert texts(chats, name) == ["7 + 5?", ANSWERS[0], "And 1 more?", text]
-    assert {entry.model_extra[CONVERSATION] for entry in entries(school)} == {name}
-    do(chats.room.undo(do(settled(chats))[0]["id"]))
+    assert {entry.model_extra[CONVERSATION] for entry in school.lines} == {name}
+    do(chats.room.undo(do(settled(chats.room))[0]["id"]))
     assert texts(chats, name)[-1] == ANSWERS[1]
 
 
@@ -78,7 +67,7 @@ def test_corrections_are_undone_one_by_one(school: School, do: Do) -> None:
     for text in ("13.", "14."):
         do(chats.room.teach("correct", done["answer"]["id"], text=text))
     for left in ("13.", ANSWERS[0]):
-        do(chats.room.undo(do(settled(chats))[0]["id"]))
+        do(chats.room.undo(do(settled(chats.room))[0]["id"]))
         assert texts(chats, done["conversation"]) == ["7 + 5?", left]
         assert chats.room.answer_named(done["answer"]["id"])[1].better == left
 
@@ -90,7 +79,7 @@ def test_undoing_one_of_two_like_corrections_leaves_the_other(school: School, do
     second = do(say(chats, "And 1 more?", name))
     for done in (first, second):
         do(chats.room.teach("correct", done["answer"]["id"], text="13."))
-    do(chats.room.undo(do(settled(chats))[1]["id"]))
+    do(chats.room.undo(do(settled(chats.room))[1]["id"]))
     assert texts(chats, name) == ["7 + 5?", ANSWERS[0], "And 1 more?", "13."]
 
 
@@ -104,27 +93,9 @@ def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(sch
     assert len(texts(chats, name)) == 8
     do(chats.room.teach("correct", last["answer"]["id"], text="13."))
     assert texts(chats, name)[-1] == "13."
-    assert [message.content for message in entries(school)[-2].messages] == ["And then?", ANSWERS[2], "And now?"]
+    assert [message.content for message in school.lines[-2].messages] == ["And then?", ANSWERS[2], "And now?"]
     with pytest.raises(RefusedError, match="too many tokens"):
         do(say(chats, "7" * 31, name))
-
-
-def test_an_answer_that_was_stopped_is_recorded_as_unfinished(school: School, do: Do) -> None:
-    chats = Chats(school.open(texts=["1 2 3"]))
-    school.engine.pause = 0.01
-
-    stopping = []
-
-    async def stopped() -> dict[str, Any]:
-        async for event, data in chats.say("Count!"):
-            stopping.append(asyncio.ensure_future(chats.room.stop()))
-            if event == "done":
-                return data
-        raise AssertionError
-
-    done = do(stopped())
-    assert not done["answer"]["finished"]
-    assert entries(school)[0].model_extra["unfinished"] == [done["answer"]["text"]]
 
 
 def test_what_was_written_before_the_reader_left_is_recorded(school: School, do: Do) -> None:
@@ -162,7 +133,7 @@ def test_what_is_taught_after_a_pick_is_about_the_picked_answer(school: School, 
     other = next(answer for answer in answers if answer["text"] != ANSWERS[0])
     do(chats.room.teach("pick", other["id"]))
     do(chats.room.teach("praise", first["answer"]["id"]))
-    assert do(settled(chats))[0]["what"]["text"] == other["text"]
+    assert do(settled(chats.room))[0]["what"]["text"] == other["text"]
 
 
 def test_a_picked_answer_that_was_cut_off_is_recorded_so(school: School, do: Do) -> None:
@@ -238,38 +209,32 @@ def test_what_looks_like_a_wish(reply: str) -> None:
     assert not is_wish(f"{reply} and then tell me all about owls and bees")
 
 
-def test_the_answer_to_a_wish_is_proposed_for_the_question_before_it(school: School, do: Do) -> None:
+@pytest.mark.parametrize(("reply", "better"), [("No, it is 13", "It is 13"), ("Rephrase it, please.", ANSWERS[1])])
+def test_a_correction_or_the_answer_to_a_wish_is_proposed_and_teaches_only_once_accepted(
+    school: School, do: Do, reply: str, better: str
+) -> None:
     chats = Chats(school.open())
     first = do(say(chats, "7 + 5?"))
-    done = do(say(chats, "Rephrase it, please.", first["conversation"]))
-    assert done["proposal"] == {"answer": first["answer"]["id"], "text": done["answer"]["text"]}
-    do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
-    (lesson,) = do(settled(chats))
-    assert lesson["what"] == {"kind": "correct", "question": "7 + 5?", "text": ANSWERS[1]}
-
-
-def test_a_correction_is_proposed_and_teaches_only_once_accepted(school: School, do: Do) -> None:
-    chats = Chats(school.open())
-    first = do(say(chats, "7 + 5?"))
-    done = do(say(chats, "No, it is 13", first["conversation"]))
-    assert done["proposal"] == {"answer": first["answer"]["id"], "text": "It is 13"}
-    assert do(settled(chats)) == []
-    do(chats.room.teach("correct", done["proposal"]["answer"], text=done["proposal"]["text"]))
-    assert do(settled(chats))[0]["what"] == {"kind": "correct", "question": "7 + 5?", "text": "It is 13"}
-    assert texts(chats, first["conversation"])[1:3] == ["It is 13", "No, it is 13"]
+    done = do(say(chats, reply, first["conversation"]))
+    assert done["proposal"] == {"answer": first["answer"]["id"], "text": better}
+    assert do(settled(chats.room)) == []
+    do(chats.room.teach("correct", done["proposal"]["answer"], text=better))
+    (lesson,) = do(settled(chats.room))
+    assert lesson["what"] == {"kind": "correct", "question": "7 + 5?", "text": better}
+    assert texts(chats, first["conversation"])[1:3] == [better, reply]
 
 
 def test_what_is_not_said_teaches_only_if_asked_for(school: School, do: Do) -> None:
     chats = Chats(school.open("teach.implicit_reward=0.2"))
     name = do(say(chats, "7 + 5 = 12?"))["conversation"]
     do(say(chats, "And 1 more?", name))
-    do(settled(chats))
+    do(settled(chats.room))
     do(say(chats, "And then?", name))
-    do(settled(chats))
+    do(settled(chats.room))
     do(say(chats, "Another?"))
-    kinds = [lesson["what"]["kind"] for lesson in do(settled(chats))]
+    kinds = [lesson["what"]["kind"] for lesson in do(settled(chats.room))]
     assert sorted(kinds) == ["left"] + ["went_on"] * 2
-    implied = [entry for entry in entries(school) if entry.kind == "conversation" and entry.rewards]
+    implied = [entry for entry in school.lines if entry.kind == "conversation" and entry.rewards]
     assert {entry.model_extra[CONVERSATION] for entry in implied} == {name}
     baselines = 0.0, 0.002, 0.01 * 0.2 * 1.99  # the running mean before each
     rewards = [value - usual for value, usual in zip((0.2, 0.2, -0.2), baselines, strict=True)]
@@ -290,6 +255,7 @@ def test_an_answer_that_was_cut_off_goes_on(school: School, do: Do) -> None:
 
     answer = do(begun())["answer"]
     assert (answer["text"], answer["finished"]) == ("1", False)
+    assert school.lines[0].model_extra["unfinished"] == ["1"]
 
     async def rest() -> dict[str, Any]:
         *_, (_, data) = [event async for event in chats.go_on(answer["id"])]
@@ -313,7 +279,7 @@ def test_a_deleted_conversation_takes_its_lessons_with_it(school: School, do: Do
     assert chats.room.state()["day"] != before
     assert do(chats.forget(first["conversation"])) == {"lines": 1, "learned_by": []}  # the lesson's line was undone
     assert (chats.room.state()["day"], chats.room.state()["lessons"]) == (before, [])
-    assert [entry.model_extra[CONVERSATION] for entry in entries(school)] == [kept]
+    assert [entry.model_extra[CONVERSATION] for entry in school.lines] == [kept]
     with pytest.raises(RefusedError, match="no such conversation"):
         do(say(chats, "And?", first["conversation"]))
 
@@ -329,7 +295,7 @@ def test_a_conversation_that_is_deleted_while_it_goes_on_stays_deleted(school: S
 
     do(go_on())
     assert chats.listed() == []
-    assert entries(school) == []
+    assert school.lines == []
 
 
 def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) -> None:
@@ -337,7 +303,7 @@ def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) ->
     assert do(chats.compare("7 + 5?")) == {"champion": ANSWERS[0], "today": ANSWERS[0]}  # nothing was taught
     answers = do(ask(chats.room))["answers"]
     do(chats.room.teach("pick", answers[1]["id"]))
-    do(settled(chats))
+    do(settled(chats.room))
     found = do(chats.compare("7 + 5?"))
     assert school.engine.asked[-1][1] == [False, True]
     assert found["champion"] != found["today"]
@@ -346,31 +312,3 @@ def test_the_champion_and_today_are_compared_greedily(school: School, do: Do) ->
     asked = school.engine.asked[-1][0]
     do(chats.compare("And 1 more?", second["question"]))  # with what was said before it
     assert school.engine.asked[-1][0] == asked
-
-
-def test_a_question_does_not_wait_for_a_lesson(school: School, do: Do) -> None:
-    room = school.open()
-    answers = do(ask(room))["answers"]
-    day: Any = room._day
-    learn, begun = day.learn, asyncio.Event()
-
-    async def meanwhile() -> tuple[dict[str, Any], bool]:
-        loop, go_on = asyncio.get_running_loop(), asyncio.Event()
-
-        def slowly(lesson: Any, began: float) -> None:
-            loop.call_soon_threadsafe(begun.set)
-            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(30)
-            learn(lesson, began)
-
-        day.learn = slowly
-        teaching = asyncio.ensure_future(room.teach("pick", answers[0]["id"]))
-        await begun.wait()
-        assert room.state()["learning"]
-        assert len(entries(school)) == 1  # it is on the disk
-        assert (await ask(room, "And 1 more?"))["behind"]
-        go_on.set()
-        return await teaching, room.state()["learning"]
-
-    taught, learning = do(meanwhile())
-    assert (taught["learned"], learning) == (True, False)
-    assert room.state()["day"] == taught["day"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from conf.storage.journal_file import read_file
 from flows.teaching import day
 from flows.teaching.answers import CHAMPION, DAY, RefusedError
 from flows.teaching.classroom import Classroom
@@ -17,7 +16,7 @@ from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
 from tasks.workers.worker import WorkerDiedError
-from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask
+from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask, settled
 
 LESSONS: dict[str, dict[str, Any]] = {
     "pick": {},
@@ -29,10 +28,6 @@ LESSONS: dict[str, dict[str, Any]] = {
     "words": {"text": "7 + 5 = 12 and 5 + 7 = 12"},
 }
 WRITTEN = {"pick": "preference", "correct": "correction", "words": "words"}
-
-
-def lines(school: School) -> list[Any]:
-    return [entry for file in sorted(school.home.journal.glob("*")) for _, entry in read_file(file)[0]]
 
 
 async def teach(room: Classroom, kind: Any, number: int = 0, text: str = "7 + 5?") -> dict[str, Any]:
@@ -48,12 +43,12 @@ def test_a_lesson_is_in_the_journal_and_learned_and_can_be_undone(school: School
     assert taught["learned"], taught["why"]
     assert taught["change_nats"] > 0
     assert taught["day"] == room.state()["day"] != before
-    entries = lines(school)
+    entries = school.lines
     assert {entry.kind for entry in entries} == {WRITTEN.get(kind, "feedback")}
     assert len(entries) == (len(ANSWERS) if kind == "none" else 1)
     assert taught["journal"].endswith(".jsonl:1")
     do(room.undo(taught["lesson"]))
-    assert (room.state()["day"], room.state()["lessons"], lines(school)) == (before, [], [])
+    assert (room.state()["day"], room.state()["lessons"], school.lines) == (before, [], [])
     with pytest.raises(RefusedError, match="there is no such lesson"):
         do(room.undo(taught["lesson"]))
 
@@ -110,7 +105,7 @@ def test_four_answers_are_the_day_copys_and_one_the_champions_which_nobody_is_to
     for _ in range(4):
         do(teach(room, "pick"))
     assert [sum(by_day_copy) for _, by_day_copy in school.engine.asked] == [0, 4, 4, 4, 4]
-    picks = lines(school)[1:]
+    picks = school.lines[1:]
     for pick in picks:
         authors = [author for policies in pick.model_extra["policies"] for author in policies]
         assert sorted(authors) == [CHAMPION] + [DAY] * 4
@@ -143,7 +138,7 @@ def test_what_is_not_learned_by_day_is_in_the_journal_all_the_same(
     taught = do(teach(room, "praise", text=text or learner_process._questions[0]))
     assert not taught["learned"]
     assert taught["why"].startswith(why)
-    assert (room.state()["day"], len(lines(school))) == (before, 1)
+    assert (room.state()["day"], len(school.lines)) == (before, 1)
     room.set_live(True)
     assert school.open(*settings).state()["day"] == before
 
@@ -159,7 +154,7 @@ def test_what_the_champion_has_learned_is_not_taught_again(
     school: School, do: Do, request: pytest.FixtureRequest
 ) -> None:
     taught = do(teach(school.open(), "praise"))
-    (entry,) = lines(school)
+    (entry,) = school.lines
     assert (entry.model_extra or {})["held_out"] is False
     before = school.open().state()["lessons"]
     request.addfinalizer((school.champion / LEARNED).unlink)  # other tests share the champion
@@ -184,7 +179,7 @@ def test_stopping_keeps_what_was_written_as_unfinished(school: School, do: Do) -
     assert len(done["answers"]) <= 2
     written = next(answer for answer in done["answers"] if answer["text"])
     do(room.teach("blame", written["id"]))
-    assert lines(school)[0].model_extra["unfinished"] == [written["text"]]
+    assert school.lines[0].model_extra["unfinished"] == [written["text"]]
 
 
 def test_a_follow_up_goes_on_after_the_last_good_answer(school: School, do: Do) -> None:
@@ -214,7 +209,7 @@ def test_a_pick_can_be_changed_but_not_repeated(school: School, do: Do) -> None:
     with pytest.raises(RefusedError, match="you have said so already"):
         do(room.teach("none", answers[1]["id"]))
     (lesson, _) = room.state()["lessons"]
-    assert (lesson["what"]["kind"], len(lines(school))) == ("none", 1 + len(ANSWERS))
+    assert (lesson["what"]["kind"], len(school.lines)) == ("none", 1 + len(ANSWERS))
     do(room.undo(lesson["id"]))
     assert room.state()["day"] == before
     assert do(room.teach("pick", answers[0]["id"]))["learned"]
@@ -234,7 +229,7 @@ def test_a_refused_pick_leaves_the_earlier_one_and_of_two_at_once_one_counts(sch
 
     do(both())
     assert [lesson["what"]["text"] for lesson in room.state()["lessons"]] == ["75"]
-    (pick,) = lines(school)
+    (pick,) = school.lines
     assert pick.responses[pick.chosen] == "75"
     assert "policies" not in pick.model_extra  # who wrote the answers was known by then
 
@@ -245,7 +240,7 @@ def test_a_whole_conversation_is_good_or_bad(school: School, do: Do) -> None:
     answer = do(ask(room, "And 1 more?", follow_up=True))["answers"][1]
     taught = do(room.teach("bad_talk", answer["id"]))
     assert taught["learned"]
-    entry = lines(school)[-1]
+    entry = school.lines[-1]
     assert (entry.kind, entry.rewards) == ("conversation", [None, -1])
     assert [message.content for message in entry.messages] == ["7 + 5?", ANSWERS[0], "And 1 more?", answer["text"]]
     assert room.state()["lessons"][0]["what"] == {"kind": "bad_talk", "question": "And 1 more?", "text": answer["text"]}
@@ -262,7 +257,7 @@ def test_a_conversation_ends_with_the_owners_correction(school: School, do: Do) 
     answer = do(ask(room, "And 1 more?", follow_up=True))["answers"][1]["id"]
     do(room.teach("correct", answer, text="It is 13."))
     do(room.teach("good_talk", answer))
-    assert lines(school)[-1].messages[-1].content == "It is 13."
+    assert school.lines[-1].messages[-1].content == "It is 13."
 
 
 def test_a_corrected_answer_is_judged_as_it_is_shown(school: School, do: Do) -> None:
@@ -271,12 +266,12 @@ def test_a_corrected_answer_is_judged_as_it_is_shown(school: School, do: Do) -> 
     lesson = do(room.teach("correct", answer, text="It is 12."))["lesson"]
     do(room.teach("praise", answer))
     do(room.teach("wrong_from", answer, from_char=6))
-    assert [entry.response for entry in lines(school)[1:]] == ["It is 12."] * 2
+    assert [entry.response for entry in school.lines[1:]] == ["It is 12."] * 2
     with pytest.raises(RefusedError, match="you have corrected this answer"):
         do(room.teach("pick", answer))
     do(room.undo(lesson))
     do(room.teach("pick", answer))
-    assert lines(school)[-1].responses[lines(school)[-1].chosen] == ANSWERS[1]
+    assert school.lines[-1].responses[school.lines[-1].chosen] == ANSWERS[1]
 
 
 def test_answers_of_an_earlier_champion_no_longer_teach(school: School, do: Do, tmp_path: Path) -> None:
@@ -302,11 +297,6 @@ def test_the_first_lessons_are_never_held_out(school: School, do: Do, monkeypatc
     assert taught == [True, True, False]
 
 
-async def settled(room: Classroom) -> list[dict[str, Any]]:
-    await asyncio.gather(*room._tasks)
-    return room.state()["lessons"]
-
-
 def test_what_the_owner_does_not_say_is_taught_only_if_asked_for(school: School, do: Do) -> None:
     """Off by default; else what the talk goes on after is weakly good, and what is left is weakly bad."""
     silent = school.open()
@@ -319,14 +309,14 @@ def test_what_the_owner_does_not_say_is_taught_only_if_asked_for(school: School,
     do(ask(room, "Another?"))  # the first was left
     (left,) = do(settled(room))
     assert (left["what"]["kind"], left["learned"]) == ("left", True)
-    assert [entry.value for entry in lines(school)] == [-0.2] * len(ANSWERS)  # the baseline begins at 0
+    assert [entry.value for entry in school.lines] == [-0.2] * len(ANSWERS)  # the baseline begins at 0
     do(teach(room, "pick", text="A third?"))  # the second was left, too
     do(ask(room, "And?", follow_up=True))
     lessons = do(settled(room))
     assert sorted(lesson["what"]["kind"] for lesson in lessons) == ["left", "left", "pick", "went_on"]
     assert (lessons[0]["what"]["kind"], lessons[0]["what"]["text"]) == ("went_on", ANSWERS[0])
     baseline = 0.01 * -0.2 * (1 + 0.99)  # after two that were left
-    assert lines(school)[-1].value == pytest.approx(0.2 - baseline)
+    assert school.lines[-1].value == pytest.approx(0.2 - baseline)
     do(room.undo(lessons[0]["id"]))
     do(ask(room, "A fifth?"))
     assert len(do(settled(room))) == 4  # the follow-up was left; the pick was not
@@ -366,7 +356,7 @@ def test_many_questions_in_a_row_do_not_wait_for_the_paused_learner(
 
 
 @pytest.mark.parametrize("undone", [None, 0, 1])
-def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do: Do, undone: int | None) -> None:
+def test_neither_a_lesson_nor_a_question_waits_for_the_busy_learner(school: School, do: Do, undone: int | None) -> None:
     room = school.open()
     learner: Any = room._day and room._day._learner
 
@@ -376,17 +366,18 @@ def test_a_lesson_is_kept_at_once_though_the_learner_is_busy(school: School, do:
         work = [asyncio.create_task(room.teach("praise", answers[number]["id"])) for number in range(3)]
         while len(waiting := room.state()["lessons"]) < 3:
             await asyncio.sleep(0.01)
-        assert len(lines(school)) == 3
+        assert len(school.lines) == 3
         assert ([lesson["learned"] for lesson in waiting], room.state()["learning"]) == ([False] * 3, True)
         if undone is not None:
             work.append(asyncio.create_task(room.undo(waiting[undone]["id"])))
             await asyncio.sleep(0.05)
-        learner.pause(False)
+        assert (await ask(room, "And 1 more?"))["behind"]  # then the learner goes on
         await asyncio.gather(*work)
 
     do(taught())
-    lessons = room.state()["lessons"]
+    lessons = do(settled(room))
     assert [lesson["learned"] for lesson in lessons] == [True] * (3 if undone is None else 2)
+    assert not room.state()["learning"]
     assert room.state()["day"] == school.open().state()["day"]
 
 
@@ -433,7 +424,7 @@ def test_a_lesson_that_says_nothing_is_refused_and_nothing_is_written(
     with pytest.raises(RefusedError, match=reason) as refused:
         do(room.teach(kind, **{"answer": answer} | more))
     assert refused.value.status == status
-    assert lines(school) == []
+    assert school.lines == []
 
 
 def test_a_journal_that_cannot_be_written_says_so_and_nothing_is_learned(school: School, do: Do) -> None:

@@ -9,14 +9,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
-from conf.storage.journal_file import read_file
-from flows.commands.serve import listener
-from flows.serving.proxy import listening
-from flows.teaching.app import make_app
-from flows.web.address import HERE, free_port
-from tests.flows.teaching.conftest import ANSWERS, School
+from tests.flows.teaching.conftest import ANSWERS, TOKEN, School, page_of
 
-TOKEN = "secret"
 CHROMIUM = shutil.which("chromium")
 
 pytestmark = [
@@ -46,14 +40,12 @@ def texts() -> tuple[str, ...]:
 
 @pytest.fixture
 def page(browser: Any, school: School, errors: list[str], texts: tuple[str, ...]) -> Iterator[Any]:
-    port = free_port()
-    room = school.open(texts=texts)
-    with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN), HERE, taken):
+    with page_of(school.open(texts=texts)) as here:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.set_default_timeout(20_000)
         page.on("console", lambda message: errors.append(message.text))
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(f"{HERE.url(port)}/#t={TOKEN}")
+        page.goto(f"{here}/#t={TOKEN}")
         page.locator("#ask-button:enabled").wait_for()
         yield page
         page.close()
@@ -73,12 +65,8 @@ def learned(page: Any) -> None:
     page.locator("#status", has_text="learned in").wait_for()
 
 
-def school_lines(school: School) -> list[Any]:
-    return [entry for file in school.home.journal.glob("*") for _, entry in read_file(file)[0]]
-
-
 def kinds(school: School) -> list[str]:
-    return [entry.kind for entry in school_lines(school)]
+    return [entry.kind for entry in school.lines]
 
 
 def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: list[str]) -> None:
@@ -161,7 +149,7 @@ def test_a_whole_conversation(page: Any, school: School) -> None:
     lessons(page, 3)
     page.locator("#lessons li >> nth=0", has_text="Good conversation").wait_for()
     assert kinds(school) == ["preference", "preference", "conversation"]
-    assert school_lines(school)[-1].messages[-1].content == picked
+    assert school.lines[-1].messages[-1].content == picked
 
 
 def test_keys_can_be_switched_off_and_are_no_shortcuts_while_typing(page: Any, school: School) -> None:
@@ -220,7 +208,7 @@ def test_a_chat_goes_on_after_a_reload_and_learns_a_proposed_correction(page: An
     page.get_by_role("button", name="Delete: 7 + 5?").click()
     page.locator("#no-conversations").wait_for()
     page.locator("#no-lessons").wait_for()
-    assert school_lines(school) == []
+    assert school.lines == []
 
 
 def test_what_is_said_while_an_answer_is_written_goes_where_it_belongs(page: Any, school: School) -> None:

@@ -6,8 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +18,18 @@ from conf.storage.home import Home, InputError
 from conf.storage.journal_file import read_file
 from conf.storage.locks import NightRunningError, hold, wait_for_server
 from flows.commands.teach import start_night, teach
-from flows.serving.supervisor import LOADING
 from flows.teaching.terminal import Terminal
 from flows.web.address import free_port
 from tests.conf.storage.lock_holder import holder
 from tests.flows.serving.conftest import SETTINGS
 from tests.flows.serving.conftest import School as Served
 from tests.flows.teaching.conftest import Do, School
+from tests.flows.waiting import awaited
+from tests.tasks.doubles.processes import gone_within
 
 ROOT = Path(__file__).parents[3]
 DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"
 LIMIT = 300.0  # seconds; an engine takes half a minute to start
-
-
-@pytest.fixture
-def served(home_with_mlflow: Callable[[str], Home], monkeypatch: pytest.MonkeyPatch) -> Served:
-    """A home with a tiny champion in its registry."""
-    home = home_with_mlflow("school")
-    monkeypatch.setenv("NIGHTSCHOOL_HOME", str(home.root))
-    return Served(home)
 
 
 class Teaching:
@@ -82,8 +73,7 @@ class Teaching:
         everything = self.children()
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        psutil.wait_procs(everything, timeout=30)
-        assert [child for child in everything if child.is_running() and child.status() != psutil.STATUS_ZOMBIE] == []
+        assert gone_within(30, *(child.pid for child in everything))
 
 
 @pytest.fixture
@@ -135,10 +125,7 @@ def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
         wait_for_server(served.home.root, LIMIT)
         refusal = again.client.post("/api/ask", json={"text": "2 + 2?"})
         assert (refusal.status_code, "the night 2026-11-22 is running" in refusal.json()["error"]) == (503, True)
-    end = time.monotonic() + LIMIT
-    while not again.state()["ready"]:
-        assert time.monotonic() < end
-        time.sleep(LOADING / 10)
+    awaited(lambda: again.state()["ready"], "engine", LIMIT)
     last = again.lesson("praise", next(answer for answer in again.ask() if answer["text"].strip()))
     again.process.send_signal(signal.SIGINT)
     assert again.process.wait(120) == 130, log.read_text()

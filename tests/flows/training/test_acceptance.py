@@ -12,9 +12,9 @@ import pytest
 from models.hf.checkpoint import keep, write_lineage
 from models.rollout import Rollout
 from tasks.monitoring.incidents import incidents
-from tests.flows.rounds import School, ScriptedEngine, rollout, worked_solutions, write_problems
+from tests.flows.rounds import School, ScriptedEngine, rollout, write_problems
 
-LESSON = ("stages=[distill]", "lessons.quiz_problems=40")
+QUIZ = "lessons.quiz_problems=40"
 
 
 class StudentEngine(ScriptedEngine):
@@ -46,9 +46,9 @@ def trained(school: School, tmp_path_factory: pytest.TempPathFactory) -> School:
     return replace(school, root=root, student=keep(root / "draft", root / "students"))
 
 
-def study(school: School, name: str, engine: ScriptedEngine) -> tuple[Path, Path]:
+def study(school: School, name: str, engine: ScriptedEngine, *settings: str) -> tuple[Path, Path]:
     source = write_problems(school.root / "gsm8k-40", 40)
-    return school.study(name, engine, *LESSON, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}")
+    return school.study(name, engine, *settings, QUIZ, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def study(school: School, name: str, engine: ScriptedEngine) -> tuple[Path, Path
 )
 def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome: str, said: str | None) -> None:
     engine = StudentEngine(trained.student, correct)
-    folder, candidate = study(trained, outcome, engine)
+    folder, candidate = study(trained, outcome, engine, "stages=[distill]")
     verdict = json.loads((folder / "distill_check/verdict/outcome.json").read_text())
     lesson = (folder / "distill/checkpoint.txt").read_text()
     assert verdict["outcome"] == outcome
@@ -71,27 +71,16 @@ def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome
     assert candidate.name == {"kept": lesson, "taken_back": trained.student.name}[outcome]
     assert len(incidents(folder)) == (said is not None)
     assert all(str(said) in incident for incident in incidents(folder))
-    assert study(trained, outcome, StudentEngine(trained.student, []))[1] == candidate  # committed: nothing is asked
+    idle = StudentEngine(trained.student, [])
+    assert study(trained, outcome, idle, "stages=[distill]")[1] == candidate  # committed: nothing is asked
 
 
 @pytest.mark.parametrize(("correct", "outcome"), [([30, 25], "kept"), ([30, 24], "taken_back")])
 def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
     engine = StudentEngine(trained.student, correct, [(1, 1, 1, 1)])
-    settings = ("grpo.rounds=1", "grpo.refills=0", "lessons.quiz_problems=40")
-    source = write_problems(trained.root / "gsm8k-40", 40)
-    exam = f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}"
-    folder, candidate = trained.study(f"block-{outcome}", engine, *settings, exam)
+    folder, candidate = study(trained, f"block-{outcome}", engine, "grpo.rounds=1", "grpo.refills=0")
     trained_on = (folder / "round-01/checkpoint/checkpoint.txt").read_text()
     assert json.loads((folder / "merge_check/verdict/outcome.json").read_text())["outcome"] == outcome
     assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
     said = "The block of rounds made the student worse (75% → 60% of 40 training problems) and was taken back."
     assert [said in incident for incident in incidents(folder)] == ([] if outcome == "kept" else [True])
-
-
-def test_without_a_quiz_the_lesson_stays(trained: School) -> None:
-    engine = ScriptedEngine(trained.student, ())
-    night = trained.night("unchecked", engine, *LESSON, "lessons.quiz_problems=0")
-    candidate, _ = trained.run(night, worked_solutions(night))
-    folder = night.folder
-    assert candidate.name == (folder / "distill/checkpoint.txt").read_text() != trained.student.name
-    assert engine.examined == []

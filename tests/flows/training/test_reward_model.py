@@ -22,17 +22,15 @@ from conf.storage.home import Home
 from flows.grpo import Rounds
 from flows.run.context import Night
 from flows.run.history import read_round_metrics
-from flows.training.judge import learned_reward
-from flows.training.reward_model import rank_held_out
+from flows.training.reward_model import learned_reward, rank_held_out
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES
 from tasks.monitoring.incidents import incidents
 from tasks.reward_model import process
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact
 from tasks.tables import LEARNED, PROMPTS, SCORES, read_table
-from tasks.training import trainer_process
 from tasks.workers.worker import WorkerDiedError
 from tests.flows.rounds import DATE, School, TinyEngine
 from tests.models.support.chat_server import Reply, chat_server
@@ -295,77 +293,49 @@ def test_a_reward_model_that_does_not_serve_changes_nothing(school: School) -> N
 # --- a judge in its place
 
 
-@pytest.mark.parametrize("honest", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.slow
-def test_a_judge_serves_in_place_of_the_reward_model_if_it_proves_itself(school: School, honest: bool) -> None:
-    """The owner picks the short answers: so does the one judge; the other goes by places."""
+def test_a_judge_that_proves_itself_serves_in_place_of_the_reward_model(school: School) -> None:
+    """It puts the short answers first, which the owner picks."""
 
     def judge(request: dict[str, Any]) -> Reply:
         shown = re.findall(r'<answer id="(.+?)">(.*?)</answer>', request["messages"][-1]["content"], re.DOTALL)
-        ranked = sorted(shown, key=lambda each: (len(each[1]), each[1])) if honest else shown
+        ranked = sorted(shown, key=lambda each: (len(each[1]), each[1]))
         return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
 
     with chat_server(judge) as server:
-        settings = ["grpo.rounds=2", *FEW]
-        settings.append(f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
-        name = f"judged-{honest}"
-        studied = study(school, name, breaks, *settings, serves=False)
+        settings = ("grpo.rounds=2", *FEW, f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
+        studied = study(school, "judged", breaks, *settings, serves=False)
         asked = len(server.requests)
         examined = json.loads((studied.folder / "examine_judge" / "outcome.json").read_text())
-        assert (examined["serves"], examined["groups"]) == (honest, PICKS)
-        assert (asked > examined["asked"]) == honest
+        assert (examined["serves"], examined["groups"]) == (True, PICKS)
+        assert asked > examined["asked"]
         for number in (1, 2):
             judged = studied.folder / f"round-{number:02d}" / "rank_by_judge"
-            assert judged.exists() == honest
-            assert not honest or read_table(judged / "learned.parquet", LEARNED).learned.notna().any()
-            assert set(scores(studied.folder, number).source) == ({"journal", "benchmark"} if honest else {"benchmark"})
-        over = study(school, name, breaks, *settings, serves=False)
+            assert read_table(judged / "learned.parquet", LEARNED).learned.notna().any()
+            assert set(scores(studied.folder, number).source) == {"journal", "benchmark"}
+        over = study(school, "judged", breaks, *settings, serves=False)
         assert (over.engine.calls, len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
 
 
 # --- the rankings before and after the rounds
 
-HELD_OUT_PICKS = [
-    {
-        "messages": said(f"Shall we {n}?"),
-        "responses": json.dumps(["yes", "no, not at all", "perhaps"]),
-        "chosen": n % 3,
-        "generated": False,
-    }
-    for n in range(6)
-]
 
-
-@pytest.fixture
-def night(tmp_path: Path, prefect_server: None) -> Iterator[Night]:
+@pytest.mark.usefixtures("prefect_server")
+def test_a_trainer_that_dies_costs_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The ranking is not made up for once the night has decided without it."""
     night = Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["lora={rank: 2}"]))
-    night.trainer = InProcessWorker()
     night.folder.mkdir(parents=True)
-    yield night
-    trainer_process._let_go()
-
-
-def rank(night: Night, picks: list[dict[str, Any]], **models: Path) -> dict[str, Any]:
-    """Rank the picks by each of the models. Returns which each ranks first."""
-    folder = night.home.root / "fit"
-    fitted = committed(folder) or write_stage(folder, {"held_out": (HELD_OUT, picks)})
+    pick = {"messages": said("Shall we?"), "responses": '["yes", "no"]', "chosen": 0, "generated": False}
+    fitted, champion = write_stage(tmp_path / "fit", {"held_out": (HELD_OUT, [pick])}), write_tiny(tmp_path / "one")
 
     @flow
-    def ranked() -> None:
-        for name, checkpoint in models.items():
-            rank_held_out(night, fitted, name, checkpoint)
+    def ranked() -> Artifact | None:
+        return rank_held_out(night, fitted, "champion", champion)
 
-    ranked()
-    files = {name: night.folder / "picks" / name / "ranking.json" for name in models}
-    return {name: json.loads(file.read_text())["right"] for name, file in files.items() if file.exists()}
-
-
-def test_a_trainer_that_dies_costs_a_warning(night: Night, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The ranking is not made up for once the night has decided without it."""
-    champion = write_tiny(tmp_path / "one")
     night.trainer = FailingWorker(WorkerDiedError("the trainer died"))
-    assert rank(night, HELD_OUT_PICKS, champion=champion) == {}
+    assert ranked() is None
     assert "the champion does not rank the held-out picks: the trainer died" in caplog.text
     write_stage(night.folder / "decide", {})
     night.trainer = InProcessWorker()
-    assert rank(night, HELD_OUT_PICKS, champion=champion) == {}
+    assert ranked() is None
+    assert not list(night.folder.rglob("ranking.json"))

@@ -33,6 +33,7 @@ def test_solve_rates_live_on_over_nights(tmp_path: Path, date: str, solved: floa
     home = Home(tmp_path)
     finished_night(home, "2026-11-20", 1.0)
     finished_night(home, "2026-11-21", 2.0)
+    finished_night(home, "2026-11-22", 7.0, name="another")
     finished_night(home, "2026-11-23", 9.0)
     for round_ in home.night("2026-11-23").glob("round-*"):  # it came to no round
         shutil.rmtree(round_)
@@ -42,8 +43,3 @@ def test_solve_rates_live_on_over_nights(tmp_path: Path, date: str, solved: floa
     else:
         assert known is not None
         assert read_table(known.folder / "solve_rates.parquet", SOLVE_RATES).solved.tolist() == [solved]
-
-
-def test_another_models_solve_rates_are_not_taken_over(tmp_path: Path) -> None:
-    finished_night(Home(tmp_path), "2026-11-20", 1.0, name="another")
-    assert GroupSampler(Night(Home(tmp_path), "2026-11-21", load_night(STARTER)), [], None).solve_rates is None

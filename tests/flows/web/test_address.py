@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from conf.storage.home import InputError
-from flows.web.address import HERE, PASSWORD, Address, free_port, is_free, named_address, require_free
+from flows.web.address import HERE, PASSWORD, Address, free_port, named_address, require_free
 
 
 def outer_address() -> str:
@@ -65,11 +65,9 @@ def test_names_and_urls() -> None:
 
 def test_a_port_is_free_until_somebody_listens() -> None:
     port = free_port()
-    assert is_free(port)
-    with socket.create_server(("127.0.0.1", port)):
-        assert not is_free(port)
-        with pytest.raises(InputError) as caught:
-            require_free(port, "127.0.0.1", "--prefect-port")
+    require_free(port, "127.0.0.1", "--prefect-port")
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(InputError) as caught:
+        require_free(port, "127.0.0.1", "--prefect-port")
     assert str(caught.value) == (
         f"--prefect-port: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
         f"end it, or take another port: --prefect-port {port + 1}"

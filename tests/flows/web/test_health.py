@@ -36,22 +36,14 @@ def server() -> Iterator[FakeServer]:
         yield fake
 
 
-Refused = Callable[[str], str]
-
-
-@pytest.fixture
-def refused_prefect() -> Refused:
+def refused_prefect(url: str) -> str:
     """What a Prefect server is refused with, without its URL and the advice to do without it; "" for a good one."""
-
-    def ask(url: str) -> str:
-        with temporary_settings({PREFECT_API_URL: url}):
-            try:
-                check_prefect(url)
-            except InputError as error:
-                return str(error).removeprefix(f"PREFECT_API_URL: {url} ").removesuffix(f", {INSTEAD}")
-        return ""
-
-    return ask
+    with temporary_settings({PREFECT_API_URL: url}):
+        try:
+            check_prefect(url)
+        except InputError as error:
+            return str(error).removeprefix(f"PREFECT_API_URL: {url} ").removesuffix(f", {INSTEAD}")
+    return ""
 
 
 def test_an_mlflow_server_must_have_the_same_major_version(server: FakeServer) -> None:
@@ -76,7 +68,7 @@ def test_what_is_not_an_open_mlflow_server(server: FakeServer, status: int, mess
         check_mlflow(server.url)
 
 
-def test_prefect_servers_of_this_version_or_newer_are_good(server: FakeServer, refused_prefect: Refused) -> None:
+def test_prefect_servers_of_this_version_or_newer_are_good(server: FakeServer) -> None:
     major, minor, _ = prefect.__version__.split(".")
     for newer in (prefect.__version__, f"{major}.{minor}.0", f"{major}.{int(minor) + 1}.0"):
         server.answer = f'"{newer}"'
@@ -86,7 +78,7 @@ def test_prefect_servers_of_this_version_or_newer_are_good(server: FakeServer, r
 
 
 @pytest.mark.parametrize("other", ["2.20.4", "3.0.11", "4.0.0"])
-def test_prefect_servers_of_other_versions(server: FakeServer, refused_prefect: Refused, other: str) -> None:
+def test_prefect_servers_of_other_versions(server: FakeServer, other: str) -> None:
     server.answer, client = f'"{other}"', prefect.__version__
     assert refused_prefect(f"{server.url}/api") == (
         f"is Prefect {other}, which does not serve a client of {client}: make it {client} or newer "
@@ -95,14 +87,14 @@ def test_prefect_servers_of_other_versions(server: FakeServer, refused_prefect: 
 
 
 @pytest.mark.parametrize(("status", "answer"), [(404, "{}"), (200, "<html>"), (200, '"new"'), (401, "{}"), (403, "{}")])
-def test_not_an_open_prefect_server(server: FakeServer, refused_prefect: Refused, status: int, answer: str) -> None:
+def test_not_an_open_prefect_server(server: FakeServer, status: int, answer: str) -> None:
     server.status, server.answer = status, answer
     not_prefect = "is not the API of a Prefect server, whose address ends with /api; correct it"
     closed = "asks for a password: set PREFECT_API_AUTH_STRING=user:password"
     assert refused_prefect(f"{server.url}/api") == (closed if status in (401, 403) else not_prefect)
 
 
-def test_keys_are_never_printed(server: FakeServer, refused_prefect: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_never_printed(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "planted")
     server.status = 403

@@ -20,6 +20,7 @@ from flows.run.child import end_child
 from flows.web.address import LOOPBACK, PASSWORD, Address, free_port
 from flows.web.pages import _start_mlflow, experiment_page
 from tasks.monitoring.tracking import Tracking
+from tests.flows.waiting import answers, awaited
 
 ALL = "#/experiments?workflowType=machine_learning"
 
@@ -66,10 +67,10 @@ def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monke
     """The real server: pages, API and traces answer nobody without the password, and it is written nowhere."""
     monkeypatch.setenv(PASSWORD, "planted-password")
     home, port = home_with_mlflow("school"), free_port()
-    server = _start_mlflow(home, port, Address(LOOPBACK, "planted-password"))
+    server, here = _start_mlflow(home, port, Address(LOOPBACK, "planted-password")), f"http://127.0.0.1:{port}"
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-            wait_for_answer(client)
+        awaited(lambda: answers(here), "MLflow server", 120)
+        with httpx.Client(base_url=here) as client:
             experiment = "/ajax-api/2.0/mlflow/experiments/get?experiment_id=0"
             for path in ("/", "/health", "/version", experiment, "/v1/traces"):
                 assert client.get(path).status_code == 401, path
@@ -88,15 +89,3 @@ def test_mlflow_behind_a_password(home_with_mlflow: Callable[[str], Home], monke
     log = (home.root / "mlflow.log").read_bytes()
     assert b"401" in log
     assert b"planted" not in log
-
-
-def wait_for_answer(client: httpx.Client) -> None:
-    limit = time.monotonic() + 120
-    while True:
-        try:
-            client.get("/")
-        except httpx.TransportError:
-            assert time.monotonic() < limit
-            time.sleep(0.2)
-        else:
-            return

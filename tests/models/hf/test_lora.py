@@ -31,11 +31,11 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return write_tiny(tmp_path_factory.mktemp("tiny") / request.param, request.param)
 
 
-def stir(model: torch.nn.Module, scale: float = 0.2) -> None:
+def stir(model: torch.nn.Module) -> None:
     torch.manual_seed(4)
     for name, parameter in model.named_parameters():
         if "lora_" in name:
-            torch.nn.init.normal_(parameter, std=scale)
+            torch.nn.init.normal_(parameter, std=0.2)
 
 
 def logits(model: Any) -> Tensor:

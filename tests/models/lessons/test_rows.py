@@ -18,20 +18,11 @@ from transformers import (
 from conf.schema import LoraConfig
 from models.hf.lora import attach, save_adapter
 from models.lessons.rows import Row, RowModel
-from tests.models.support.tiny import VOCABULARY, plain_logprobs, random_tokens
+from tests.models.support import tiny
+from tests.models.support.tiny import plain_logprobs, random_tokens
 
 FROZEN = 3
-SHAPE: dict[str, Any] = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 6,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 12,
-    "initializer_range": 0.15,  # sharp enough for a wrong position or mask to show
-    "pad_token_id": 1,
-}
+SHAPE = tiny.SHAPE | {"num_hidden_layers": 6, "head_dim": 12}
 GROUPS = [
     (random_tokens(5, 1), [random_tokens(length, 10 + length) for length in (4, 1, 6)]),
     (random_tokens(3, 2), [random_tokens(7, 20)]),

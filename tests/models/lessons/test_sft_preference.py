@@ -152,9 +152,9 @@ class Listener:
         return {"loss": float(len(self.batches))}
 
 
-def distilled(seed: int, steps: int = 4, size: int = 3) -> list[list[Any]]:
+def distilled(seed: int, steps: int = 4) -> list[list[Any]]:
     listener: Any = Listener()
-    curve = list(imitation(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=size, max_epochs=6), seed))
+    curve = list(imitation(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=3, max_epochs=6), seed))
     assert curve == [{"step": float(step), "loss": float(step)} for step in range(1, steps + 1)]
     return listener.batches
 

@@ -10,9 +10,9 @@ CPU = torch.device("cpu")
 GPU = pytest.param(torch.device("cuda"), marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
 
 
-def drawn(state: RandomState, count: int = 3, device: torch.device = CPU) -> Tensor:
+def drawn(state: RandomState, device: torch.device = CPU) -> Tensor:
     with state.drawing():
-        return torch.rand(count, device=device)
+        return torch.rand(3, device=device)
 
 
 def seeded(seed: int, count: int) -> Tensor:

@@ -17,16 +17,9 @@ from transformers import (
 from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
 
 from models.packing.lean_layers import make_lean
+from tests.models.support import tiny
 
-SHAPE: Any = {
-    "vocab_size": 50,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "pad_token_id": 0,
-}
+SHAPE = tiny.SHAPE | {"vocab_size": 50, "initializer_range": 0.02, "pad_token_id": 0}
 
 
 def model_of(config: PretrainedConfig, dtype: torch.dtype = torch.float32) -> Any:

@@ -9,9 +9,9 @@ from models.packing import logprobs
 from models.packing.logprobs import token_logprobs
 
 
-def example(count: int, dtype: torch.dtype = torch.float32, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+def example(count: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
     chance = torch.Generator().manual_seed(count)
-    hidden = torch.randn(count, 8, generator=chance) * scale
+    hidden = torch.randn(count, 8, generator=chance)
     head = torch.randn(31, 8, generator=chance)
     targets = torch.randint(31, (count,), generator=chance)
     return hidden.to(dtype).requires_grad_(), head.to(dtype).requires_grad_(), targets

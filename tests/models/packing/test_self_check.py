@@ -22,18 +22,10 @@ from transformers import (
 from models.packing import attention, self_check
 from models.packing.packing import Group, pack
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
+from tests.models.support import tiny
 
 CPU = torch.device("cpu")
-SHAPE: Any = {
-    "vocab_size": 60,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.15,
-    "pad_token_id": 0,
-}
+SHAPE = tiny.SHAPE | {"vocab_size": 60, "pad_token_id": 0}
 PACKED = [
     LlamaConfig(**SHAPE),
     Qwen3Config(**SHAPE, head_dim=12, tie_word_embeddings=False),

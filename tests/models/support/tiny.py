@@ -22,6 +22,16 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<{{ speaker | default('assistant') }}>{% endif %}"
 )
 VOCABULARY = 97
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,  # grouped-query attention
+    "initializer_range": 0.15,  # sharp enough for a wrong position or mask to show
+    "pad_token_id": 1,
+}
 PRECISION = compute_dtype(torch.device("cpu"))  # of this machine's trainers and engines
 LENGTHS = [[4, 1, 6], [2, 5], [7, 3, 1, 1]]  # tokens of the completions of three groups
 ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7, 0.25, 0.25, -1.5, 1.0]  # of these
@@ -40,19 +50,7 @@ def write_tiny(
 
     vLLM takes heads of 32 (`head_dim`) or more.
     """
-    shape: Any = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,  # grouped-query attention
-        "max_position_embeddings": context,
-        "initializer_range": 0.15,  # sharp enough for a wrong position or mask to show
-        "bos_token_id": None,
-        "eos_token_id": 1,
-        "pad_token_id": 1,
-    }
+    shape = SHAPE | {"max_position_embeddings": context, "bos_token_id": None, "eos_token_id": 1}
     if architecture == "llama":
         config: Any = LlamaConfig(**shape, head_dim=head_dim, tie_word_embeddings=True)
     else:

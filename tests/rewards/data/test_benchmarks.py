@@ -21,6 +21,14 @@ def test_every_name_that_the_configuration_allows_is_known() -> None:
     assert [name for name in names if load(name).answer_line is None] == ["mbpp", "humaneval", "instructions", "ants"]
 
 
+@pytest.mark.parametrize(("name", "subset"), [("humaneval", None), ("instructions", None), ("math", "500")])
+def test_there_is_nothing_to_train_on(name: str, subset: str | None) -> None:
+    benchmark = configured(ExamPart(benchmark=name, subset=subset))
+    assert benchmark.splits == ("test",)
+    with pytest.raises(InputError, match="exam problems only|a test split only"):
+        benchmark.problems("train")
+
+
 @pytest.mark.parametrize(
     ("entry", "settings"),
     [

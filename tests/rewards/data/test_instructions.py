@@ -2,8 +2,6 @@
 
 import pytest
 
-from conf.schema import BenchmarkConfig
-from conf.storage.home import InputError
 from rewards.data.instructions import FORMS, Instructions
 from rewards.verifier import Attempt
 
@@ -40,10 +38,3 @@ def test_the_exam_is_the_same_150_problems_with_the_form_as_subject() -> None:
     asked = [Instructions().prompt(problem) for problem in PROBLEMS.values()]
     assert len({*asked}) == 150
     assert asked[0] == "Write exactly one sentence about bees."
-
-
-def test_there_is_nothing_to_train_on() -> None:
-    with pytest.raises(InputError, match="exam problems only"):
-        Instructions().problems("train")
-    with pytest.raises(ValueError, match="cannot be trained on"):
-        BenchmarkConfig(name="instructions")

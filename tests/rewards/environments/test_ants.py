@@ -136,8 +136,8 @@ def test_no_answer_breaks_an_episode(texts: list[str]) -> None:
         state = after
 
 
-def at(tier: str = "0", ants: int = 1, **changes: Any) -> State:
-    return colony(tier, 0, 9, ants) | changes
+def at(ants: int = 1, **changes: Any) -> State:
+    return colony("0", 0, 9, ants) | changes
 
 
 def acted(state: State, *lines: str) -> State:

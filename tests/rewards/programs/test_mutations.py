@@ -41,17 +41,8 @@ SWAPPED = {
 
 
 @needs_data
-def test_some_mutants_get_the_verdict_of_a_plain_interpreter() -> None:
-    compare(references=10, mutants_each=2)
-
-
-@needs_data
-@pytest.mark.full
-def test_mutants_of_200_references_get_the_verdict_of_a_plain_interpreter() -> None:
-    compare(references=200, mutants_each=4)
-
-
-def compare(references: int, mutants_each: int) -> None:
+@pytest.mark.parametrize(("references", "mutants_each"), [(10, 2), pytest.param(200, 4, marks=pytest.mark.full)])
+def test_mutants_get_the_verdict_of_a_plain_interpreter(references: int, mutants_each: int) -> None:
     chosen = random.Random("mutations")
     programs: list[Program] = []
     for reference, within in chosen.sample(reference_programs(), references):

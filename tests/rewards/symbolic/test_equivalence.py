@@ -14,6 +14,7 @@ import pytest
 
 from rewards.symbolic import equivalence_worker
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
+from tests.tasks.doubles.processes import gone_within
 
 HANGS = (r"\sin(x)^{80}\cos(x)^{80} + y", r"\frac{\sin(2x)^{80}}{2^{80}} + y")  # equal, but it takes very long
 EXPLODES = ("10^{10^{10}}", r"\sqrt{2}")
@@ -135,10 +136,7 @@ def test_processes_hold_no_torch_and_no_secret_and_leave_nothing(killed: str, mo
             assert b"secret" not in Path(f"/proc/{process}/environ").read_bytes()
         os.kill(caller.pid if killed == "the caller" else family[0], signal.SIGKILL)
         assert killed == "the caller" or "math-verify's process failed: -9" in caller.communicate()[1]
-    until = time.monotonic() + 10
-    while time.monotonic() < until and any(alive(process) for process in family):
-        time.sleep(0.05)
-    assert not any(alive(process) for process in family)
+    assert gone_within(10, *family)
 
 
 def wait_for_three(caller: int) -> list[int]:
@@ -152,11 +150,3 @@ def wait_for_three(caller: int) -> list[int]:
 
 def children(process: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
-def alive(process: int) -> bool:
-    """Whether it runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False

@@ -6,7 +6,7 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from tasks.distillation.attempts import earlier_rounds, practised_problems, rounds_of
-from tasks.tables import PROMPTS, ROLLOUTS, table_rows
+from tasks.tables import ROLLOUTS
 from tests.tasks.doubles.tables import RIGHT, WRONG, rollout, write_round, write_stage
 
 HARD = [RIGHT, WRONG, WRONG]
@@ -41,30 +41,22 @@ def test_uncommitted_and_pruned_rounds_are_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["benchmark", "truth"])
 def test_the_owners_prompts_have_no_truth_to_verify(tmp_path: Path, column: str) -> None:
-    write_round(tmp_path, {"problem": HARD})
-    rows = [row | {column: None} for row in table_rows(tmp_path / "select_prompts/prompts.parquet", PROMPTS)]
-    write_stage(tmp_path / "owner/select_prompts", {"prompts": (PROMPTS, rows)})
-    (tmp_path / "owner/score").symlink_to(tmp_path / "score")
-    assert problems_of([tmp_path / "owner"], answers=False) == []
+    write_round(tmp_path, {"problem": HARD}, **{column: None})
+    assert problems_of([tmp_path], answers=False) == []
 
 
 def test_truncated_answers_are_not_correct_answers(tmp_path: Path) -> None:
     write_round(tmp_path, {"problem": HARD})
+    (tmp_path / "sample/manifest.json").unlink()
     rows = [rollout("problem", 0, sample, "right") | {"finish_reason": "length"} for sample in range(3)]
-    write_stage(tmp_path / "cut/sample", {"rollouts": (ROLLOUTS, rows)})
-    for name in ("score", "select_prompts"):
-        (tmp_path / "cut" / name).symlink_to(tmp_path / name)
-    (practised,) = practised_problems([tmp_path / "cut"], answers=True)
+    write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
+    (practised,) = practised_problems([tmp_path], answers=True)
     assert (practised.tried, practised.solved, practised.correct) == (3, 1, [])
 
 
 def test_what_follows_a_hint_is_no_answer(tmp_path: Path) -> None:
-    write_round(tmp_path, {"problem": HARD})
-    rows = [row | {"hint": "12 - 8"} for row in table_rows(tmp_path / "select_prompts/prompts.parquet", PROMPTS)]
-    write_stage(tmp_path / "hinted/select_prompts", {"prompts": (PROMPTS, rows)})
-    for name in ("score", "sample"):
-        (tmp_path / "hinted" / name).symlink_to(tmp_path / name)
-    assert problems_of([tmp_path / "hinted"], answers=True) == []
+    write_round(tmp_path, {"problem": HARD}, hint="12 - 8")
+    assert problems_of([tmp_path], answers=True) == []
 
 
 def test_rounds_and_nights_come_in_order(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tasks.tables import write_rollouts
 from tasks.training import trainer_process
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import END, write_student
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import run_stage, write_stage
 
 RIGHT = Trace([{"role": "user", "content": "7 + 5?"}], "7 + 5 = 12\n#### 12", "me", "arithmetic", "12", "a.jsonl:1")
 
@@ -69,8 +69,8 @@ def run(
     rows = [row | {"messages": json.dumps(row["messages"])} for row in rows]
     day = write_stage(folder / "freeze_journal", {"traces": (TRACES, rows)})
     trainer = trainer or RecordingTrainer()
-    (folder / "distill").mkdir()
-    distill.write(
+    written = run_stage(
+        distill,
         folder / "distill",
         traces=(day,),
         checkpoint=student,
@@ -89,7 +89,6 @@ def run(
         answering=answers and Player(student, StudentConfig(), EngineConfig(), TableEngine(student, answers), 48, 0.0),
         pace=pace,
     )
-    written = Artifact(folder=folder / "distill", digest="")
     counts = written.read_json("counts.json")
     assert tuple(counts) == FATES
     return trainer.examples, {fate: number for fate, number in counts.items() if number}, written
@@ -125,26 +124,27 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
     assert len(examples) == 3
 
 
+def own_answers(folder: Path, count: int) -> Artifact:
+    """What the student said: after the tokens 5 and 6 a token each, from 7 on."""
+    said = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(count)]
+    (folder / "rehearsal").mkdir()
+    write_rollouts(folder / "rehearsal" / "rollouts.parquet", said)
+    return Artifact(folder=folder / "rehearsal", digest="")
+
+
 @pytest.mark.parametrize(("traces", "learned"), [([RIGHT], 3), ([], 0)])
 def test_rehearsed_answers_are_learned_among_traces(
     tmp_path: Path, student: Path, traces: list[Trace], learned: int
 ) -> None:
-    own = [Rollout("", n, 0, [5, 6], [7 + n], [-1.0], [True], "length", "cut off", "base") for n in range(9)]
-    (tmp_path / "rehearsal").mkdir()
-    write_rollouts(tmp_path / "rehearsal" / "rollouts.parquet", own)
-    rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
-    examples, counts, _ = run(tmp_path, student, traces, rehearsed=rehearsed, share=2 / 3)
+    examples, counts, _ = run(tmp_path, student, traces, rehearsed=own_answers(tmp_path, 9), share=2 / 3)
     assert counts == ({"kept": 1} if traces else {})
     assert len(examples) == learned
     assert examples[1:] == [([5, 6], [7]), ([5, 6], [8])][: len(examples)]
 
 
 def test_rehearsed_answers_take_room_from_traces(tmp_path: Path, student: Path) -> None:
-    own = [Rollout("", n, 0, [5], [7], [-1.0], [True], "stop", "", "base") for n in range(47)]
-    (tmp_path / "rehearsal").mkdir()
-    write_rollouts(tmp_path / "rehearsal" / "rollouts.parquet", own)
-    further = [Trace(RIGHT.messages, f"{n} + 5 = 12\n#### 12", "me", "arithmetic", "12", f"b:{n}") for n in range(3)]
-    rehearsed = Artifact(folder=tmp_path / "rehearsal", digest="")
+    further = [replace(RIGHT, response=f"{n} + 5 = 12\n#### 12") for n in range(3)]
+    rehearsed = own_answers(tmp_path, 47)
     examples, counts, _ = run(tmp_path, student, [RIGHT, *further], rehearsed=rehearsed, share=47 / 48)
     assert (len(examples), counts) == (48, {"kept": 1, "later": 3})  # 3 steps of 16
 
@@ -193,13 +193,9 @@ def test_what_the_checkpoint_has_learned_is_left_out(tmp_path: Path) -> None:
 
 def test_solutions_that_did_not_come_in_time_return_on_a_later_night(tmp_path: Path, student: Path) -> None:
     """A step takes a second here, so four of nine steps are taken, and what came is known by its order."""
-    further = [Trace(RIGHT.messages, f"{n} + 5 = 12\n#### 12", "me", "arithmetic", "12", f"b:{n}") for n in range(4)]
-    others = [
-        Trace([{"role": "user", "content": f"7 + 5?{' ' * n}"}], RIGHT.response, "me", "arithmetic", "12", None)
-        for n in range(1, 6)
-    ]
+    further = [replace(RIGHT, response=f"{n} + 5 = 12\n#### 12") for n in range(4)]
+    others = [replace(RIGHT, messages=[{"role": "user", "content": f"7 + 5?{' ' * n}"}]) for n in range(1, 6)]
     pace = Pace(4.9, tmp_path / "pace.json")
-    traces = [*further, *others]
-    examples, counts, written = run(tmp_path, student, traces, steps=9, size=1, pace=pace)
+    examples, counts, written = run(tmp_path, student, [*further, *others], steps=9, size=1, pace=pace)
     assert (len(examples), counts) == (9, {"kept": 4, "later": 5})
     assert written.read_json("pace.json") == {"planned": 9, "steps": 4, "seconds_a_step": 1.0}

@@ -10,15 +10,16 @@ import pytest
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from rewards.competition_math import CompetitionMath
-from tasks.distillation.import_traces import check_source, import_traces
+from tasks.distillation.trace_sources import check_source, import_traces
 from tasks.journal.tables import QUARANTINE, TRACES
 from tasks.tables import read_table
+from tests.rewards.datasets import needs_data
+from tests.tasks.doubles.tables import run_stage
 
 
 def imported(tmp_path: Path, *files: TraceFile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     folder = tmp_path / "import_traces"
-    folder.mkdir()
-    import_traces.write(folder, files=files, own={"rewards.roman:Roman": "roman"})
+    run_stage(import_traces, folder, files=files, own={"rewards.roman:Roman": "roman"})
     tables = ("traces", TRACES), ("quarantine", QUARANTINE)
     traces, quarantine = (read_table(folder / f"{name}.parquet", schema).to_dict("records") for name, schema in tables)
     return traces, quarantine
@@ -35,23 +36,12 @@ def jsonl(file: Path, *rows: Any) -> TraceFile:
 
 def test_rows_become_traces(tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
-    found, bad = imported(
-        tmp_path,
-        jsonl(
-            tmp_path / "some.jsonl",
-            {"prompt": "2 + 2?", "response": "4", "ground_truth": "4"},
-            {"question": "2 + 2?", "solution": "4", "answer": 4, "teacher": "me"},
-            {"messages": turns},
-            {"prompt": turns[:1], "completion": turns[1:]},
-        ),
-    )
+    rows = {"question": "2 + 2?", "solution": "4", "answer": 4, "teacher": "me"}, {"messages": turns}
+    found, bad = imported(tmp_path, jsonl(tmp_path / "some.jsonl", *rows))
     assert not bad
-    assert [asked(trace) for trace in found] == [[("user", "2 + 2?")]] * 4
-    assert [trace["response"] for trace in found] == ["4"] * 4
-    assert [trace["truth"] for trace in found] == ["4", "4", None, None]
-    assert [trace["teacher"] for trace in found] == ["file", "me", "file", "file"]
-    assert [trace["source"] for trace in found] == [f"some.jsonl:{line}" for line in range(1, 5)]
-    assert {trace["benchmark"] for trace in found} == {None}
+    for number, (trace, truth, teacher) in enumerate(zip(found, ("4", None), ("me", "file"), strict=True), 1):
+        assert (asked(trace), trace["response"], trace["benchmark"]) == ([("user", "2 + 2?")], "4", None)
+        assert (trace["truth"], trace["teacher"], trace["source"]) == (truth, teacher, f"some.jsonl:{number}")
 
 
 def test_the_question_is_asked_as_its_benchmark_asks(tmp_path: Path) -> None:
@@ -76,9 +66,7 @@ def test_rows_of_an_own_benchmark_are_left_to_it(tmp_path: Path) -> None:
     assert not bad
     assert [(trace["benchmark"], trace["truth"]) for trace in found] == [("roman", "IV")] * 2
     assert asked(found[0]) == [("user", "Write 4 in Roman numerals.")]
-    other = tmp_path / "other"
-    other.mkdir()
-    found, bad = imported(other, file.model_copy(update={"benchmark": "os:getcwd"}))
+    found, bad = imported(tmp_path / "other", file.model_copy(update={"benchmark": "os:getcwd"}))
     assert ([trace["benchmark"] for trace in found], len(bad)) == (["roman"], 1)
     assert "no benchmark is called 'os:getcwd'" in bad[0]["reason"]
 
@@ -116,7 +104,7 @@ def test_files_that_do_not_exist_or_are_damaged(tmp_path: Path) -> None:
         imported(tmp_path, TraceFile(source=str(tmp_path / "no.parquet")))
 
 
-@pytest.mark.skipif("NIGHTSCHOOL_DATA" not in os.environ, reason="NIGHTSCHOOL_DATA is not set: no traces")
+@needs_data
 def test_the_real_file(tmp_path: Path) -> None:
     """Every trace of the file is read, most are right, and all that are kept are so in MATH's own form."""
     from conf.schema import SandboxConfig
@@ -125,11 +113,9 @@ def test_the_real_file(tmp_path: Path) -> None:
     from tasks.distillation.trace_filter import counts, filter_traces, read_traces
 
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
-    folder = tmp_path / "import_traces"
-    folder.mkdir()
-    import_traces.write(folder, files=(TraceFile(source=source, benchmark="math", teacher="R1"),), own={})
-    assert read_table(folder / "quarantine.parquet", QUARANTINE).empty
-    traces = [*read_traces(folder)]
+    _, bad = imported(tmp_path, TraceFile(source=source, benchmark="math", teacher="R1"))
+    assert not bad
+    traces = [*read_traces(tmp_path / "import_traces")]
     assert len(traces) == 1767
     found = filter_traces(traces, SandboxConfig(), (), 10_000, lambda trace: None)
     told = counts(found)

@@ -9,19 +9,16 @@ from tasks.distillation.query_teacher import ask_teacher
 from tasks.journal.tables import TRACES
 from tasks.tables import read_table
 from tests.models.support.chat_server import Reply, chat_server, said
-from tests.tasks.doubles.tables import RIGHT, WRONG, write_round
-
-NOWHERE = "http://127.0.0.1:9/v1"
+from tests.tasks.doubles.tables import RIGHT, WRONG, run_stage, write_round
 
 
 def query(
     tmp_path: Path, url: str, name: str = "ask", *, upto: int = 0, date: str = "2026-11-20", **changes: Any
 ) -> tuple[list[str], dict[str, Any]]:
     """Run the stage after `upto` of tonight's rounds; return the traces and `asked.json`."""
-    folder = tmp_path / name
-    folder.mkdir()
-    ask_teacher.write(
-        folder,
+    done = run_stage(
+        ask_teacher,
+        tmp_path / name,
         config=TeacherConfig(endpoint=EndpointConfig(base_url=url, model="wise"), **changes),
         exam_questions=("Is this one of the exam?",),
         model="starter",
@@ -32,10 +29,10 @@ def query(
         nights=tmp_path / "nights",
         cache=tmp_path / "teacher",
     )
-    table: Any = read_table(folder / "traces.parquet", TRACES)
+    table: Any = read_table(done.folder / "traces.parquet", TRACES)
     assert set(table.teacher) <= {"wise"}
     traces = [f"{json.loads(row.messages)[0]['content']}: {row.response}" for row in table.itertuples()]
-    return traces, json.loads((folder / "asked.json").read_text())
+    return traces, done.read_json("asked.json")
 
 
 def answer(request: dict[str, Any]) -> Reply:
@@ -80,6 +77,5 @@ def test_a_failing_teacher_costs_only_its_answers(tmp_path: Path) -> None:
     write_round(tmp_path / "nights/2026-11-19/round-01", {"one": [WRONG]})
     with chat_server(lambda request: Reply(b"<html>", 503, "text/html")) as server:
         traces, outcome = query(tmp_path, server.url, answers=1)
-    assert (traces, outcome["answered"], outcome["failed"]) == ([], 0, {"HTTP 503": 1})
-    assert outcome["stopped"] is None
-    assert query(tmp_path, NOWHERE, "down")[1]["stopped"] == "no connection"
+    assert (traces, outcome["answered"], outcome["failed"], outcome["stopped"]) == ([], 0, {"HTTP 503": 1}, None)
+    assert query(tmp_path, "http://127.0.0.1:9/v1", "down")[1]["stopped"] == "no connection"

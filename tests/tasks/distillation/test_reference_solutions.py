@@ -1,26 +1,23 @@
 """The benchmarks' own solutions as traces: the easiest first, by weight, and right in their benchmark's eyes."""
 
-import json
-import os
 from pathlib import Path
 
-import pytest
-
 from conf.schema import BenchmarkConfig, SandboxConfig
-from tasks.distillation.reference_solutions import reference_solutions
 from tasks.distillation.trace_filter import draw_lessons, filter_traces, read_traces
+from tasks.distillation.trace_sources import reference_solutions
+from tests.rewards.datasets import needs_data, write_rows
+from tests.tasks.doubles.tables import run_stage
 
 
 def drawn(folder: Path, *sources: BenchmarkConfig, count: int = 4, seed: str = "1") -> list:
-    folder.mkdir()
-    reference_solutions.write(folder, sources=sources, sandbox=SandboxConfig(), count=count, seed=seed)
+    run_stage(reference_solutions, folder, sources=sources, sandbox=SandboxConfig(), count=count, seed=seed)
     return [*read_traces(folder)]
 
 
 def test_the_easiest_problems_are_drawn_from(tmp_path: Path) -> None:
     rows = [{"question": f"How many? {n}", "answer": f"{'2+2=<<2+2=4>>4 ' * (1 + n % 3)}\n#### {n}"} for n in range(60)]
-    (tmp_path / "train.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    sources = (BenchmarkConfig(name="gsm8k", source=str(tmp_path)), BenchmarkConfig(name="arithmetic", weight=9))
+    source = write_rows(tmp_path / "train.jsonl", *rows)
+    sources = (BenchmarkConfig(name="gsm8k", source=source), BenchmarkConfig(name="arithmetic", weight=9))
     first, again, other = (drawn(tmp_path / name, *sources, count=2, seed=name[0]) for name in ("1", "1b", "2"))
     assert [trace.response for trace in first] == [trace.response for trace in again]
     assert {trace.messages[0]["content"] for trace in first} != {trace.messages[0]["content"] for trace in other}
@@ -30,7 +27,7 @@ def test_the_easiest_problems_are_drawn_from(tmp_path: Path) -> None:
         assert (trace.teacher, trace.source.split("/")[0]) == ("dataset", "gsm8k:gsm8k")
 
 
-@pytest.mark.skipif(not os.environ.get("NIGHTSCHOOL_DATA"), reason="NIGHTSCHOOL_DATA is not set: no files to read")
+@needs_data
 def test_the_real_solutions_are_graded_as_correct(tmp_path: Path) -> None:
     sources = (
         BenchmarkConfig(name="gsm8k", weight=2),
@@ -47,10 +44,9 @@ def test_the_real_solutions_are_graded_as_correct(tmp_path: Path) -> None:
 
 
 def test_others_solutions_go_first(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text(
-        "\n".join(json.dumps({"question": f"How many? {n}", "answer": f"#### {n}"}) for n in range(60))
-    )
-    own = drawn(tmp_path / "a", BenchmarkConfig(name="gsm8k", source=str(tmp_path)), count=8)
+    rows = [{"question": f"How many? {n}", "answer": f"#### {n}"} for n in range(60)]
+    source = write_rows(tmp_path / "train.jsonl", *rows)
+    own = drawn(tmp_path / "a", BenchmarkConfig(name="gsm8k", source=source), count=8)
     mixed = [*own[:6], *(type(own[0])(**vars(trace) | {"teacher": "me"}) for trace in own[6:])]
     fates = [trace.fate for trace in draw_lessons(mixed, 3, "tonight")]
     assert fates[6:] == ["unknown", "unknown"]

@@ -3,18 +3,18 @@
 import json
 from pathlib import Path
 
-from tasks.distillation.self_distill import own_answers
+from tasks.distillation.trace_sources import own_answers
 from tasks.journal.tables import TRACES
 from tasks.tables import read_table
-from tests.tasks.doubles.tables import RIGHT, WRONG, write_round
+from tests.tasks.doubles.tables import RIGHT, WRONG, run_stage, write_round
 
 
 def answers(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[str, str]]:
     """Return questions and answers that the stage writes on 2026-11-20."""
-    nights, folder = tmp_path / "nights", tmp_path / f"answers-{upto}-{per_problem}"
-    folder.mkdir()
-    own_answers.write(
-        folder,
+    nights = tmp_path / "nights"
+    done = run_stage(
+        own_answers,
+        tmp_path / f"answers-{upto}-{per_problem}",
         model="starter",
         scores=(),
         upto=upto,
@@ -23,7 +23,7 @@ def answers(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[
         night=nights / "2026-11-20",
         nights=nights,
     )
-    table = read_table(folder / "traces.parquet", TRACES)
+    table = read_table(done.folder / "traces.parquet", TRACES)
     assert set(table.teacher) <= {"itself"}
     questions = [json.loads(messages)[0]["content"] for messages in table.messages]
     return list(zip(questions, table.response, strict=True))

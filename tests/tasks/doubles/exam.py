@@ -1,6 +1,5 @@
 """An engine that answers exams from a table, rows of the evaluations table, and comparisons of made-up answers."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,34 +54,14 @@ class TableEngine:
             assert size == 1
             self.asked = asked
         texts = [next((text for word, text in self.answers.items() if word in question), "") for question in asked]
-        groups = [
-            [
-                Rollout(
-                    "",
-                    0,
-                    n,
-                    prompt,
-                    tokens,
-                    [0.0] * len(tokens),
-                    [True] * len(tokens),
-                    "stop",
-                    "" if n % 2 else text,
-                    checkpoint.name,
-                )
-                for n in range(size)
-                for tokens in [[1] * len(text)]
-            ]
-            for prompt, text in zip(prompts, texts, strict=True)
-        ]
-        return groups, {}
 
+        def rollout(prompt: list[int], text: str, sample: int) -> Rollout:
+            tokens, said = len(text), "" if sample % 2 else text
+            written = [1] * tokens, [0.0] * tokens, [True] * tokens
+            return Rollout("", 0, sample, prompt, *written, "stop", said, checkpoint.name)
 
-def gsm8k(folder: Path, rows: Sequence[tuple[str, str]]) -> str:
-    """A test split of these questions and answers."""
-    folder.mkdir()
-    lines = [json.dumps({"question": question, "answer": answer}) for question, answer in rows]
-    (folder / "test.jsonl").write_text("\n".join(lines))
-    return str(folder)
+        pairs = zip(prompts, texts, strict=True)
+        return [[rollout(prompt, text, sample) for sample in range(size)] for prompt, text in pairs], {}
 
 
 def row(problem: str, verdict: str = "correct", sample: int = 0, **changes: Any) -> dict[str, Any]:

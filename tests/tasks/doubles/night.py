@@ -29,6 +29,7 @@ PLANNED = (400, 868)  # the exam's looks
 KINDS = ["1/plus", "1/minus", "1/times", "1/share", "1/boxes", "2/plus-minus", "2/compare", "2/gain-lose"]
 SKILL = {"champion": 0.03, "candidate": 0.62}
 TARGET = "arithmetic-1-2"
+Night = tuple[Path, dict[str, Any]]  # a folder, and the night's summary
 
 
 def write_night(
@@ -124,21 +125,19 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
         write_table(folder / "quiz/evaluations.parquet", EVALUATIONS, rows)
 
 
-def write_exam(
-    folder: Path, hostile: str = "", skill: Mapping[str, float] = SKILL, *, whole: bool = False, **options: Any
-) -> dict[str, Any]:
-    """Write an exam that ends at its first look or the last, and the decision on it; return decision.json's content.
+def write_exam(folder: Path, hostile: str = "", *, whole: bool = False) -> dict[str, Any]:
+    """Write an exam that ends at its first look, and the decision on it; return decision.json's content.
 
-    `whole`: the student after its lessons and the candidate answer all problems as well. `options`: of `decide`.
+    `whole`: the student after its lessons and the candidate answer all problems as well.
     """
-    for who, level in skill.items():
+    for who, level in SKILL.items():
         drawn = np.random.default_rng(len(who))
         solved = {part: drawn.random(count) < level / (1 + 9 * (part != TARGET)) for part, count in PARTS.items()}
         write_evaluations(folder / "evaluate" / who, who, solved, hostile)
     for who, level in {"distilled": 0.42, "candidate": 0.62}.items() if whole else ():
         solved = {TARGET: np.random.default_rng(len(who)).random(400) < level}
         write_evaluations(folder / "evaluate" / f"whole-{who}", who, solved)
-    return write_decision(folder, whole=whole, **options)
+    return write_decision(folder, whole=whole)
 
 
 def write_evaluations(folder: Path, who: str, solved: Mapping[str, Iterable[bool]], hostile: str = "") -> None:
@@ -158,7 +157,6 @@ def write_decision(
     *,
     exam: ExamConfig = EXAM,
     alpha: float = 0.025,
-    planned: tuple[int, ...] = PLANNED,
     whole: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
@@ -169,19 +167,19 @@ def write_decision(
     )
     found = compare(TARGET, before, after, seed=1)
     look = {
-        "problems": planned[0],
+        "problems": PLANNED[0],
         "gained": found.gained,
         "lost": found.lost,
         "difference": found.difference,
         "p_value": found.p_value,
-        "level": levels(planned, alpha)[0],
-        "verdict": verdict_of(planned[0], found.p_value, found.difference > 0, planned, alpha),
+        "level": levels(PLANNED, alpha)[0],
+        "verdict": verdict_of(PLANNED[0], found.p_value, found.difference > 0, PLANNED, alpha),
     }
     _commit(folder / "exam" / "look-1", {LOOK: look}, 11.0)
     _commit(folder / "decide", {}, 0.5)
     arguments: dict[str, Any] = {
         "looks": (Artifact(folder=folder / "exam" / "look-1", digest="look"),),
-        "planned": planned,
+        "planned": PLANNED,
         "exams": exams,
         "whole": {
             role: Artifact(folder=folder / "evaluate" / f"whole-{role}", digest=role)

@@ -1,4 +1,4 @@
-"""Whether processes run."""
+"""Which processes run."""
 
 import time
 from pathlib import Path
@@ -10,6 +10,18 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def with_setting(setting: str) -> list[str]:
+    """Return the commands of the processes that have this setting (NAME=value) in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{setting}\0".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
 
 
 def gone_within(seconds: float, *pids: int) -> bool:

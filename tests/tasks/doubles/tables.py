@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from models.rollout import Rollout
-from tasks.stage import Artifact, commit
+from tasks.journal.tables import HELD_OUT
+from tasks.stage import Artifact, Stage, commit
 from tasks.tables import PROMPTS, ROLLOUTS, SCORES, write_table
 
 DAY = "2026-11-20"
@@ -17,20 +18,31 @@ RIGHT = ("right", 1.0)
 
 
 def write_stage(
-    folder: Path, tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]], **files: Any
+    folder: Path,
+    tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]] | None = None,
+    seconds: float = 1.0,
+    figures: Mapping[str, float] | None = None,
+    **files: Any,
 ) -> Artifact:
     """Write the tables (by name) and further JSON files, and commit the folder.
 
     Rows of the owner's lessons get an origin where they have none.
     """
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
-    for name, (schema, rows) in tables.items():
+    for name, (schema, rows) in (tables or {}).items():
         write_table(
             folder / f"{name}.parquet", schema, [_origin(name, n, schema) | row for n, row in enumerate(rows, 1)]
         )
-    return commit(folder, folder.name, {}, 1.0)
+    return commit(folder, folder.name, {}, seconds, figures)
+
+
+def run_stage(stage: Stage, folder: Path, **arguments: Any) -> Artifact:
+    """Call a stage's function, without a server; return its folder, which is not committed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stage.write(folder, **arguments)
+    return Artifact(folder=folder, digest=folder.name)
 
 
 def _origin(name: str, number: int, schema: pa.Schema) -> dict[str, Any]:
@@ -40,9 +52,12 @@ def _origin(name: str, number: int, schema: pa.Schema) -> dict[str, Any]:
 
 
 def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]], **changes: Any) -> None:
-    """Write a round's prompts, rollouts and scores; `answers` has each problem's answers with their rewards."""
+    """Write a round's prompts, with these changes, rollouts and scores.
+
+    `answers` has each problem's answers with their rewards.
+    """
     prompts = [
-        prompt(name, group, **changes) | {"messages": json.dumps([{"role": "user", "content": name}])}
+        prompt(name, group) | {"messages": json.dumps([{"role": "user", "content": name}])} | changes
         for group, name in enumerate(answers)
     ]
     rows = [
@@ -55,6 +70,16 @@ def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]]
     write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     write_stage(folder / "score", {"scores": (SCORES, scores)})
     write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
+
+
+def write_held_out(folder: Path, picks: Iterable[tuple[str, list[str], int]]) -> Artifact:
+    """Write the held-out picks of a night's fit: what was asked, the answers, and the number of the chosen one."""
+    rows = [
+        {"messages": json.dumps([{"role": "user", "content": asked}]), "responses": json.dumps(answers)}
+        | {"chosen": chosen, "generated": False}
+        for asked, answers, chosen in picks
+    ]
+    return write_stage(folder / "fit_reward_model", {"held_out": (HELD_OUT, rows)})
 
 
 def prompt(

@@ -45,14 +45,14 @@ def decided(
     400 of at most 868 problems p = 1/512, which is below the look's level, 0.0053; with 5 it is 1/32.
     """
     guard = guard or {}
-    for role in {"champion": 0, "candidate": 0, **guard, **(nats or {})}:
+    roles = tuple({"champion": 0, "candidate": 0, **guard, **(nats or {})})
+    for role in roles:
         solved = {TARGET: [n < 100 + gained * (role == "candidate") for n in range(400)]}
         solved |= {GUARD: [n < guard[role] for n in range(100)]} if guard else {}
         write_evaluations(night / "evaluate" / role, role, solved)
         if nats:
             passages = [nats[role] + passage / 100 for passage in range(30)]
             (night / "evaluate" / role / "english.json").write_text(json.dumps({"nats": passages}))
-    roles = tuple({"champion": 0, "candidate": 0, **guard, **(nats or {})})
     return write_decision(night, roles, **{"exam": EXAM if guard else ALONE, **options})
 
 

@@ -14,7 +14,8 @@ from tasks.evaluation.answering import Examiner
 from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import exam_figures
 from tasks.tables import EVALUATIONS, read_table
-from tests.tasks.doubles.exam import TableEngine, gsm8k
+from tests.rewards.datasets import write_rows
+from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 
 SANDBOX = SandboxConfig()
@@ -24,8 +25,8 @@ FRUIT = {"apples": "#### 4", "pears": "#### 5", "figs": "#### 6"}
 
 def fruit_exam(folder: Path, *names: str, **settings: Any) -> ExamPart:
     """A question for each name, which `FRUIT` answers."""
-    source = gsm8k(folder / "data", [(f"How many {name}?", FRUIT[name.split()[0]]) for name in names])
-    return ExamPart(benchmark="gsm8k", source=source, **settings)
+    rows = [{"question": f"How many {name}?", "answer": FRUIT[name.split()[0]]} for name in names]
+    return ExamPart(benchmark="gsm8k", source=write_rows(folder / "test.jsonl", *rows), **settings)
 
 
 def evaluated(
@@ -34,7 +35,6 @@ def evaluated(
     parts: Sequence[ExamPart],
     answers: dict[str, str],
     longest: int = 4096,
-    exams: Path | None = None,
     **options: Any,
 ) -> Any:
     """The evaluations table and the engine."""
@@ -49,7 +49,7 @@ def evaluated(
         sandbox=SANDBOX,
         max_completion_tokens=64,
         engine=engine,
-        exams=exams or folder / "exams",
+        exams=folder / "exams",
         **options,
     )
     return read_table(folder / "evaluations.parquet", EVALUATIONS), engine
@@ -90,8 +90,8 @@ def test_only_the_first_problems_of_the_first_part_are_asked_in_the_nights_order
     assert table.problem_id.tolist() == [problem.problem_id for problem in asked]
 
 
-def examiner(student: Path, exams: Path, answers: dict[str, str] | None = None) -> tuple[Examiner, TableEngine]:
-    engine: Any = TableEngine(student, answers or {})
+def examiner(student: Path, exams: Path) -> tuple[Examiner, TableEngine]:
+    engine: Any = TableEngine(student, {})
     return Examiner(StudentConfig(), EngineConfig(), SANDBOX, 64, engine, exams), engine
 
 

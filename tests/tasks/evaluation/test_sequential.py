@@ -1,3 +1,5 @@
+"""The exam's looks: what each may decide, and what whole exams come to."""
+
 import math
 from itertools import pairwise
 
@@ -25,16 +27,14 @@ ALPHA = 0.025
         (1, [1]),
     ],
 )
-def test_the_looks_double_up_to_the_most(most, expected):
+def test_the_looks_double_up_to_the_most(most: int, expected: list[int]) -> None:
     assert looks(most) == expected
 
 
 @given(most=st.integers(1, 10**6), alpha=st.floats(1e-6, 0.5))
-def test_the_levels_grow_and_spend_alpha_but_no_more(most, alpha):
+def test_the_levels_grow_and_spend_alpha_but_no_more(most: int, alpha: float) -> None:
     at = looks(most)
-
     found = levels(at, alpha)
-
     assert sum(found) <= alpha
     assert math.fsum(found) == pytest.approx(alpha)
     assert all(0 < early < late for early, late in pairwise(found))
@@ -54,17 +54,17 @@ def test_the_levels_grow_and_spend_alpha_but_no_more(most, alpha):
         (1600, 80, 40, "better"),
     ],
 )
-def test_a_look_decides(look, gained, lost, expected):
+def test_a_look_decides(look: int, gained: int, lost: int, expected: str) -> None:
     assert verdict(look, gained, lost, looks(1600), ALPHA) == expected
 
 
-def test_the_last_look_of_a_short_exam_says_who_is_not_ahead():
+def test_the_last_look_of_a_short_exam_says_who_is_not_ahead() -> None:
     assert verdict(50, 3, 3, [50], ALPHA) == "not ahead"
     assert verdict(50, 7, 1, [50], ALPHA) == "undecided"  # p = 9/256 = .035
     assert verdict(50, 8, 1, [50], ALPHA) == "better"  # p = 10/512 = .0195
 
 
-def test_values_that_are_not_counts_bring_their_own_test():
+def test_values_that_are_not_counts_bring_their_own_test() -> None:
     assert verdict_of(400, 1e-4, True, looks(1600), ALPHA) == "better"
     assert verdict_of(400, 0.7, False, looks(1600), ALPHA) == "not ahead"
 
@@ -78,25 +78,23 @@ def test_values_that_are_not_counts_bring_their_own_test():
         (100, 101, [100, 200], "101 gained and 0 lost are not flips of 100 problems"),
     ],
 )
-def test_what_cannot_be_is_refused(look, gained, at, message):
+def test_what_cannot_be_is_refused(look: int, gained: int, at: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         verdict(look, gained, 0, at, ALPHA)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.05])
-def test_the_outlook_is_what_exams_come_to(gain):
+def test_the_outlook_is_what_exams_come_to(gain: float) -> None:
     at, runs = looks(450), 2000
     changes = np.random.default_rng(1).choice([1, -1, 0], (runs, 450), p=[(0.15 + gain) / 2, (0.15 - gain) / 2, 0.85])
-
     ended = [_sit(answers, at) for answers in changes]
-
     expected = outlook(at, ALPHA, gain)
     promoted = np.mean([found == "better" for found, _ in ended])
     assert promoted == pytest.approx(expected.promoted, abs=4 * np.sqrt(0.25 / runs))
     assert np.mean([look for _, look in ended]) == pytest.approx(expected.problems, rel=0.03)
 
 
-def _sit(answers, at):
+def _sit(answers: np.ndarray, at: list[int]) -> tuple[str, int]:
     """Return how an exam ends, and after how many problems."""
     seen = (verdict(look, (answers[:look] > 0).sum(), (answers[:look] < 0).sum(), at, ALPHA) for look in at)
     ends = [(found, look) for found, look in zip(seen, at, strict=True) if found != "undecided"]
@@ -104,7 +102,7 @@ def _sit(answers, at):
 
 
 @pytest.mark.parametrize(("n", "share", "gain"), [(12, 0.6, 0.3), (30, 0.2, 0.15), (40, 0.9, 0.0)])
-def test_an_exam_of_one_look_has_the_power_of_the_exact_test(n, share, gain):
+def test_an_exam_of_one_look_has_the_power_of_the_exact_test(n: int, share: float, gain: float) -> None:
     """Over all (gained, lost): the multinomial's probability, where the test itself says yes."""
     up, down = (share + gain) / 2, (share - gain) / 2
     total = sum(
@@ -116,7 +114,7 @@ def test_an_exam_of_one_look_has_the_power_of_the_exact_test(n, share, gain):
     assert outlook([n], 0.05, gain, share).promoted == pytest.approx(total, abs=1e-7)
 
 
-def test_the_smallest_gain_has_the_power_it_claims():
+def test_the_smallest_gain_has_the_power_it_claims() -> None:
     gain = smallest_gain([400], ALPHA, share=0.2)
     assert gain is not None
     drawn = np.random.default_rng(3).multinomial(400, [0.1 + gain / 2, 0.1 - gain / 2, 0.8], size=20_000)
@@ -125,13 +123,13 @@ def test_the_smallest_gain_has_the_power_it_claims():
     assert found[drawn[:, 0] + drawn[:, 1] > 0].mean() == pytest.approx(0.8, abs=0.01)
 
 
-def test_where_hardly_anything_flips_all_flips_are_gains_and_five_problems_see_none():
+def test_where_hardly_anything_flips_all_flips_are_gains_and_five_problems_see_none() -> None:
     gain = smallest_gain([400], ALPHA, share=1e-9)
     assert gain is not None
     assert binom.sf(5, 400, gain) == pytest.approx(0.8, abs=1e-3)  # at least 6 flips
     assert smallest_gain([5], ALPHA) is None
 
 
-def test_a_gain_has_to_come_from_flips():
+def test_a_gain_has_to_come_from_flips() -> None:
     with pytest.raises(ValueError, match="cannot come from"):
         outlook([100], ALPHA, 0.3, share=0.15)

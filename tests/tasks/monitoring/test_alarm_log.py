@@ -11,8 +11,8 @@ from prefect.artifacts import Artifact
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from tasks.monitoring.alarm_log import AlarmLog
 from tasks.monitoring.alarms import Alarm
+from tasks.monitoring.notify import AlarmLog
 from tasks.monitoring.tracking import Tracking
 
 SLOW = Alarm("slow_round", False, "Round 4 took <b>long</b>.", 4)
@@ -45,7 +45,7 @@ class Evening:
 @pytest.fixture
 def evening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evening:
     found = Evening(tmp_path)
-    monkeypatch.setattr("tasks.monitoring.alarm_log.show_text", lambda _, text, __: found.shown.append(text))
+    monkeypatch.setattr("tasks.monitoring.notify.show_text", lambda _, text, __: found.shown.append(text))
     return found
 
 

@@ -18,14 +18,13 @@ from tasks.registry import import_model as module
 from tasks.registry.import_model import check_source, check_student, enroll
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.tables import run_stage
 
 
 def enrolled(tmp_path: Path, source: Path, trusted: bool = False) -> Path:
-    folder = tmp_path / "enroll"
-    folder.mkdir(exist_ok=True)
     student = StudentConfig(source=str(source), trust_remote_code=trusted)
-    enroll.write(folder, student=student, checkpoints=tmp_path / "checkpoints")
-    return tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
+    done = run_stage(enroll, tmp_path / "enroll", student=student, checkpoints=tmp_path / "checkpoints")
+    return tmp_path / "checkpoints" / (done.folder / "checkpoint.txt").read_text()
 
 
 def test_a_folder_is_copied_and_named_by_its_content(tmp_path: Path) -> None:

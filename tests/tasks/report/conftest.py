@@ -2,14 +2,11 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tasks.report.page import render
-from tests.tasks.doubles.night import interval, write_night, write_past_night
-
-Night = tuple[Path, dict[str, Any]]
+from tests.tasks.doubles.night import Night, interval, write_night, write_past_night
 
 
 @pytest.fixture(scope="session")

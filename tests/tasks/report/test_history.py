@@ -2,23 +2,17 @@
 
 import json
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 from tasks.report.history import PastNight, past_nights
 from tasks.report.markdown import render_markdown
 from tasks.report.page import render
-from tests.tasks.doubles.night import interval, write_config, write_past_night
-
-Night = tuple[Path, dict[str, Any]]
+from tests.tasks.doubles.night import Night, interval, write_config, write_past_night
 
 MOVES = [
     {"at": "2026-11-19T07:15:00.000Z", "version": "1", "by": "rollback"},
     {"at": "2026-11-19T07:16:00.000Z", "version": "3", "by": "rollback"},
     {"at": "2026-11-20T08:00:00.000Z", "version": "1", "by": "promote"},
 ]
-
-
 EARLIER = {"at": "2026-11-17T07:00:00.000Z", "version": "2", "by": "promote"}
 
 

@@ -10,7 +10,6 @@ import pytest
 from models.lessons.pace import FixedSteps
 from tasks.monitoring.incidents import end_early
 from tasks.report.lessons import Lesson, lessons_of
-from tasks.stage import commit
 from tasks.tables import EVALUATIONS
 from tests.tasks.doubles.exam import row
 from tests.tasks.doubles.night import write_config
@@ -20,17 +19,7 @@ ORDER = 'stages=[{"grpo": 2}, "distill", "lessons", "self_distill", {"on_policy"
 
 
 def write_lesson(folder: Path, counts: dict[str, int], losses: list[float]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "counts.json").write_text(json.dumps(counts))
-    (folder / "curve.json").write_text(json.dumps([{"step": n, "loss": loss} for n, loss in enumerate(losses, 1)]))
-    commit(folder, folder.name, {}, 1.0)
-
-
-def write_round(night: Path, number: int, groups: int, useful: int) -> None:
-    folder = night / f"round-{number:02d}" / "checkpoint"
-    folder.mkdir(parents=True)
-    (folder / "metrics.json").write_text(json.dumps({"groups": groups, "useful_groups": useful, "reward": 0.5}))
-    commit(folder, "checkpoint", {}, 1.0)
+    write_stage(folder, counts=counts, curve=[{"step": n, "loss": loss} for n, loss in enumerate(losses, 1)])
 
 
 def write_quizzes(night: Path, **solved: int) -> None:
@@ -42,19 +31,13 @@ def write_quizzes(night: Path, **solved: int) -> None:
         os.utime(folder / "manifest.json", (at, at))
 
 
-def take_back(night: Path, lesson: str) -> None:
-    verdict = night / f"{lesson}_check" / "verdict"
-    verdict.mkdir(parents=True)
-    (verdict / "outcome.json").write_text('{"outcome": "taken_back"}')
-    commit(verdict, "check_lesson", {}, 0.0)
-
-
 @pytest.fixture
 def full_day(tmp_path: Path) -> Path:
     """A night whose student solves 1 of 10 at its start; each part adds one or two, the teacher's round loses one."""
     write_config(tmp_path, ORDER, "on_policy.teacher=starter")
     for number, (groups, useful) in {1: (16, 2), 2: (16, 5), 3: (16, 16), 4: (20, 9)}.items():
-        write_round(tmp_path, number, groups, useful)
+        metrics = {"groups": groups, "useful_groups": useful, "reward": 0.5}
+        write_stage(tmp_path / f"round-{number:02d}" / "checkpoint", metrics=metrics)
     write_lesson(tmp_path / "distill", {"kept": 90, "dropped": 4, "too_long": 1, "unknown": 3}, [2.0, 1.0])
     fixed = FixedSteps(planned=48, steps=24, seconds_a_step=11.8)
     (tmp_path / "distill" / "pace.json").write_text(json.dumps(asdict(fixed)))
@@ -85,7 +68,7 @@ def test_each_part_in_its_order_with_the_quizzes_before_and_after(full_day: Path
 
 
 def test_after_a_lesson_that_was_taken_back_the_next_begins_where_it_began(full_day: Path) -> None:
-    take_back(full_day, "distill")
+    write_stage(full_day / "distill_check" / "verdict", outcome={"outcome": "taken_back"})
     found = {lesson.channel: lesson.quiz for lesson in lessons_of(full_day)}
     assert (found["worked solutions"], found["picks"]) == ((0.2, 0.4), (0.2, 0.5))
 

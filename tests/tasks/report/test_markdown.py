@@ -1,16 +1,13 @@
 """The report's first lines, and its short form."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.evaluation.decide import MASTERED
 from tasks.report.markdown import headline, render_markdown
-from tests.tasks.doubles.night import DIGESTS
-
-Night = tuple[Path, dict[str, Any]]
+from tests.tasks.doubles.night import DIGESTS, Night
 
 PROMOTE = "nightschool promote 3 --config c.yaml"
 SERVES = "The new checkpoint, cafe42cafe42, now serves."

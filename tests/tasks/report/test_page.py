@@ -7,15 +7,12 @@ import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tasks.report.page import render
 from tasks.report.report import division_of
-from tests.tasks.doubles.night import write_night
-
-Night = tuple[Path, dict[str, Any]]
+from tests.tasks.doubles.night import Night, write_night
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></pre>&amp;\x00"
 VOID = {"meta", "br", "img", "link", "input", "hr"}

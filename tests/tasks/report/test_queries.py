@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,10 +17,8 @@ from tasks.report.queries import (
     solve_rates,
 )
 from tasks.tables import EVALUATIONS, PROMPTS, SCORES, SOLVE_RATES, table_rows, write_table
-from tests.tasks.doubles.night import TARGET, write_round
+from tests.tasks.doubles.night import TARGET, Night, write_round
 from tests.tasks.doubles.tables import prompt, score, solve_rate, write_stage
-
-Night = tuple[Path, dict[str, Any]]
 
 
 def write_mixed_rounds(folder: Path) -> Path:

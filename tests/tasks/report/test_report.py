@@ -15,9 +15,8 @@ from tasks.report.page import render
 from tasks.report.report import division_of, report, stage_seconds, summarise, wall_seconds, way_back
 from tasks.stage import MANIFEST, commit
 from tests.tasks.doubles.exam import taken_quiz
-from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET
+from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET, Night
 
-Night = tuple[Path, dict[str, Any]]
 MODELS = {"champion", "candidate"}
 STAGES = [  # path, seconds, and when it ended
     ("quiz/start", 0.25, 0.4),  # in nobody's hours: they are divided afterwards

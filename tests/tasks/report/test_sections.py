@@ -17,10 +17,8 @@ from tasks.report.markdown import render_markdown, template
 from tasks.report.page import render
 from tasks.report.queries import round_metrics
 from tasks.report.sections import day_sentences, journal_faults, remarks
-from tasks.stage import commit
-from tasks.tables import write_table
-
-Night = tuple[Path, dict[str, Any]]
+from tests.tasks.doubles.night import Night
+from tests.tasks.doubles.tables import write_stage
 
 ASKED = {"teacher": "wise", "problems": 5, "questions": 10, "asked": 7, "cached": 2, "answered": 6, "tokens": 900}
 REMARKS = [
@@ -37,26 +35,17 @@ USED = [
 ]
 
 
-def write_files(folder: Path, **files: Any) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    commit(folder, folder.name, {}, 1.0)
-
-
 def write_quarantine(folder: Path, *reasons: str) -> None:
     """Refused lines, the first one on line 2."""
-    folder.mkdir()
     rows = [{"file": "a.jsonl", "line": number, "reason": reason} for number, reason in enumerate(reasons, 2)]
-    write_table(folder / "quarantine.parquet", QUARANTINE, rows)
-    write_files(folder)
+    write_stage(folder, {"quarantine": (QUARANTINE, rows)})
 
 
 def write_traces(night: Path) -> None:
     hits = [{"question": "What is 2 + 2?", "match": kind} for kind in ("exact", "near", "near")]
-    write_files(night / "distill", contamination=hits)
-    write_files(night / "distill-2", contamination=hits)  # reads the same source again
-    write_files(night / "ask_teacher", asked=ASKED | {"failed": {"HTTP 500": 3}, "stopped": "HTTP 500"})
+    write_stage(night / "distill", contamination=hits)
+    write_stage(night / "distill-2", contamination=hits)  # reads the same source again
+    write_stage(night / "ask_teacher", asked=ASKED | {"failed": {"HTTP 500": 3}, "stopped": "HTTP 500"})
     write_quarantine(night / "import_traces", "not JSON")
 
 
@@ -71,8 +60,8 @@ def write_learned(night: Path, right: int) -> None:
     """A first round with a reward model, before which the student ranked so many of 20 picks right."""
     file = night / "round-01" / "checkpoint" / "metrics.json"
     figures = json.loads(file.read_text()) if file.exists() else {}
-    write_files(file.parent, metrics=figures | {"reward/learned": 0.5, "reward/learned_z": 0.0})
-    write_files(night / "rank_picks", ranking={"accuracy": right / 20, "right": [n < right for n in range(20)]})
+    write_stage(file.parent, metrics=figures | {"reward/learned": 0.5, "reward/learned_z": 0.0})
+    write_stage(night / "rank_picks", ranking={"accuracy": right / 20, "right": [n < right for n in range(20)]})
 
 
 def said(night: Path) -> list[str]:
@@ -85,27 +74,27 @@ def test_remarks_on_worked_solutions_and_their_teacher(tmp_path: Path) -> None:
     assert said(tmp_path) == []
     write_traces(tmp_path)
     assert said(tmp_path) == REMARKS
-    write_files(tmp_path / "ask_teacher", asked=ASKED | {"problems": 0, "failed": {}, "stopped": None})
+    write_stage(tmp_path / "ask_teacher", asked=ASKED | {"problems": 0, "failed": {}, "stopped": None})
     assert said(tmp_path)[-1].startswith("The teacher wise was not asked: there is no problem that")
 
 
 def test_a_reward_model_that_was_used_or_refused(tmp_path: Path) -> None:
-    write_files(tmp_path / "fit_reward_model", outcome=fitted())
+    write_stage(tmp_path / "fit_reward_model", outcome=fitted())
     assert said(tmp_path) == [" ".join(USED)]
     refused = fitted() | {"serves": False, "reason": "that may be chance (33%)"}
-    write_files(tmp_path / "fit_reward_model", outcome=refused)
+    write_stage(tmp_path / "fit_reward_model", outcome=refused)
     assert said(tmp_path) == [
         f"No reward model was used (38 picks and corrections): that may be chance (33%). {USED[1]}"
     ]
     few = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
-    write_files(tmp_path / "fit_reward_model", outcome=few)
+    write_stage(tmp_path / "fit_reward_model", outcome=few)
     assert said(tmp_path) == ["No reward model was used (4 picks and corrections): fewer than 30 usable picks."]
 
 
 def test_a_judge_that_stopped(tmp_path: Path) -> None:
     judged = {"judge": "wise", "serves": False, "groups": 9, "judged": 7, "order_flips": 0.25, "stopped": "HTTP 500"}
     accuracy = {"value": 0.5, "low": 0.2, "high": 0.8, "n": 9}
-    write_files(tmp_path / "examine_judge", outcome={**judged, "chance": 0.25, "accuracy": accuracy})
+    write_stage(tmp_path / "examine_judge", outcome={**judged, "chance": 0.25, "accuracy": accuracy})
     assert said(tmp_path) == [
         "The judge wise was not used: it did not prove itself. It ranks your choice first in 50 % of 9 held-out picks "
         "(95 % interval 20–80 %; chance 25 %). In 2 of them its orders disagreed, or a ranking was missing. Another "
@@ -128,11 +117,11 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     night, summary = own_night
     write_quarantine(night / "freeze_journal", "is blank", "<script>" + "x" * 9000, *["unknown kind"] * 5)
     write_traces(night)
-    write_files(night / "fit_reward_model", outcome=fitted())
+    write_stage(night / "fit_reward_model", outcome=fitted())
     write_learned(night, 4)
     corrected = {"question": "Who?", "correction": "Archimedes.", "answer": "archimedes"}
-    write_files(night / "replay_day", day={"lessons": 3, "learned": 2})
-    write_files(night / "ask_again", answers=[corrected, corrected | {"answer": "An <owl>"}])
+    write_stage(night / "replay_day", day={"lessons": 3, "learned": 2})
+    write_stage(night / "ask_again", answers=[corrected, corrected | {"answer": "An <owl>"}])
     summary |= {"journal": journal_faults(night), "day": day_sentences(night)}
     page = render(night, summary)
     day = (

@@ -13,7 +13,7 @@ from models.lessons.preference_data import is_held_out
 from tasks.reward_model.owner_prompts import TABLES, owner_prompts
 from tasks.tables import OWNER_PROMPTS, read_table
 from tests.tasks.doubles.student import write_student
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import run_stage, write_stage
 
 EXAM = "Noah has 20 stamps. How many are left?"
 
@@ -39,13 +39,13 @@ def find(
         "corrections": {"response": "a", "correction": "b"},
         "feedback": {"response": "a", "value": 1.0},
     }
-    (folder / "owner").mkdir(parents=True)
     tables: dict[str, Any] = {}
     for name, schema in TABLES.items():
         rows = [other[name] | {"messages": messages} for messages in asked.get(name, [])]
         sides = [{"held_out": is_held_out(json.loads(row["messages"]), unseen_share)} for row in rows]
         tables[name] = schema, [row | side for row, side in zip(rows, sides, strict=True)]
-    owner_prompts.write(
+    owner = run_stage(
+        owner_prompts,
         folder / "owner",
         day=write_stage(folder / "day", tables),
         exam_questions=(EXAM, ""),
@@ -53,8 +53,7 @@ def find(
         student=StudentConfig(),
         max_prompt_tokens=longest,
     )
-    table = read_table(folder / "owner" / "owner_prompts.parquet", OWNER_PROMPTS)
-    return table, json.loads((folder / "owner" / "counts.json").read_text())
+    return read_table(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS), owner.read_json("counts.json")
 
 
 def test_each_conversation_once_from_all_three_tables(tmp_path: Path, student: Path) -> None:

@@ -1,6 +1,5 @@
 """How a student ranks the answers that its owner was shown, against transformers' own log-probabilities."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,11 @@ import pytest
 
 from conf.schema import StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
-from tasks.journal.tables import HELD_OUT
 from tasks.reward_model.rank import rank_picks
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor
 from tests.models.support.tiny import plain_logprobs, plain_model, trainer_config
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import run_stage, write_held_out
 from tests.tasks.doubles.workers import InProcessWorker
 
 ANSWERS = ["yes", "no, not at all", "perhaps", "a"]
@@ -27,29 +25,18 @@ def _release_the_trainer() -> Iterator[None]:
 
 
 def rank(folder: Path, tiny_student: Path, picks: list[tuple[str, list[str], int]]) -> dict[str, Any]:
-    rows = [
-        {
-            "messages": json.dumps([{"role": "user", "content": asked}]),
-            "responses": json.dumps(answers),
-            "chosen": n,
-            "generated": False,
-        }
-        for asked, answers, n in picks
-    ]
-    fit = write_stage(folder / "fit_reward_model", {"held_out": (HELD_OUT, rows)})
-    (folder / "rank_picks").mkdir()
-    trainer: Any = InProcessWorker()
-    rank_picks.write(
+    found = run_stage(
+        rank_picks,
         folder / "rank_picks",
-        reward_model=fit,
+        reward_model=write_held_out(folder, picks),
         policy=tiny_student.name,
         tokenizer=tiny_student,
         student=StudentConfig(),
         config=trainer_config(),
         predecessor=Predecessor(tiny_student, tiny_student.name, None),
-        trainer=trainer,
+        trainer=InProcessWorker(),
     )
-    return json.loads((folder / "rank_picks" / "ranking.json").read_text())
+    return found.read_json("ranking.json")
 
 
 def test_a_pick_is_right_if_its_mean_token_logprob_is_the_highest(tmp_path: Path, tiny_student: Path) -> None:

@@ -9,9 +9,9 @@ import pandas as pd
 from conf.schema import TrainerConfig
 from tasks.reward_model import process
 from tasks.reward_model.learned_reward import OWNER
-from tasks.reward_model.score_by_reward_model import score_by_reward_model
+from tasks.reward_model.scoring import score_by_reward_model
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
-from tests.tasks.doubles.tables import prompt, rollout, write_stage
+from tests.tasks.doubles.tables import prompt, rollout, run_stage, write_stage
 
 
 class Judge:
@@ -31,18 +31,17 @@ def judged(home: Path, rows: list[dict[str, Any]], trainer: Any, *, failed: bool
     asked = [prompt("a", 0) | owner, prompt("b", 1) | owner, prompt("sum", 2)]
     prompts = write_stage(home / "select_prompts", {"prompts": (PROMPTS, asked)})
     sampled = write_stage(home / "sample", {"rollouts": (ROLLOUTS, rows)})
-    (home / "score_by_reward_model").mkdir()
-    config, model = TrainerConfig(), Path("cafe")
-    score_by_reward_model.write(
+    scored = run_stage(
+        score_by_reward_model,
         home / "score_by_reward_model",
         prompts=prompts,
         rollouts=sampled,
-        reward_model=model,
-        config=config,
+        reward_model=Path("cafe"),
+        config=TrainerConfig(),
         failed=failed,
         trainer=trainer,
     )
-    return read_table(home / "score_by_reward_model" / "learned.parquet", LEARNED)
+    return read_table(scored.folder / "learned.parquet", LEARNED)
 
 
 def test_groups_are_judged_together_and_rows_keep_their_order(tmp_path: Path) -> None:

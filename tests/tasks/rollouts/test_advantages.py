@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from conf.schema import GrpoConfig
 from tasks.rollouts.advantages import credit
 from tasks.tables import ADVANTAGES, ROLLOUTS, SCORES, read_table
-from tests.tasks.doubles.tables import rollout, score, write_stage
+from tests.tasks.doubles.tables import rollout, run_stage, score, write_stage
 
 
 def run(
@@ -26,8 +25,8 @@ def run(
         for row, length in zip(rows, lengths or [10] * len(rows), strict=True)
     ]
     rollouts = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, sampled[::-1])})
-    (tmp_path / "credit").mkdir()
-    credit.write(tmp_path / "credit", scores=scores, rollouts=rollouts, grpo=GrpoConfig(group_size=size, **grpo))
+    config = GrpoConfig(group_size=size, **grpo)
+    run_stage(credit, tmp_path / "credit", scores=scores, rollouts=rollouts, grpo=config)
     return read_table(tmp_path / "credit" / "advantages.parquet", ADVANTAGES)
 
 
@@ -46,14 +45,14 @@ def test_advantages_by_hand(tmp_path: Path) -> None:
 
 def test_half_of_each_group_is_trained_on(tmp_path: Path) -> None:
     """The most varied, with advantages over each other; the others' are null, as those that were not graded."""
-    rewards = [[1.0, 0.0, 0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, None, 0.0], [1.0] * 6]
+    rewards = [[1.0, 0.0, 0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, None, 0.0], [1.0] * 6, [None] * 6]
     rows = [score(f"p{g}", g, s, reward) for g, group in enumerate(rewards) for s, reward in enumerate(group)]
     found = by_sample(run(tmp_path, rows, 6, train_on=4))
     kept = {key: value for key, value in found.items() if not math.isnan(value)}
     of_first = {(0, 0): 0.5, (0, 1): -0.5, (0, 2): -0.5, (0, 4): 0.5}
     of_second = {(1, 0): -0.25, (1, 1): -0.25, (1, 2): -0.25, (1, 3): 0.75}
     assert kept == of_first | of_second | {(2, sample): 0.0 for sample in range(4)}
-    assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 3, "with_signal": 2}
+    assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 4, "with_signal": 2}
 
 
 def test_rows_in_any_order(tmp_path: Path) -> None:
@@ -61,15 +60,6 @@ def test_rows_in_any_order(tmp_path: Path) -> None:
     table = run(tmp_path, rows, 2)
     assert by_sample(table) == {(0, 0): -0.5, (0, 1): 0.5, (1, 0): 0.0, (1, 1): 0.0}
     assert dict(zip(table.group, table.problem_id, strict=True)) == {0: "a", 1: "b"}
-
-
-def test_what_was_not_graded_is_left_out_of_the_baseline(tmp_path: Path) -> None:
-    rows = [score("a", 0, sample, reward) for sample, reward in enumerate([1.0, None, 0.0, 0.0])]
-    rows += [score("b", 1, sample, None) for sample in range(4)]
-    found = by_sample(run(tmp_path, rows, 4))
-    assert [found[0, sample] for sample in (0, 2, 3)] == pytest.approx([2 / 3, -1 / 3, -1 / 3])
-    assert math.isnan(found[0, 1])
-    assert all(math.isnan(found[1, sample]) for sample in range(4))
 
 
 def test_which_groups_have_a_signal(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Hints: only where a level is hardly ever solved, drawn by what each share taught, graded with the answer."""
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -19,7 +18,8 @@ from tasks.rollouts.sample import sample
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
-from tests.tasks.doubles.tables import prompt, rollout, solve_rate, write_stage
+from tests.rewards.datasets import write_rows
+from tests.tasks.doubles.tables import prompt, rollout, run_stage, solve_rate, write_stage
 
 SOLUTION = "Ann has three apples and buys one: 3 + 1 = 4.\n#### 4"
 HARD = Problem("gsm8k/train/0", "gsm8k", "How many?", SOLUTION, "2")
@@ -72,9 +72,7 @@ def test_a_hint_makes_another_kind() -> None:
 
 def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
     rows = [{"question": f"How many? {number}", "answer": SOLUTION} for number in range(30)]
-    for split in ("train", "test"):
-        (tmp_path / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    source = BenchmarkConfig(name="gsm8k", source=str(tmp_path))
+    source = BenchmarkConfig(name="gsm8k", source=write_rows(tmp_path / "train.jsonl", *rows))
     prompts = _select(tmp_path / "first", student, source, None)
     assert set(prompts.hint) == {None}  # nothing is known yet
     (level,) = set(prompts.level)
@@ -107,11 +105,9 @@ class Engine:
 def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: Path) -> None:
     rows = [prompt("a", 0) | {"solution": SOLUTION}, prompt("b", 1)]
     asked = write_stage(tmp_path / "prompts", {"prompts": (PROMPTS, rows)})
-    (tmp_path / "sample").mkdir()
-    engine = Engine()
-    arguments: Any = {"trust_remote_code": False, "seed": 1, "engine": engine}
-    grpo = GrpoConfig(group_size=2, temperature=1.3)
-    sample.write(tmp_path / "sample", prompts=asked, checkpoint=student, grpo=grpo, config=EngineConfig(), **arguments)
+    engine, grpo = Engine(), GrpoConfig(group_size=2, temperature=1.3)
+    inputs = {"prompts": asked, "checkpoint": student, "config": EngineConfig(), "trust_remote_code": False}
+    run_stage(sample, tmp_path / "sample", grpo=grpo, seed=1, engine=engine, **inputs)
     assert engine.temperature == 1.3
     found = read_rollouts(tmp_path / "sample" / "rollouts.parquet")
     assert [(row.problem_id, row.sample, row.text, row.finish_reason) for row in found] == [
@@ -125,8 +121,8 @@ def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: 
 
 
 def _select(folder: Path, student: Path, source: BenchmarkConfig, rates: Artifact | None) -> pd.DataFrame:
-    folder.mkdir()
-    select_prompts.write(
+    run_stage(
+        select_prompts,
         folder,
         sources=(source,),
         grpo=GrpoConfig(hints=(0.5,)),

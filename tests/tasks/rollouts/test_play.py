@@ -35,7 +35,7 @@ from tasks.workers.worker import Worker
 from tests.chaos import tiny_engine
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.rewards.patience import Patience
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import prompt, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 SOURCE = BenchmarkConfig(name="tests.rewards.patience:Patience")
@@ -86,19 +86,8 @@ def night(tmp_path_factory: pytest.TempPathFactory, student: Path, engine: Any, 
 
 def _prompt(group: int, problem: Problem, tokenizer: Any, game: Any = None) -> dict[str, Any]:
     messages = [{"role": "user", "content": (game or Patience()).reset(problem)[1]}]
-    return {
-        "problem_id": problem.problem_id,
-        "group": group,
-        "messages": "[]",
-        "prompt_token_ids": prompt_tokens(tokenizer, messages, STUDENT),
-        "question": problem.question,
-        "kind": "patience",
-        "source": "benchmark",
-        "benchmark": problem.benchmark,
-        "truth": "",
-        "level": None,
-        "entry": 0,
-    }
+    asked = {"question": problem.question, "prompt_token_ids": prompt_tokens(tokenizer, messages, STUDENT)}
+    return prompt(problem.problem_id, group, "", benchmark=problem.benchmark, kind="patience", level=None) | asked
 
 
 def parts(

@@ -20,7 +20,8 @@ from tasks.rollouts.draw import expected_signal, shares
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact
 from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
-from tests.tasks.doubles.tables import solve_rate, write_stage
+from tests.rewards.datasets import write_rows
+from tests.tasks.doubles.tables import run_stage, solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
 Choice = Literal["solve_rate", "signal", "even"]
@@ -42,8 +43,8 @@ def select(
     drawn: Sequence[Path] = (),
     **owner: Any,
 ) -> pd.DataFrame:
-    folder.mkdir(parents=True)
-    select_prompts.write(
+    run_stage(
+        select_prompts,
         folder,
         sources=tuple(sources),
         grpo=GrpoConfig(exploration=exploration, choice=choice),
@@ -68,10 +69,8 @@ def rates(folder: Path, **solved: float) -> Artifact:
 
 def gsm8k(folder: Path, problems: int, question: str = "How many?") -> BenchmarkConfig:
     folder.mkdir()
-    for split in ("train", "test"):
-        rows = [{"question": f"{question} {n}", "answer": f"#### {n}"} for n in range(problems)]
-        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return BenchmarkConfig(name="gsm8k", source=str(folder))
+    rows = [{"question": f"{question} {n}", "answer": f"#### {n}"} for n in range(problems)]
+    return BenchmarkConfig(name="gsm8k", source=write_rows(folder / "train.jsonl", *rows))
 
 
 def test_expected_signal_by_hand() -> None:
@@ -205,12 +204,10 @@ def test_thousands_of_kinds_do_not_make_the_weights_vanish(tmp_path: Path, stude
 
 def test_a_problem_never_tried_counts_like_others_of_its_level(tmp_path: Path, student: Path) -> None:
     """Of each level ten were tried: of the first, half of the answers were correct; of the second, none."""
-    (tmp_path / "gsm8k").mkdir()
     rows = [{"question": f"How many? {n}", "answer": f"{'<<1+1=2>>' * (1 + n % 2)}#### {n}"} for n in range(400)]
-    (tmp_path / "gsm8k" / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     tried = [solve_rate(f"gsm8k/train/{n}", 8, 4 * (1 - n % 2), level=str(1 + n % 2)) for n in range(20)]
     known = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, tried)})
-    source = BenchmarkConfig(name="gsm8k", source=str(tmp_path / "gsm8k"))
+    source = BenchmarkConfig(name="gsm8k", source=write_rows(tmp_path / "train.jsonl", *rows))
     levels: Counter[str] = Counter()
     for seed in "123":
         table = select(tmp_path / seed, student, sources=[source], solve_rates=known, exploration=0.0, seed=seed)

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from tasks.tables import write_rollouts
 from tasks.training.update import read_advantages
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.student import write_student
+from tests.tasks.doubles.tables import run_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 TEMPERATURE = 1.3
@@ -32,16 +32,15 @@ def credited(folder: Path, rollouts: list[Rollout], teacher: Path) -> Artifact:
     (folder / "sample").mkdir(parents=True)
     write_rollouts(folder / "sample" / "rollouts.parquet", rollouts)
     sampled = commit(folder / "sample", "sample", {}, 1.0)
-    (folder / "credit").mkdir()
-    config = OnPolicyConfig(teacher=str(teacher))
-    arguments: dict[str, Any] = {
-        "config": config,
-        "trainer_config": CONFIG,
-        "teacher": teacher,
-        "trainer": InProcessWorker(),
-    }
-    credit_by_teacher.write(folder / "credit", rollouts=sampled, **arguments)
-    return commit(folder / "credit", "credit", {}, 1.0)
+    return run_stage(
+        credit_by_teacher,
+        folder / "credit",
+        rollouts=sampled,
+        config=OnPolicyConfig(teacher=str(teacher)),
+        trainer_config=CONFIG,
+        teacher=teacher,
+        trainer=InProcessWorker(),
+    )
 
 
 def test_every_token_has_an_advantage(tmp_path: Path, teacher: Path) -> None:

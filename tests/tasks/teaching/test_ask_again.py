@@ -6,7 +6,7 @@ from typing import Any
 
 from conf.schema import EngineConfig, StudentConfig
 from tasks.journal.tables import CORRECTIONS
-from tasks.teaching.ask_again import ask_again
+from tasks.teaching.day_at_night import ask_again
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.tables import write_stage
 

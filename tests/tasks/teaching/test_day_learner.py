@@ -80,14 +80,6 @@ def test_what_was_prepared_changes_nothing_but_the_wait(make_learner: Any, kind:
     assert prepared.digest == other.digest
 
 
-def test_a_new_copy_with_the_same_lines_is_the_same(make_learner: Any) -> None:
-    one, other = make_learner(), make_learner()
-    for learner in (one, other):
-        for number, name in enumerate(LINES):
-            learner.learn(str(number), [line(name)])
-    assert one.digest == other.digest
-
-
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [

@@ -10,13 +10,14 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from models.hf.checkpoint import base_of, keep, learned, parent_of, write_lineage
 from models.lessons.preference_data import is_held_out
-from tasks.stage import Artifact, commit
+from tasks.stage import Artifact
+from tasks.teaching.day_at_night import replay_day
 from tasks.teaching.day_learner import DayLearner
 from tasks.teaching.lessons import lessons_without
-from tasks.teaching.replay_day import replay_day
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles import journals
+from tests.tasks.doubles.tables import run_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 DATE = journals.DAYS[0]
@@ -54,10 +55,9 @@ def taught(home: Path, config: NightConfig) -> Path:
 
 def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
     day = journals.freeze(home, DATE, start=champion.name, unseen_share=config.unseen_share)
-    folder = home / "nights" / DATE / "replay_day"
-    folder.mkdir()
-    replay_day.write(
-        folder,
+    return run_stage(
+        replay_day,
+        home / "nights" / DATE / "replay_day",
         day=day,
         champion=champion,
         config=config,
@@ -67,7 +67,6 @@ def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
         checkpoints=home / "checkpoints",
         trainer=InProcessWorker(),
     )
-    return commit(folder, "replay_day", {}, 0.0)
 
 
 def test_it_is_the_classrooms_day_copy_and_can_be_merged(tmp_path: Path, config: NightConfig) -> None:

@@ -17,12 +17,6 @@ EXAM = ("What is 3 + 4?",)
 ASKED = "User: How are you?\nAssistant:"
 
 
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A student without a model, whose tokens are single bytes."""
-    return write_student(tmp_path_factory.mktemp("students") / "bytes")
-
-
 def reader(student: Path, max_tokens: int = 1000) -> ExampleReader:
     return ExampleReader(student, StudentConfig(), EXAM, max_tokens)
 

@@ -20,7 +20,7 @@ from tasks.training import trainer_process
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.tasks.doubles import journals
 from tests.tasks.doubles.journals import DAYS
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
@@ -38,11 +38,10 @@ def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Iterator[Path]:
+def base(tmp_path: Path) -> Path:
     draft = write_tiny(tmp_path / "checkpoints" / "new")
     write_lineage(draft, None)
-    yield keep(draft, draft.parent)
-    trainer_process._let_go()
+    return keep(draft, draft.parent)
 
 
 def day(folder: Path, lines: int) -> Artifact:
@@ -66,22 +65,22 @@ def study(
 ) -> tuple[Path, Any, Any, int]:
     """Run a stage. Return its checkpoint, counts and curve, and the number of calls to the trainer's process."""
     stage, config, _ = STAGES[name]
-    trainer, stage_folder = InProcessWorker(), folder / name
-    stage_folder.mkdir(parents=True)
-    arguments: dict[str, Any] = {
-        "day": frozen or day(folder / "freeze_journal", lines),
-        "checkpoint": base,
-        "trainer_config": trainer_config(kl_coefficient=0.02),
-        "student": StudentConfig(),
-        "exam_questions": (),
-        "max_tokens": 100,
-        "pace": pace,
-        "checkpoints": base.parent,
-        "trainer": trainer,
-    }
-    stage.write(stage_folder, config=config, **arguments)
-    written = Artifact(folder=stage_folder, digest="")
-    checkpoint = base.parent / (stage_folder / "checkpoint.txt").read_text()
+    trainer = InProcessWorker()
+    written = run_stage(
+        stage,
+        folder / name,
+        day=frozen or day(folder / "freeze_journal", lines),
+        checkpoint=base,
+        config=config,
+        trainer_config=trainer_config(kl_coefficient=0.02),
+        student=StudentConfig(),
+        exam_questions=(),
+        max_tokens=100,
+        pace=pace,
+        checkpoints=base.parent,
+        trainer=trainer,
+    )
+    checkpoint = base.parent / (written.folder / "checkpoint.txt").read_text()
     return checkpoint, written.read_json("counts.json"), written.read_json("curve.json"), len(trainer.functions)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +9,12 @@ import pandas as pd
 import pytest
 
 from tasks.rollouts import verdicts
-from tasks.stage import Artifact, commit
-from tasks.tables import PROMPTS, ROLLOUTS, SCORES, write_table
+from tasks.tables import PROMPTS, ROLLOUTS, SCORES
 from tasks.training.metrics import SampledBatch, learned_metrics, round_metrics
-from tests.tasks.doubles.tables import prompt, rollout, score
+from tests.tasks.doubles.tables import prompt, rollout, score, write_stage
 
 HINTED = 2  # the group whose prompt has a hint
 TRAINED = {"groups": 3.0, "useful_groups": 1.0, "skipped": 0.0, "seconds": 4.5, "loss": -0.25}
-
-
-def stage(folder: Path, seconds: float, figures: Mapping[str, float] | None = None, **files: Any) -> Artifact:
-    """Commit a folder of JSON files and, from pairs of schema and rows, tables."""
-    folder.mkdir(parents=True)
-    for name, content in files.items():
-        if isinstance(content, tuple):
-            write_table(folder / f"{name}.parquet", *content)
-        else:
-            (folder / f"{name}.json").write_text(json.dumps(content))
-    return commit(folder, folder.name, {}, seconds, figures)
 
 
 def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list[Any], **teacher: Any) -> SampledBatch:
@@ -38,10 +25,10 @@ def sampled_pass(folder: Path, selection: Any, rollouts: list[Any], scores: list
     counts = verdicts.count((benchmark, row["verdict"]) for row in scores)
     figures = {"sync": 0.5, "generate": 3.0, "probe_difference": 0.02 if benchmark == "gsm8k" else 0.01}
     return SampledBatch(
-        stage(folder / "select_prompts", 0.5, selection=selection, prompts=(PROMPTS, prompts)),
-        stage(folder / "sample", 4.0, figures, rollouts=(ROLLOUTS, rollouts)),
-        stage(folder / "score", 0.25, scores=(SCORES, scores), verdicts=counts),
-        stage(folder / "credit", 0.125, **teacher),
+        write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)}, 0.5, selection=selection),
+        write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)}, 4.0, figures),
+        write_stage(folder / "score", {"scores": (SCORES, scores)}, 0.25, verdicts=counts),
+        write_stage(folder / "credit", {}, 0.125, **teacher),
     )
 
 

@@ -1,6 +1,5 @@
 """A lesson whose number of steps was fixed comes to the same checkpoint when it begins again."""
 
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -14,12 +13,6 @@ from tasks.training import trainer_process
 from tests.models.support.tiny import trainer_config
 
 LESSON = DistillConfig(steps=8, batch_size=2, learning_rate=0.01, schedule="linear")
-
-
-@pytest.fixture(autouse=True)
-def _alone_again() -> Iterator[None]:
-    yield
-    trainer_process._let_go()
 
 
 def test_a_recorded_number_of_steps_stands_unless_the_time_left_is_too_short(tmp_path: Path) -> None:
@@ -39,9 +32,9 @@ def test_the_step_that_is_timed_counts_by_its_size(tmp_path: Path, monkeypatch: 
 
 
 def test_a_lesson_that_was_killed_comes_to_the_same_bits(
-    tmp_path: Path, student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny_student: Path, rollouts: list[Rollout], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "base").symlink_to(student)
+    (tmp_path / "base").symlink_to(tiny_student)
     examples = [(rollout.prompt_token_ids[:2], rollout.token_ids[:1]) for rollout in rollouts]  # equally long
     config = trainer_config(microbatch_tokens=8)
 

@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.training.update import UpdateChangedError, UpdateResources, checkpoint, read_advantages, update
 from tasks.workers.worker import WorkerDiedError
-from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
+from tests.models.support.tiny import sampled_groups, trainer_config
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -111,15 +111,9 @@ def _tables(folder: Path, rollouts: list[Rollout]) -> tuple[Artifact, Artifact]:
     return write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rows)}), credit
 
 
-@pytest.fixture(scope="module")
-def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
-
-
 @pytest.fixture
-def the_round(tmp_path: Path, student: Path) -> Iterator[Round]:
-    yield Round(Home(tmp_path), student)
-    trainer_process._let_go()
+def the_round(tmp_path: Path, tiny_student: Path) -> Round:
+    return Round(Home(tmp_path), tiny_student)
 
 
 def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:

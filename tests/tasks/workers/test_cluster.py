@@ -30,6 +30,7 @@ from tasks.workers.cluster import HERE, Cluster, read_machines
 from tasks.workers.connection import is_loopback
 from tasks.workers.worker import HoursOverError, Worker
 from tests.chaos import tiny_engine
+from tests.tasks.doubles.processes import gone_within
 
 PROMPTS = [[n, n + 1, n + 2] for n in range(3, 19)]
 CONNECT = "from tasks.workers.connection import connect; import sys; connect(sys.argv[1])"
@@ -106,19 +107,11 @@ def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
 
 def engine_of(node: Any) -> int:
     """Return the engine's process on a node, as soon as it samples."""
-    raylets = {started.process.pid for started in node.all_processes["raylet"]}
-    until = time.monotonic() + 180
-    while time.monotonic() < until:
-        time.sleep(0.05)
-        begun = [int(mark.name) for mark in marks().glob("*") if psutil.pid_exists(int(mark.name))]
-        for process in begun:
-            if raylets & {parent.pid for parent in psutil.Process(process).parents()}:
-                return process
-    raise AssertionError("the node does not sample")
+    return running_on(node, lambda process: (marks() / str(process.pid)).exists())
 
 
-def sandbox_of(node: Any) -> int:
-    """Return a process of the sandbox on a node, as soon as it runs programs."""
+def running_on(node: Any, wanted: Callable[[psutil.Process], bool]) -> int:
+    """Return a process on a node, as soon as one is what is wanted."""
     raylets = [psutil.Process(started.process.pid) for started in node.all_processes["raylet"]]
     until = time.monotonic() + 180
     while time.monotonic() < until:
@@ -126,15 +119,9 @@ def sandbox_of(node: Any) -> int:
         for raylet in raylets:
             for process in raylet.children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
-                    if process.name() == "bwrap":
+                    if wanted(process):
                         return process.pid
-    raise AssertionError("the node runs no programs")
-
-
-def is_gone(process: int, seconds: float) -> bool:
-    if psutil.pid_exists(process):
-        psutil.wait_procs([psutil.Process(process)], timeout=seconds)
-    return not psutil.pid_exists(process)
+    raise AssertionError("the node does no such work")
 
 
 @pytest.mark.full
@@ -144,7 +131,7 @@ def test_a_killed_night_leaves_no_process(ray_cluster: Any, student: Path, add_n
     engine = engine_of(node)
     night.kill()
     night.wait()
-    assert is_gone(engine, 60)
+    assert gone_within(60, engine)
     ray_cluster.remove_node(node, allow_graceful=False)
 
 
@@ -209,7 +196,7 @@ def test_what_a_lost_node_had_begun_is_done_elsewhere(
     killer.join()
     assert len({rollout.text for group in alone for rollout in group}) > 10
     assert [incident for incident in incidents if incident.startswith("the machine second was lost; others do its")]
-    assert is_gone(killed[0], 60)
+    assert gone_within(60, killed[0])
 
 
 @pytest.mark.full
@@ -224,7 +211,7 @@ def test_programs_of_a_lost_machine_are_run_elsewhere(
     sandboxes = list[int]()
 
     def remove_amid_a_part() -> None:
-        sandboxes.append(sandbox_of(node))
+        sandboxes.append(running_on(node, lambda process: process.name() == "bwrap"))
         ray_cluster.remove_node(node, allow_graceful=False)
 
     remover = Thread(target=remove_amid_a_part)
@@ -233,7 +220,7 @@ def test_programs_of_a_lost_machine_are_run_elsewhere(
     remover.join()
     assert [one.reward for one in scores] == [n % 2 for n in range(80)]
     assert [incident for incident in incidents if incident.startswith("the machine judging was lost")]
-    assert is_gone(sandboxes[0], 60)
+    assert gone_within(60, sandboxes[0])
 
 
 @pytest.mark.full

@@ -9,10 +9,9 @@ import pytest
 from conf.load import STARTER
 from conf.storage.home import Home
 from tests.conf.storage.lock_holder import holder
+from tests.flows.commands.command import Run
 from tests.tasks.doubles.registry import DATES
 from tests.tasks.doubles.registry import PrunedSchool as School
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

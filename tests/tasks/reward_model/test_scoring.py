@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from conf.sections.lessons import EndpointConfig
-from tasks.journal.tables import HELD_OUT
-from tasks.reward_model.judge_stages import examine_judge, figures, rank_by_judge
 from tasks.reward_model.learned_reward import OWNER
+from tasks.reward_model.scoring import examine_judge, figures, rank_by_judge
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
-from tests.tasks.doubles.tables import prompt, rollout, write_stage
+from tests.tasks.doubles.tables import prompt, rollout, run_stage, write_held_out, write_stage
 
 SHOWN = re.compile(r'<answer id="(.+?)">(.*?)</answer>', re.DOTALL)
 DATE = "2026-11-20"
@@ -40,20 +39,19 @@ def in_place(request: dict[str, Any]) -> Reply:
 
 def examined(tmp_path: Path, judge: Judge, picks: int = 40, **changes: Any) -> dict[str, Any]:
     """Examine a judge on picks of an owner who always picks the shortest of four answers."""
-    answers = json.dumps(["a word", "two more words", "one", "a much longer answer"])
-    rows = [
-        {"messages": json.dumps([{"role": "user", "content": f"Say {n}."}]), "responses": answers, "chosen": 2}
-        | {"generated": False}
-        for n in range(picks)
-    ]
-    held_out = write_stage(tmp_path / "fit_reward_model", {"held_out": (HELD_OUT, rows)})
-    folder = tmp_path / "examine_judge"
-    folder.mkdir()
+    answers = ["a word", "two more words", "one", "a much longer answer"]
     with chat_server(judge) as server:
-        endpoint = EndpointConfig(base_url=server.url, model="wise", **changes)
-        arguments: dict[str, Any] = {"date": DATE, "cache": tmp_path / "teacher", "until": math.inf}
-        examine_judge.write(folder, reward_model=held_out, endpoint=endpoint, picks=100, **arguments)
-    return json.loads((folder / "outcome.json").read_text())
+        done = run_stage(
+            examine_judge,
+            tmp_path / "examine_judge",
+            reward_model=write_held_out(tmp_path, [(f"Say {n}.", answers, 2) for n in range(picks)]),
+            endpoint=EndpointConfig(base_url=server.url, model="wise", **changes),
+            picks=100,
+            date=DATE,
+            cache=tmp_path / "teacher",
+            until=math.inf,
+        )
+    return done.read_json("outcome.json")
 
 
 def test_a_judge_with_the_owners_taste_serves(tmp_path: Path) -> None:
@@ -103,11 +101,10 @@ def test_completions_of_the_owners_prompts_are_ranked(tmp_path: Path) -> None:
     rows = [rollout(name, group, number, text) for number, (name, group, text) in enumerate(answers)]
     prompts = write_stage(tmp_path / "select_prompts", {"prompts": (PROMPTS, asked)})
     rollouts = write_stage(tmp_path / "sample", {"rollouts": (ROLLOUTS, rows)})
-    folder = tmp_path / "rank_by_judge"
-    folder.mkdir()
     with chat_server(by(len)) as server:
-        rank_by_judge.write(
-            folder,
+        ranked = run_stage(
+            rank_by_judge,
+            tmp_path / "rank_by_judge",
             prompts=prompts,
             rollouts=rollouts,
             endpoint=EndpointConfig(base_url=server.url, model="wise"),
@@ -115,8 +112,8 @@ def test_completions_of_the_owners_prompts_are_ranked(tmp_path: Path) -> None:
             cache=tmp_path / "teacher",
             until=math.inf,
         )
-    learned = read_table(folder / "learned.parquet", LEARNED).learned.tolist()
+    learned = read_table(ranked.folder / "learned.parquet", LEARNED).learned.tolist()
     assert learned[2:] == [0.0, 1.0, 0.0]
     assert all(map(math.isnan, learned[:2]))
-    judged = json.loads((folder / "judged.json").read_text())
+    judged = ranked.read_json("judged.json")
     assert (judged["groups"], judged["asked"]) == (1, 3)

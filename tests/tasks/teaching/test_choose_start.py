@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tasks.evaluation.choose_start import choose_start
+from tasks.teaching.day_at_night import choose_start
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.picks import ranking
 
