@@ -37,9 +37,9 @@ NIGHTS = {  # the first is the starter's, but for the falling rate; the others d
     "refills": ["grpo.refills=1"],
     "even draw": ["grpo.exploration=1.0"],
     "two steps a round": ["grpo.steps_per_round=2"],
-    "two steps at 1.5e-5": ["grpo.steps_per_round=2", "optimizer.learning_rate=1.5e-5"],
     "half of each group": ["grpo.train_on=4"],
-    "rate 6e-5": ["optimizer.learning_rate=6.0e-5"],
+    "half of each group at 1e-5": ["grpo.train_on=4", "optimizer.learning_rate=1.0e-5"],  # its advantages are larger
+    "1e-5": ["optimizer.learning_rate=1.0e-5"],
 }
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 
