@@ -3,10 +3,10 @@
     python -m benchmarks.real_data gsm8k math mbpp [--seeds 1 2 3] [--arm rounds]
 
 Arms: `rounds` is the shipped configuration (conf/gsm8k.yaml, …); `plain` has no hints; `l`, `lr`, `rlr` and `lrlr` are
-chains of lessons and rounds at about equal tokens and minutes, by estimate. Two students, from before and from after the rounds,
-then answer the target's whole test split greedily. To show smaller changes, they also answer 200 problems of the
-practised levels 8 times each at temperature 1 (*mean@8*). Each finished night is a line in docs/real-data.jsonl and is
-not run again; interrupted nights resume. Writes docs/real-data.png, and the tables between the markers in
+chains of lessons and rounds at about equal tokens and minutes, by estimate. Two students, from before and after the
+rounds, then answer the target's whole test split greedily. To show smaller changes, they also answer 200 problems of
+the practised levels 8 times each at temperature 1 (*mean@8*). Each finished night is a line in docs/real-data.jsonl and
+is not run again; interrupted nights resume. Writes docs/real-data.png, and the tables between the markers in
 docs/real-data.md. If `--seeds` names no seed, no night is run and just these files are written.
 """
 
