@@ -3,7 +3,8 @@
     python -m benchmarks.owner_week [--starts champion latest day] [--weeks short turns] [--seeds 1 2] [--days 5]
 
 By day, an owner who likes short answers teaches in the real classroom: picks, and corrections to an answer's first
-sentence. The night then practises arithmetic as usual. `starts` are the values of `start_from`. In the week `turns`,
+sentence. The night learns these lessons, then practises arithmetic for a few rounds. On Monday, the student is the
+starter after a night's lesson in arithmetic. `starts` are the values of `start_from`. In the week `turns`,
 the owner likes questions back from the fourth day on. Each morning and evening, answers to questions that are never
 taught are rated by both tastes. Each week is a line in docs/owner-week.jsonl and is not repeated; an interrupted one
 begins with the day that is missing. Writes the table in docs/teaching.md.
@@ -23,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.school import make
+from benchmarks.inputs.starter import starter
+from benchmarks.nights.learning_runs import distilled
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
@@ -37,7 +41,7 @@ WEEKS: Mapping[str, Sequence[str]] = {"short": ["short"] * 5, "turns": ["short"]
 FIRST = datetime.date(2026, 1, 5)  # a Monday
 LESSONS, CORRECTED = 30, 6  # lessons a day; so many of them are corrections
 UNSEEN = 24  # questions at each look, with five answers each
-NIGHT = ("budget_minutes=8", "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]")
+NIGHT = ("budget_minutes=null", "stages=[lessons, {grpo: 8}]", "day.generated_traces=0")
 Day = dict[str, Any]
 
 
@@ -63,7 +67,7 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
     notes = home / "days.json"
     done: list[Day] = json.loads(notes.read_text()) if notes.exists() else []
     if not done:
-        home_with_champion(home)
+        home_with_champion(home, distilled(starter(), seed, make(HOMES).resolve() / f"student-{seed}"))
     for number in range(len(done), days):
         date = (FIRST + datetime.timedelta(days=number)).isoformat()
         (home / "journal" / f"{date}.jsonl").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A home in which the starter student serves by day, although no night has run."""
+"""A home in which a student serves by day, although no night has run."""
 
 import shutil
 from pathlib import Path
@@ -9,8 +9,8 @@ from conf.load import STARTER, load_night
 from conf.storage.home import Home
 
 
-def home_with_champion(root: Path) -> Path:
-    """Make the home at `root`, replacing anything there, and return `root`."""
+def home_with_champion(root: Path, student: Path | None = None) -> Path:
+    """Make the home at `root`, replacing anything there, and return `root`. By default, the starter serves there."""
     from models.hf.checkpoint import keep, write_lineage  # imports MLflow and torch, which takes seconds
     from tasks.monitoring.tracking import Tracking
     from tasks.registry.mlflow_registry import Registry
@@ -23,7 +23,7 @@ def home_with_champion(root: Path) -> Path:
     night.mkdir(parents=True)
     tracking.open_run(night, config, {})
     home.checkpoints.mkdir()
-    draft = Path(shutil.copytree(starter(), home.checkpoints / "draft"))
+    draft = Path(shutil.copytree(student or starter(), home.checkpoints / "draft"))
     write_lineage(draft, None)
     checkpoint = keep(draft, home.checkpoints)
     registry = Registry(tracking.client, config.name)
