@@ -16,7 +16,6 @@ import itertools
 import json
 import random
 import re
-import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -39,6 +38,7 @@ HOMES = Path("school/benchmarks/owner-week")
 STARTS = ("champion", "latest", "day")
 WEEKS: Mapping[str, Sequence[str]] = {"short": ["short"] * 5, "turns": ["short"] * 3 + ["asks back"] * 2}
 FIRST = datetime.date(2026, 1, 5)  # a Monday
+LAST = "2026-02"  # later files of the journal are not the week's
 LESSONS, CORRECTED = 30, 6  # lessons a day; so many of them are corrections
 UNSEEN = 24  # questions at each look, with five answers each
 NIGHT = ("budget_minutes=null", "stages=[lessons, {grpo: 8}]", "day.generated_traces=0")
@@ -77,13 +77,21 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
             for lesson, question in enumerate(chance.sample(asked, LESSONS)):
                 teach(room, question, taste, corrects=lesson % (LESSONS // CORRECTED) == 0)
             evening = rates(room, unseen)
-        # nights have their own dates, and read the journal up to them
-        shutil.move(home / "journal" / f"{datetime.date.today()}.jsonl", home / "journal" / f"{date}.jsonl")
+        date_back(home / "journal", date)
         done.append({"morning": morning, "evening": evening, "night": night(home, start, seed, date)})
         notes.write_text(json.dumps(done))
     with classroom(home, ()) as room:
         after = rates(room, unseen)
     return {"run": done, "after": after}
+
+
+def date_back(journal: Path, date: str) -> None:
+    """Give today's lessons the date of the night that will learn them, which refuses lines from its future."""
+    today = [file for file in sorted(journal.glob("*.jsonl")) if file.stem > LAST]
+    lines = "".join(file.read_text(encoding="utf-8") for file in today)
+    (journal / f"{date}.jsonl").write_text(re.sub(r'"at":"[\d-]+', f'"at":"{date}', lines), encoding="utf-8")
+    for file in today:
+        file.unlink()
 
 
 def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None:

@@ -205,6 +205,7 @@ def journal(home: Path, shown: Sequence[Sequence[str]], taste: str, seed: int) -
         chosen = chance.choice(liked or range(len(texts)))
         asked = [{"role": "user", "content": question}]
         entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chosen, "policy": "starter"}
+        entry["at"] = f"{DATE}T12:00:00+00:00"
         lines.append(line_of(entry_of(entry)))
     folder = home / "journal"
     folder.mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ from benchmarks.inputs.school import make
 from benchmarks.machine.child import json_of
 from benchmarks.nights.timed import DATE
 from conf.load import STARTER
+from conf.storage.layout import committed_json
 from tasks.monitoring.notify import VARIABLE
 
 
@@ -15,6 +16,7 @@ def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = 
     """Run a night, resume it if it was interrupted, or read it if it is finished. Returns its summary.
 
     The summary also has the night's `folder`, and the `minutes` of the whole command (None if it was interrupted).
+    Raises ValueError if the night refused lines of the journal, without which it measures something else.
     """
     folder, note, started = home / "nights" / date, home / f"minutes-{date}.txt", time.monotonic()
     begun = folder.exists()
@@ -23,6 +25,8 @@ def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = 
     summary = json_of("flows", "night", *arguments, environment=environment)
     if not begun:
         note.write_text(str((time.monotonic() - started) / 60))
+    if (committed_json(folder / "freeze_journal", "counts.json") or {}).get("quarantined"):
+        raise ValueError(f"{folder / 'freeze_journal' / 'quarantine.parquet'}: the night refused these lines")
     return summary | {"folder": folder, "minutes": float(note.read_text()) if note.exists() else None}
 
 
