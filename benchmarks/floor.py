@@ -29,7 +29,7 @@ from tasks.pretraining.pretrain import CURVE
 
 RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 CONFIG = STARTER.with_name("small.yaml")
-RATES = {"1M": (1e-3, 3e-4), "5M": (6e-4, 2e-4), "15M": (4e-4, 1e-4), "49M": (2e-4, 6e-5)}  # of lesson and rounds
+RATES = {"1M": (2e-3, 1e-4), "5M": (1e-3, 7e-5), "15M": (6e-4, 5e-5), "49M": (4e-4, 3e-5)}  # of lesson and rounds
 ROUNDS = 30
 ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
 

@@ -30,9 +30,10 @@ READ, TRAIN = 2, 6  # FLOP per token and parameter: forward; forward and backwar
 # Shares of the matmul speed (fp32, 140 GFLOP/s) that nights on two cores of an EPYC Zen 3 reached. Sampling a round
 # took 28 s for 256 answers and 42 s for 384; a step of 24 worked solutions took 11.8 s.
 SAMPLING, TRAINING = 0.6, 0.95
-# Seconds spent outside matmuls, measured on a machine with fast matmuls (2.7 TFLOP/s with AMX): per sampled token, per
-# trained token, and per optimizer step.
-SAMPLED_TOKEN, TRAINED_TOKEN, STEP = 0.0005, 0.001, 0.3
+# Seconds spent outside matmuls, measured on a machine with fast matmuls (2.7 TFLOP/s with AMX): per sampled token and
+# parameter, per trained token and parameter, and per optimizer step.
+SAMPLED_TOKEN, TRAINED_TOKEN, STEP = 0.0005 / 135e6, 0.001 / 135e6, 0.3
+ROUND = 1.0  # seconds of a round that any model takes, measured with one of a million parameters
 WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on; groups without signal are left out
 FIXED = 90.0  # seconds for enrolment, imports, engine start-up, decision and report
 FIRST_LOOK, MODELS = 100, 2  # problems in the exam's first look, and how many models answer them
@@ -107,10 +108,11 @@ def estimate(
     `answers_first`: whether the lesson begins with the student answering its problems, as a trained student's does.
 
     A token costs 2 FLOP per parameter to read or write and 6 to train on (Kaplan et al. 2020, arXiv 2001.08361, table
-    1), plus a time that does not depend on matmul speed. The prompt that a group shares counts once.
+    1), plus a time that does not depend on matmul speed, but grows with the model. The prompt that a group shares
+    counts once.
     """
-    read = READ * parameters / (SAMPLING * flops_per_second) + SAMPLED_TOKEN
-    train = TRAIN * parameters / (TRAINING * flops_per_second) + TRAINED_TOKEN
+    read = parameters * (READ / (SAMPLING * flops_per_second) + SAMPLED_TOKEN)
+    train = parameters * (TRAIN / (TRAINING * flops_per_second) + TRAINED_TOKEN)
     written = WRITTEN * config.grpo.max_completion_tokens
     group, trained_on = config.grpo.group_size, config.grpo.train_on or config.grpo.group_size
     sampled, trained = (config.grpo.prompts_per_round * (PROMPT + size * written) for size in (group, trained_on))
@@ -119,7 +121,7 @@ def estimate(
     solved, longest = config.distill.batch_size - rehearsed, PROMPT + config.grpo.max_completion_tokens
     return Estimate(
         sampling=sampled * read,
-        update=config.grpo.steps_per_round * STEP + WITH_SIGNAL * trained * train,
+        update=ROUND + config.grpo.steps_per_round * STEP + WITH_SIGNAL * trained * train,
         answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
         step=STEP + solved * (PROMPT + written) * (train + answers_first * read) + rehearsed * longest * (train + read),
         steps=lesson,

@@ -60,6 +60,13 @@ def test_the_estimate_is_near_what_was_measured_on_two_slow_cores() -> None:
     assert known.step == pytest.approx(11.8 * 0.6, rel=0.15)
 
 
+def test_the_estimate_of_a_small_student_is_near_what_was_measured() -> None:
+    """One million parameters on an EPYC Zen 3 at 140 GFLOP/s: a round took 1.7 s, and a step 0.1 s."""
+    known = estimate(load_night(STARTER.with_name("small.yaml")), 1e6, 140e9)
+    assert known.round == pytest.approx(1.7, rel=0.25)
+    assert known.step < 0.5
+
+
 def test_the_rounds_that_fit() -> None:
     """Of 900 s: 60 fixed, 135 for the exam, 105 for 100 quizzed; of 600 left half at most for the lesson."""
     known = Estimate(sampling=30, update=20, answer=0.5, step=10, steps=48, fixed=60, quizzed=210)
