@@ -147,7 +147,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
         "lost": sum(b > a for b, a in zip(before, after, strict=True)),
         "serves": fit.get("serves"),
         "held_out": fit.get("accuracy"),
-        "reward": [figures.get("reward/learned", figures["reward"]) for figures in read_round_metrics(folder)],
+        "reward": [figures.get("reward/learned", figures.get("reward")) for figures in read_round_metrics(folder)],
         "log_ratio": log_ratio(candidate, student, later),
         "instructions": found["benchmarks"].get("instructions"),
         "english": [mean_nats(folder / "evaluate" / role) for role in ("champion", "candidate")],
