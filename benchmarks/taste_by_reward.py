@@ -136,7 +136,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     found = whole_night(home, *settings)
     folder, digests = found["folder"], found["digests"]
     candidate = (home / "checkpoints" / digests["candidate"]).resolve()
-    earlier, later = ([group[0] for group in answers(model, UNSEEN, 1, 1000)] for model in (student, candidate))
+    earlier, later = ([text for [(text, _)] in answers(model, UNSEEN, 1, 1000)] for model in (student, candidate))
     before, after = ([TASTES[taste](text) for text in texts] for texts in (earlier, later))
     fit = committed_json(folder / "fit_reward_model", "outcome.json") or {}
     return {
@@ -156,8 +156,11 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     }
 
 
-def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> list[list[str]]:
-    """Return answers to each question, at the classroom's temperature. The starter's are sampled once a seed."""
+def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> list[list[tuple[str, bool]]]:
+    """Return answers to each question and whether each was cut off, at the classroom's temperature.
+
+    The starter's are sampled once a seed.
+    """
     cache = HOMES / f"{model.name}-{len(questions)}-{samples}-{seed}.json"
     if not cache.exists():
         config = load_night(STARTER)
@@ -166,8 +169,8 @@ def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> l
         with engine() as worker:
             how: Any = {"seed": seed, "temperature": 0.8, "max_tokens": TOKENS}
             groups, _ = worker.call(engine_process.sample, model, config.sampler, prompts, samples, **how)
-        cache.write_text(json.dumps([[rollout.text for rollout in group] for group in groups]))
-    return json.loads(cache.read_text())
+        cache.write_text(json.dumps([[(one.text, one.finish_reason == "length") for one in group] for group in groups]))
+    return [[(text, cut) for text, cut in group] for group in json.loads(cache.read_text())]
 
 
 def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
@@ -192,11 +195,11 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
     return total / max(count, 1)
 
 
-def journal(home: Path, shown: Sequence[Sequence[str]], taste: str, seed: int) -> None:
+def journal(home: Path, shown: Sequence[Sequence[tuple[str, bool]]], taste: str, seed: int) -> None:
     """Write the owner's picks. Without a taste, or when no answer or each suits it, the owner picks any."""
     chance, lines = random.Random(seed), []
     for question, group in zip(TAUGHT, shown, strict=False):
-        texts = [*dict.fromkeys(text for text in group if text.strip())]
+        texts = [*dict.fromkeys(text for text, _ in group if text.strip())]
         if len(texts) < 2:
             continue
         liked = [at for at, text in enumerate(texts) if taste and TASTES[taste](text)]
@@ -205,7 +208,7 @@ def journal(home: Path, shown: Sequence[Sequence[str]], taste: str, seed: int) -
         chosen = chance.choice(liked or range(len(texts)))
         asked = [{"role": "user", "content": question}]
         entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chosen, "policy": "starter"}
-        entry["at"] = f"{DATE}T12:00:00+00:00"
+        entry |= {"at": f"{DATE}T12:00:00+00:00", "unfinished": [*{text for text, cut in group if cut}]}
         lines.append(line_of(entry_of(entry)))
     folder = home / "journal"
     folder.mkdir(exist_ok=True)
