@@ -208,7 +208,7 @@ def journal(home: Path, shown: Sequence[Sequence[tuple[str, bool]]], taste: str,
         chosen = chance.choice(liked or range(len(texts)))
         asked = [{"role": "user", "content": question}]
         entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chosen, "policy": "starter"}
-        entry |= {"at": f"{DATE}T12:00:00+00:00", "unfinished": [*{text for text, cut in group if cut}]}
+        entry |= {"at": f"{DATE}T12:00:00+00:00", "unfinished": sorted({text for text, cut in group if cut})}
         lines.append(line_of(entry_of(entry)))
     folder = home / "journal"
     folder.mkdir(exist_ok=True)
