@@ -31,6 +31,7 @@ from torch import Tensor
 
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
+from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from benchmarks.teach import QUESTIONS
@@ -266,18 +267,35 @@ def observe(a: Tensor, b: Tensor, states: Tensor, rating: float, gamma: float, l
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return a Markdown table: each arm's share of liked answers, by seed, and how much the model changed."""
-    rows = []
+    """Return a Markdown table: each arm's share of liked answers, by seed, and how much the model changed.
+
+    Below it, each arm's gain minus that of `whole`, over both tastes, seed by seed.
+    """
+    rows, gains = [], {(run["arm"], run["seed"], run["taste"]): run["after"] - run["before"] for run in runs}
     for taste, arm in sorted(
         {(run["taste"], run["arm"]) for run in runs}, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]))
     ):
         same = sorted((run for run in runs if (run["taste"], run["arm"]) == (taste, arm)), key=lambda run: run["seed"])
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
-        gain = statistics.mean(run["after"] - run["before"] for run in same)
+        gain = statistics.mean(gains[arm, run["seed"], taste] for run in same)
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
         rated, kl = (statistics.mean(run[name] for run in same) for name in ("rated", "kl"))
         rows.append([taste, arm, rates, f"{gain:+.2f}", f"{p:.2g}", f"{rated:.0f}", f"{kl:.3f}"])
-    return markdown("taste | arm | liked answers, by seed | mean gain | p | ratings | KL", rows)
+    shown = markdown("taste | arm | liked answers, by seed | mean gain | p | ratings | KL", rows)
+    minus = {arm: _minus_whole(gains, arm) for arm in ARMS if arm != "whole"}
+    compared = ";\n".join(f"*{arm}* {mean_difference(each, 2)}" for arm, each in minus.items() if len(each) > 1)
+    return f"{shown}\n\nMean gain over both tastes minus that of *whole*, by seed:\n{compared}."
+
+
+def _minus_whole(gains: Mapping[tuple[str, int, str], float], arm: str) -> list[float]:
+    """Return an arm's gain minus that of `whole`, as the mean over the tastes, for each seed that has all of them."""
+    seeds = sorted({seed for _, seed, _ in gains})
+    pairs = [[(gains.get((arm, seed, t)), gains.get(("whole", seed, t))) for t in TASTES] for seed in seeds]
+    return [
+        statistics.mean(own - whole for own, whole in each if own is not None and whole is not None)
+        for each in pairs
+        if all(None not in pair for pair in each)
+    ]
 
 
 if __name__ == "__main__":

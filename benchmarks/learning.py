@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, distilled, learn, mean_weights
+from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, joined, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
 from flows import environment
@@ -118,15 +118,8 @@ def ends(runs: Sequence[Run], seconds: float) -> dict[int, float]:
 
 
 def gain(last: Mapping[int, float], first: Mapping[int, float]) -> str:
-    """Return the mean difference of two variants over the seeds of both, with its 95 % t interval from two seeds on."""
-    differences = np.array([last[seed] - first[seed] for seed in last if seed in first])
-    if last == first or not len(differences):
-        return "–"
-    mean = f"{differences.mean():+.3f}"
-    if len(differences) < 2:
-        return mean
-    low, high = stats.t.interval(0.95, len(differences) - 1, differences.mean(), stats.sem(differences))
-    return f"{mean} [{low:+.3f}, {high:+.3f}]"
+    """Return the mean difference of two variants over the seeds of both, with its interval from two seeds on."""
+    return mean_difference([last[seed] - first[seed] for seed in last if seed in first] if last != first else [])
 
 
 def draw(runs: Sequence[Run]) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
-from benchmarks.nights.paired import students_interval
+from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
 from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
@@ -144,9 +144,11 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         lessons = statistics.mean(sum(run["lessons"].values()) for run in same)
         pairs = [(gains[arm, turns, run["seed"]], gains.get(("shipped", turns, run["seed"]))) for run in same]
         less = [own - shipped for own, shipped in pairs if shipped is not None and arm != "shipped"]
-        rows.append([arm, turns, rates, f"{gain:+.2f}", told(less), f"{lessons:.0f}"])
+        rows.append([arm, turns, rates, f"{gain:+.2f}", mean_difference(less, 2), f"{lessons:.0f}"])
     shown = markdown("arm | turns | short answers, by seed | mean gain | against shipped | lessons learned", rows)
-    return f"{shown}\n\nThe mean gain with the taste minus that without it, by seed: {told(by_taste(runs))}."
+    return (
+        f"{shown}\n\nThe mean gain with the taste minus that without it, by seed: {mean_difference(by_taste(runs), 2)}."
+    )
 
 
 def by_taste(runs: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -161,14 +163,6 @@ def by_taste(runs: Sequence[Mapping[str, Any]]) -> list[float]:
         if with_taste and without:
             differences.append(statistics.mean(with_taste) - statistics.mean(without))
     return differences
-
-
-def told(differences: Sequence[float]) -> str:
-    """Return the mean of paired differences with Student's 95 % interval."""
-    if len(differences) < 2:
-        return "–"
-    low, high = students_interval(differences)
-    return f"{statistics.mean(differences):+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 if __name__ == "__main__":

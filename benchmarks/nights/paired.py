@@ -81,9 +81,18 @@ def against(gains: Sequence[float], others: Sequence[float]) -> str:
     """Return the mean difference over pairs of nights, with its interval. Empty if there are fewer than two pairs."""
     if len(others) != len(gains) or len(gains) < 2:
         return ""
-    differences = [one - other for one, other in zip(gains, others, strict=True)]
+    return mean_difference([one - other for one, other in zip(gains, others, strict=True)])
+
+
+def mean_difference(differences: Sequence[float], digits: int = 3) -> str:
+    """Return the mean of paired differences, with Student's 95 % interval if there are two or more; "–" if none."""
+    if not differences:
+        return "–"
+    shown = f"{statistics.mean(differences):+.{digits}f}"
+    if len(differences) < 2:
+        return shown
     low, high = students_interval(differences)
-    return f"{statistics.mean(differences):+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"{shown} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 def students_interval(differences: Sequence[float]) -> tuple[float, float]:
