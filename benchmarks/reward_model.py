@@ -1,6 +1,6 @@
 """How well does a reward model learn a known taste? Its accuracy on fresh picks.
 
-    python -m benchmarks.reward_model --taste short --picks 200 [--noise 0.1] [--backbone FOLDER] [--epochs 2]
+    python -m benchmarks.reward_model --taste short --picks 200 [--noise 0.1] [--backbone FOLDER]
 
 Fits as a night does, with a part of the picks held out, and evaluates the model on fresh picks. The default backbone is
 the starter. Prints one JSON object.
@@ -17,7 +17,6 @@ from typing import Any, get_args
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.inputs.tastes import Taste, attainable, picks
 from conf.schema import StudentConfig, TrainerConfig
-from conf.sections.lessons import RewardModelConfig
 from flows import environment
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick
@@ -32,31 +31,26 @@ DATE = "2026-11-20"
 
 def main() -> None:
     """Fit and evaluate one reward model, and print its figures."""
-    defaults = RewardModelConfig()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--taste", choices=get_args(Taste), default="short")
     parser.add_argument("--picks", type=int, default=200, help="including the held-out ones")
     parser.add_argument("--fresh", type=int, default=500, help="picks for the final evaluation")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks made at random")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=defaults.epochs)
-    parser.add_argument("--learning-rate", type=float, default=defaults.learning_rate)
     parser.add_argument("--backbone", type=Path, default=STARTER)
     options = parser.parse_args()
     environment.prepare()
     starter(options.backbone)
-    changes = {name: getattr(options, name) for name in ("epochs", "learning_rate")}
-    found = measure(options, defaults.model_copy(update=changes))
-    print(json.dumps({name: str(value) for name, value in vars(options).items()} | found))
+    print(json.dumps({name: str(value) for name, value in vars(options).items()} | measure(options)))
 
 
-def measure(options: argparse.Namespace, config: RewardModelConfig) -> dict[str, Any]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fit a reward model to picks. Return its accuracy on held-out and on fresh picks of the same taste and noise."""
     tokenizer, trainer = load_tokenizer(options.backbone), TrainerConfig(seed=options.seed)
     drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
     day = day_picks(drawn, DATE, tokenizer, STUDENT)
     started = time.perf_counter()
-    model, _ = fit(options.backbone, day.fitted, config, trainer, options.seed)
+    model = fit(options.backbone, day.fitted, trainer)
     seconds = time.perf_counter() - started
     held_out = _ranking(model, day.held_out)
     fresh = _ranking(model, _fresh(options, {tuple(pick.prompt) for pick in (*day.fitted, *day.held_out)}))

@@ -61,9 +61,9 @@ INSTEAD = {
     },
     "reward_model.": {
         "learning_curve": "fits to fewer picks only showed what more picks bring; there are none any more",
-        "backbone": "the reward model begins with the student",
-        "head_learning_rate": "the head learns at 50 times reward_model.learning_rate",
-        "picks_per_step warmup_steps centering": "a step has 8 picks, four steps warm up, and the centering is 0.01",
+        "backbone": "the reward model reads the student's lower layers",
+        "epochs learning_rate head_learning_rate picks_per_step warmup_steps": "the head is fitted to its optimum",
+        "centering": "it is 0.01",
         "half_life_nights max_tokens": "a pick's weight halves in 14 nights; it has at most 1,024 tokens",
     },
     "learned_reward.": {

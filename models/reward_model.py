@@ -1,16 +1,18 @@
-"""The reward model: a language model's backbone with a scalar head on an answer's last token."""
+"""The reward model: a language model's lower layers, with a scalar head on an answer's last token."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch.nn import ModuleList
+from transformers import PreTrainedModel
 
 from conf.schema import TrainerConfig
 from models.engine.sync_probe import PROBE_FILE
-from models.hf import lora
 from models.hf.checkpoint import copy_companions
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model
@@ -19,6 +21,8 @@ from models.packing.self_check import choose_packing, packed_logprobs
 
 HEAD = "reward_head.safetensors"
 PADDING = 0  # packing drops a completion's last token, so each answer gets an extra one
+
+Groups = Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
 
 
 def choice_loss(
@@ -48,7 +52,7 @@ class Head(torch.nn.Module):
 
     def __init__(self, width: int, device: torch.device) -> None:
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(width, device=device))
+        self.weight = torch.nn.Parameter(torch.zeros(width, device=device), requires_grad=False)
 
     def forward(self, hidden: Float[Tensor, "answers width"]) -> Float[Tensor, "answers"]:
         """Return a reward for each answer."""
@@ -58,13 +62,14 @@ class Head(torch.nn.Module):
 class RewardModel:
     """Scores answers to prompts. With packing, a prompt goes through the model once for all of its answers."""
 
-    def __init__(self, checkpoint: Path, config: TrainerConfig) -> None:
-        """Take the backbone from a checkpoint, and start with an all-zero head."""
+    def __init__(self, checkpoint: Path, config: TrainerConfig, depth: float = 1.0) -> None:
+        """Take the first layers of a checkpoint (`depth`: their share) and the final norm, and an all-zero head."""
         self.checkpoint, self.config = checkpoint, config
         self.device = resolve_device(config.device)
         self.model = load_model(checkpoint, compute_dtype(self.device), self.device, config.trust_remote_code)
+        _cut(self.model, depth)
         self.packs = choose_packing(self.model) is packed_logprobs
-        self.model.eval()
+        self.model.eval().requires_grad_(False)
         self.head = Head(self.model.config.get_text_config().hidden_size, self.device)
 
     @classmethod
@@ -75,36 +80,48 @@ class RewardModel:
         return loaded
 
     def save(self, folder: Path) -> None:
-        """Write the backbone, with any adapters merged into it, and the head as a Hugging Face folder."""
+        """Write the backbone and the head as a Hugging Face folder."""
         copy_companions(self.checkpoint, folder)
         (folder / PROBE_FILE).unlink(missing_ok=True)  # it describes the original language model
-        chance = torch.Generator(self.device).manual_seed(self.config.seed)
-        self.model.save_pretrained(folder, state_dict=lora.merged_weights(self.model, chance))
+        self.model.save_pretrained(folder)
         save_file(self.head.state_dict(), folder / HEAD)
 
-    def rewards(self, packed: Pack) -> Float[Tensor, "answers"]:
-        """Return a differentiable reward for each answer, in pack order. `packed`: groups from `answer_group`."""
+    def states(self, packed: Pack) -> Float[Tensor, "answers width"]:
+        """Return the hidden state at each answer's last token, in pack order. `packed`: groups from `answer_group`."""
         if self.packs:
             ends = torch.tensor(packed.lengths, device=self.device).cumsum(0) - 1
-            return self.head(hidden_states(self.model, packed).index_select(0, ends))
-        rows = [self._last_state([*g.prompt, *answer[:-1]]) for g in packed.groups for answer in g.completions]
-        return self.head(torch.stack(rows))
+            return hidden_states(self.model, packed).index_select(0, ends)
+        return torch.stack([self._last([*g.prompt, *answer[:-1]]) for g in packed.groups for answer in g.completions])
 
     @torch.no_grad()
-    def judge(self, groups: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[list[float]]:
-        """Return a reward for each answer. `groups`: prompts with their answers, as token ids (with any end tokens)."""
+    def read(self, groups: Groups) -> Float[Tensor, "answers width"]:
+        """Return the hidden state at each answer's last token, in fp32 and in the order of the answers."""
         rows = iter(range(sum(len(answers) for _, answers in groups)))
         asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
-        rewards: dict[int, float] = {}
+        found = self.head.weight.new_zeros(sum(len(group.rows) for group in asked), len(self.head.weight))
         for batch in split(asked, tokens_per_pass(self.config.microbatch_tokens, self.device)):
             packed = pack(batch, self.device)
-            rewards |= dict(zip(packed.rows, self.rewards(packed).tolist(), strict=True))
-        ordered = iter([rewards[row] for row in sorted(rewards)])
-        return [[next(ordered) for _ in answers] for _, answers in groups]
+            found[list(packed.rows)] = self.states(packed).float()
+        return found
 
-    def _last_state(self, tokens: Sequence[int]) -> Float[Tensor, "width"]:
+    def judge(self, groups: Groups) -> list[list[float]]:
+        """Return a reward for each answer. `groups`: prompts with their answers, as token ids (with any end tokens)."""
+        rewards = iter(self.head(self.read(groups)).tolist())
+        return [[next(rewards) for _ in answers] for _, answers in groups]
+
+    def _last(self, tokens: Sequence[int]) -> Float[Tensor, "width"]:
         ids = torch.tensor([list(tokens)], device=self.device)
         return self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state[0, -1]
+
+
+def _cut(model: PreTrainedModel, depth: float) -> None:
+    """Keep only the first `depth` of a model's layers."""
+    config: Any = model.config.get_text_config()
+    count = config.num_hidden_layers
+    config.num_hidden_layers = kept = max(1, round(depth * count))
+    del next(part for part in model.modules() if isinstance(part, ModuleList) and len(part) == count)[kept:]
+    if getattr(config, "layer_types", None):  # which layers attend to a window only
+        config.layer_types = config.layer_types[:kept]
 
 
 def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:

@@ -27,7 +27,6 @@ SMALL = (
     "day.generated_feedback=12",
     "day.generated_words=16",
     "distill.steps=8",
-    "reward_model.epochs=1",
     "grpo.prompts_per_round=8",
     "grpo.group_size=6",
     "grpo.quiz_every_rounds=0",

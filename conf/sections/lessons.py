@@ -105,8 +105,6 @@ class RewardModelConfig(Section):
     held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.25, description="share of the owner's conversations held out to test the reward model"
     )
-    epochs: Positive = Field(default=3, description="passes over the picks")
-    learning_rate: Rate = Field(default=2e-5, description="rate of the backbone; the scalar head's is 50 times as high")
 
 
 class LearnedRewardConfig(Section):

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conf.load import config_of
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import write_atomically
@@ -82,10 +81,8 @@ def reward_model_of(
         "config": config.reward_model if config.wants_reward_model else None,
         "trainer_config": config.trainer,
         "student": config.student,
-        "seed": config.seed,
         "exam_questions": exam_questions,
         "broke": known and known.read_json("outcome.json").get("broke"),
-        "earlier": _earlier_reward_model(night),
         "checkpoints": night.home.checkpoints,
         "trainer": night.trainer,
     }
@@ -104,20 +101,6 @@ def reward_model_of(
         tracking.tag(reward_model=outcome["checkpoint"])
     tracking.log_artifact(fitted.folder / "outcome.json", "reward_model")
     return fitted
-
-
-def _earlier_reward_model(night: Night) -> Path | None:
-    """Return the last finished night's reward model, or None if it is unusable, damaged or for another student."""
-    config = night.config
-    last = last_finished(night.home.nights, config.name, night.date)
-    before = config_of(last) if last else None
-    if last is None or before is None or before.student != config.student:
-        return None
-    fitted = committed(last / "fit_reward_model")
-    if fitted is None or not fitted.read_json("outcome.json")["serves"]:
-        return None
-    checkpoint = night.checkpoint(fitted)
-    return checkpoint if is_intact(checkpoint) else None
 
 
 def champion_of(night: Night, tracking: Tracking) -> Path:

@@ -7,7 +7,6 @@ from typing import Any
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
-from models.hf.checkpoint import base_of, learned
 from models.hf.loading import load_tokenizer
 from tasks.journal.tables import HELD_OUT
 from tasks.reward_model import process
@@ -29,34 +28,28 @@ def fit_reward_model(
     config: RewardModelConfig | None,
     trainer_config: TrainerConfig,
     student: StudentConfig,
-    seed: int,
     exam_questions: tuple[str, ...],
     broke: str | None,
-    earlier: Path | None,
     checkpoints: Path,
     trainer: Worker,
 ) -> None:
-    """Fit a reward model with the champion's backbone (`checkpoint`). Write to `outcome.json` whether the model serves.
+    """Fit a reward model on the champion's layers (`checkpoint`). Write to `outcome.json` whether the model serves.
 
     `config`: None if the night uses no reward model. If the picks do not suffice or time runs out, the outcome records
     the reason, and the night continues without a reward model. `broke`: how an earlier attempt failed; if set, no
-    further attempt is made. `earlier`: the last night's reward model. The fit starts from this model if it has the
-    champion's shape and was fitted to none of tonight's held-out picks. `checkpoint.txt` names the model if it serves.
+    further attempt is made. `checkpoint.txt` names the model if it serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
     held_out = picks.held_out_choices if config else []  # without a reward model all picks are taught
     write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
-    outcome |= {"broke": broke, "continues": None}
+    outcome["broke"] = broke
     fitted, refusal = None, _refusal(config, picks, broke)
     if config is not None and refusal is None:
-        if earlier is not None and not _may_go_on(earlier, base_of(checkpoint), picks):
-            earlier = None
-        outcome["continues"] = earlier and earlier.name
-        inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, config, trainer_config, seed, checkpoints)
+        inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, trainer_config, checkpoints)
         try:
-            fitted = trainer.call(process.run_fit, *inputs, earlier)
+            fitted = trainer.call(process.run_fit, *inputs)
         except HoursOverError as error:
             refusal = str(error)
     if fitted is None:
@@ -65,22 +58,9 @@ def fit_reward_model(
         kept = fitted.checkpoint.name if fitted.checkpoint else None
         outcome |= {"serves": kept is not None, "reason": fitted.ranking.refusal, "checkpoint": kept}
         outcome |= asdict(fitted.ranking)
-        (folder / "curve.json").write_text(json.dumps(fitted.steps))
         if kept is not None:
             (folder / "checkpoint.txt").write_text(kept)
     (folder / "outcome.json").write_text(json.dumps(outcome))
-
-
-def _may_go_on(earlier: Path, backbone: Path, picks: DayPicks) -> bool:
-    """Return whether a fit may start from an earlier model: one of the same shape, not fitted to held-out picks."""
-    fitted, judges = learned(earlier), {choice.lesson for choice in picks.held_out_choices}
-    return bool(fitted) and fitted.isdisjoint(judges) and _shape(earlier) == _shape(backbone)
-
-
-def _shape(model: Path) -> dict[str, Any]:
-    """Return what defines a model's shape: the `model_type` and all integers (the sizes) of its configuration."""
-    settings = json.loads((model / "config.json").read_text())
-    return {key: value for key, value in settings.items() if key == "model_type" or type(value) is int}
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """What the trainer's process does with reward models: fit one, and score answers with one that stays loaded."""
 
 import gc
-import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conf.schema import TrainerConfig
-from conf.sections.lessons import RewardModelConfig
 from conf.storage.durable import room_for, size_of
-from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
+from models.hf.checkpoint import keep, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
@@ -24,13 +22,9 @@ if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
 
 @dataclass(frozen=True)
 class Fitted:
-    """The outcome of a fit: how the model ranks the held-out picks, and its checkpoint (None if it may not serve).
-
-    `steps`: the metrics of each optimizer step.
-    """
+    """The outcome of a fit: how the model ranks the held-out picks, and its checkpoint (None if it may not serve)."""
 
     ranking: Ranking
-    steps: list[dict[str, float]]
     checkpoint: Path | None
 
 
@@ -39,39 +33,32 @@ def run_fit(
     picks: Sequence[Pick],
     lessons: Sequence[str],
     held_out: Sequence[Pick],
-    config: RewardModelConfig,
     trainer: TrainerConfig,
-    seed: int,
     checkpoints: Path,
-    earlier: Path | None = None,
 ) -> Fitted:
     """Fit a reward model, evaluate it on held-out picks, and keep it if it may serve.
 
-    `lessons`: the picks' names in the journal. `earlier`: a reward model to start from (None: start from the champion).
-    The starting model becomes the parent of the fitted model. The fitted model is saved and loaded again before it is
-    evaluated, so that the model that serves is exactly the one that was evaluated.
+    `lessons`: the picks' names in the journal. The fitted model is saved and loaded again before it is evaluated, so
+    that the model that serves is exactly the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
 
     trainer_process._let_go()
     release()  # memory suffices for only one model
-    order = random.Random(seed).sample(list(picks), len(picks))
-    model, steps = fit(earlier or champion, order, config, trainer, seed, continues=earlier is not None)
     draft = new_draft(checkpoints)
     with room_for(draft, size_of(champion)):
-        model.save(draft)
-        del model
+        fit(champion, picks, trainer).save(draft)
         gc.collect()  # the model's objects form reference cycles
         rewards = RewardModel.load(draft, trainer).judge([(pick.prompt, pick.answers) for pick in held_out])
         ranking = rank(rewards, held_out)
-        write_lineage(draft, (earlier or champion).name)
-        write_learned(draft, {*lessons, *(learned(earlier) if earlier else ())})
+        write_lineage(draft, champion.name)
+        write_learned(draft, lessons)
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
     gc.collect()
     release_gpu_memory()
-    return Fitted(ranking, steps, checkpoint)
+    return Fitted(ranking, checkpoint)
 
 
 def score_answers(

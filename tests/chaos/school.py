@@ -38,7 +38,7 @@ STARTERS = (
     "refills: 1, quiz_every_rounds: 2}",
     "distill.steps=4",
     "day.generated_preferences=12",
-    "reward_model={min_picks: 6, epochs: 1}",
+    "reward_model={min_picks: 6}",
     'exam={target: {benchmark: arithmetic, levels: ["1"], problems: 40}, '
     "english_margin: 9.0, max_completion_tokens: 24}",
 )

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from prefect.settings import get_current_settings
 
+from conf.sections.lessons import RewardModelConfig
 from flows.run.history import read_round_metrics
 from models.lessons.preference_data import is_held_out
 from tasks.tables import PROMPTS, read_table
 from tests.chaos.school import DATE, open_school
-from tests.models.support.tiny_picks import QUICK
 from tests.tasks.doubles.picks import preference_rows
 
 pytestmark = pytest.mark.full
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.full
 PICKS = 120
 BY_DAY = 24  # of them, from the classroom
 SETTINGS = (
-    f"reward_model={QUICK.model_dump_json()}",
     "learned_reward.owner_share=0.5",
     "grpo={rounds: 2, prompts_per_round: 16, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
     "refills: 0, quiz_every_rounds: 2, sampler_ratio_band: [0.0, 1000.0]}",
@@ -82,7 +81,7 @@ def test_a_reward_model_is_fitted_and_used(night: Path) -> None:
 
 
 def test_held_out_conversations_are_in_no_lesson_and_no_round(night: Path) -> None:
-    share = QUICK.held_out_share
+    share = RewardModelConfig().held_out_share
     held_out = sum(is_held_out(said(f"Say {number}"), share) for number in range(12))
     assert 0 < held_out < 12
     for channel in ("corrections", "feedback"):

@@ -158,7 +158,7 @@ def test_a_night_of_adapters(school: School) -> None:
 ON_A_CPU = ["student.source=starter", "lora=null"]
 TINY_NUMBERS = [
     "distill={steps: 2, batch_size: 8, reference_solutions: 10}",
-    "reward_model={min_picks: 8, epochs: 1}",
+    "reward_model={min_picks: 8}",
     "lessons.quiz_problems=8",
     "grpo={rounds: 1, prompts_per_round: 10, group_size: 4, refills: 0, max_completion_tokens: 24}",
     "exam.target.problems=8",

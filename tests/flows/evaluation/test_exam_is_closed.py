@@ -278,7 +278,6 @@ def reward_model(inputs: LessonInputs, leak: str) -> list[str]:
         config=RewardModelConfig(),
         seed=1,
         broke=None,
-        earlier=None,
     )
     held_out = read_table(inputs.folder / fit_reward_model.name / "held_out.parquet", HELD_OUT)
     return [*texts, *held_out.messages, *held_out.responses]

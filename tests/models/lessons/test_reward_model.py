@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from conf.schema import TrainerConfig
-from models.packing.packing import pack
-from models.reward_model import HEAD, RewardModel, answer_group, choice_loss
+from models.reward_model import HEAD, RewardModel, choice_loss
 from tests.models.support.tiny import plain_model, random_tokens, trainer_config, write_tiny
 from tests.models.support.weights import assert_close
 
@@ -72,20 +71,18 @@ def test_answers_are_judged_alone(
         assert found == pytest.approx(wanted, abs=1e-4)
 
 
-def test_packed_gradients_are_those_of_each_answer_alone(exact_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.reward_model.compute_dtype", lambda device: torch.float32)
-
-    def gradients(*, packs: bool) -> dict[str, Tensor]:
-        model = with_head(exact_folder)
-        model.packs = packs
-        if not packs:
-            model.model.set_attn_implementation("sdpa")
-        groups = [answer_group(prompt, answers, [0] * len(answers)) for prompt, answers in GROUPS]
-        (model.rewards(pack(groups, model.device)) * torch.linspace(-1, 1, 6)).sum().backward()
-        named = {**dict(model.model.named_parameters()), "head": model.head.weight}
-        return {name: p.grad for name, p in named.items() if p.grad is not None}
-
-    assert_close(gradients(packs=True), gradients(packs=False), 1e-4, 1e-3)
+def test_a_reward_model_can_take_the_lower_layers_alone(exact_folder: Path, tmp_path: Path) -> None:
+    model = RewardModel(exact_folder, trainer_config(), depth=0.5)
+    plain: Any = plain_model(exact_folder).base_model
+    del plain.layers[1:]
+    (prompt, answers), *_ = GROUPS
+    with torch.no_grad():
+        states = [plain(input_ids=torch.tensor([[*prompt, *each]])).last_hidden_state[0, -1] for each in answers]
+    assert_close({"states": model.read([(prompt, answers)])}, {"states": torch.stack(states)}, 0.05, 0.05)
+    model.save(tmp_path / "kept")
+    again = RewardModel.load(tmp_path / "kept", trainer_config())
+    assert len(again.model.base_model.layers) == 1
+    assert again.read(GROUPS).equal(model.read(GROUPS))
 
 
 def test_what_is_saved_comes_back_to_the_bit(folder: Path, tmp_path: Path) -> None:

@@ -2,11 +2,8 @@
 
 import random
 
-from conf.sections.lessons import RewardModelConfig
 from models.lessons.preference_data import Pick
 
-# A fit of seconds, by which a tiny student learns a taste.
-QUICK = RewardModelConfig(epochs=4, learning_rate=1e-3)
 END, LETTER = 1, 25
 ANSWERS = 5
 

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from conf.sections.lessons import RewardModelConfig
 from models.lessons.preference_data import is_held_out
 from tasks.stage import Artifact
 from tests.models.support.tiny import CHARACTERS
-from tests.models.support.tiny_picks import QUICK, tiny_picks
+from tests.models.support.tiny_picks import tiny_picks
 
 
 def preference_rows(count: int) -> list[dict[str, Any]]:
@@ -18,7 +19,7 @@ def preference_rows(count: int) -> list[dict[str, Any]]:
         responses = ["".join(CHARACTERS[token - 2] for token in answer[:-1]) for answer in pick.answers]
         messages = [{"role": "user", "content": content}]
         shown = {"messages": json.dumps(messages), "responses": json.dumps(responses), "policy": "?"}
-        held_out = is_held_out(messages, QUICK.held_out_share)
+        held_out = is_held_out(messages, RewardModelConfig().held_out_share)
         rows.append(shown | {"chosen": pick.chosen, "held_out": held_out})
     return rows
 
