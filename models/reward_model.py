@@ -1,4 +1,4 @@
-"""The reward model: a language model's lower layers, with a scalar head on an answer's last token."""
+"""The reward model: a language model's lower layers, with a scalar head on the mean over an answer's tokens."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,21 +87,25 @@ class RewardModel:
         save_file(self.head.state_dict(), folder / HEAD)
 
     def states(self, packed: Pack) -> Float[Tensor, "answers width"]:
-        """Return the hidden state at each answer's last token, in pack order. `packed`: groups from `answer_group`."""
+        """Return the mean hidden state over each answer's tokens, in pack order. `packed`: groups from `answer_group`.
+
+        For an answer of no token, it is the state at the prompt's last one.
+        """
         if self.packs:
-            ends = torch.tensor(packed.lengths, device=self.device).cumsum(0) - 1
-            return hidden_states(self.model, packed).index_select(0, ends)
-        return torch.stack([self._last([*g.prompt, *answer[:-1]]) for g in packed.groups for answer in g.completions])
+            read = hidden_states(self.model, packed).float().split(packed.lengths)
+        else:
+            read = [self._alone(g.prompt, answer[:-1]) for g in packed.groups for answer in g.completions]
+        return torch.stack([own[1:].mean(dim=0) if len(own) > 1 else own[0] for own in read])
 
     @torch.no_grad()
     def read(self, groups: Groups) -> Float[Tensor, "answers width"]:
-        """Return the hidden state at each answer's last token, in fp32 and in the order of the answers."""
+        """Return the mean hidden state over each answer's tokens, in fp32 and in the order of the answers."""
         rows = iter(range(sum(len(answers) for _, answers in groups)))
         asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
         found = self.head.weight.new_zeros(sum(len(group.rows) for group in asked), len(self.head.weight))
         for batch in split(asked, tokens_per_pass(self.config.microbatch_tokens, self.device)):
             packed = pack(batch, self.device)
-            found[list(packed.rows)] = self.states(packed).float()
+            found[list(packed.rows)] = self.states(packed)
         return found
 
     def judge(self, groups: Groups) -> list[list[float]]:
@@ -109,9 +113,10 @@ class RewardModel:
         rewards = iter(self.head(self.read(groups)).tolist())
         return [[next(rewards) for _ in answers] for _, answers in groups]
 
-    def _last(self, tokens: Sequence[int]) -> Float[Tensor, "width"]:
-        ids = torch.tensor([list(tokens)], device=self.device)
-        return self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state[0, -1]
+    def _alone(self, prompt: Sequence[int], answer: Sequence[int]) -> Float[Tensor, "tokens width"]:
+        """Return the hidden states at the prompt's last token and at each of the answer's."""
+        ids = torch.tensor([[*prompt, *answer]], device=self.device)
+        return self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state[0, len(prompt) - 1 :].float()
 
 
 def _cut(model: PreTrainedModel, depth: float) -> None:

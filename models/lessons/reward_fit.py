@@ -11,7 +11,7 @@ from models.lessons.preference_data import Pick
 from models.reward_model import RewardModel, choice_loss
 
 DEPTH = 2 / 3  # share of the champion's layers that it takes: the last ones are about the next token
-PENALTY = 0.3  # on the sum of the squared weights: a few hundred picks decide over several hundred of them
+PENALTY = 1.0  # on the sum of the squared weights: a few hundred picks decide over several hundred of them
 ITERATIONS = 100
 
 

@@ -45,15 +45,17 @@ def with_head(folder: Path, config: TrainerConfig | None = None) -> RewardModel:
     return model
 
 
+def mean_state(base: Any, prompt: list[int], answer: list[int]) -> Tensor:
+    states = base(input_ids=torch.tensor([[*prompt, *answer]])).last_hidden_state[0].float()
+    return states[len(prompt) :].mean(dim=0) if answer else states[-1]
+
+
 def expected(folder: Path, head: Tensor) -> list[list[float]]:
     """By transformers alone, one answer after the other, without any of the packing's code."""
     base: Any = plain_model(folder).base_model
     with torch.no_grad():
-        states = [
-            [base(input_ids=torch.tensor([[*prompt, *answer]])).last_hidden_state[0, -1] for answer in answers]
-            for prompt, answers in GROUPS
-        ]
-    return [[float(state.float() @ head.detach()) for state in own] for own in states]
+        states = [[mean_state(base, prompt, answer) for answer in answers] for prompt, answers in GROUPS]
+    return [[float(state @ head.detach()) for state in own] for own in states]
 
 
 @pytest.mark.parametrize(("budget", "packs"), [(4096, True), (12, True), (1, True), (4096, False)])
@@ -77,7 +79,7 @@ def test_a_reward_model_can_take_the_lower_layers_alone(exact_folder: Path, tmp_
     del plain.layers[1:]
     (prompt, answers), *_ = GROUPS
     with torch.no_grad():
-        states = [plain(input_ids=torch.tensor([[*prompt, *each]])).last_hidden_state[0, -1] for each in answers]
+        states = [mean_state(plain, prompt, answer) for answer in answers]
     assert_close({"states": model.read([(prompt, answers)])}, {"states": torch.stack(states)}, 0.05, 0.05)
     model.save(tmp_path / "kept")
     again = RewardModel.load(tmp_path / "kept", trainer_config())
