@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from conf.sections.hardware import EngineOptions
 from conf.sections.section import Positive, Section, Share
 
-# Factor on the learning rates of lessons and of the reward model when adapters are trained (Schulman et al. 2025, "LoRA
-# Without Regret": about 10).
+# Factor on the learning rates of lessons when adapters are trained (Schulman et al. 2025, "LoRA Without Regret": about
+# 10).
 ADAPTER_RATE_FACTOR = 10.0
 
 
@@ -90,12 +90,12 @@ class GrpoConfig(Section):
 
 
 class LoraConfig(Section):
-    """LoRA adapters instead of full fine-tuning. Lessons and the reward model then use ten times the learning rate."""
+    """LoRA adapters instead of full fine-tuning. Lessons then use ten times the learning rate."""
 
     rank: Annotated[int, Field(ge=1, le=512)] = Field(default=16, description="rank of an adapter's two matrices")
     alpha: Positive = Field(default=32, description="an adapter's product is scaled by alpha / rank")
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="share of an adapter's inputs dropped, except by KTO, DPO and the reward model"
+        default=0.0, description="share of an adapter's inputs dropped, except by KTO and DPO"
     )
     keep: bool = Field(
         default=False,

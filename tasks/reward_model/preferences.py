@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HALF_LIFE = 14.0  # nights after which a pick's weight has halved
 LONGEST = 1024  # maximum tokens of a prompt plus an answer
-MOST = 200  # maximum picks to fit: 200 take six minutes on two slow cores, and month-old picks weigh a quarter
+MOST = 200  # maximum picks to fit: month-old picks weigh a quarter
 AT_ONCE = 16  # limit on a pick's tokens, as a multiple of LONGEST: all its answers go through the model together
 
 
