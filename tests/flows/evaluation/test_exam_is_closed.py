@@ -276,7 +276,6 @@ def reward_model(inputs: LessonInputs, leak: str) -> list[str]:
         day=write_stage(inputs.folder / "day", tables),
         date="2026-11-20",
         config=RewardModelConfig(),
-        seed=1,
         broke=None,
     )
     held_out = read_table(inputs.folder / fit_reward_model.name / "held_out.parquet", HELD_OUT)
