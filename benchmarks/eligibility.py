@@ -289,13 +289,10 @@ def table(runs: Sequence[Run]) -> str:
 
 def _minus_whole(gains: Mapping[tuple[str, int, str], float], arm: str) -> list[float]:
     """Return an arm's gain minus that of `whole`, as the mean over the tastes, for each seed that has all of them."""
+    wanted = [(each, taste) for each in (arm, "whole") for taste in TASTES]
     seeds = sorted({seed for _, seed, _ in gains})
-    pairs = [[(gains.get((arm, seed, t)), gains.get(("whole", seed, t))) for t in TASTES] for seed in seeds]
-    return [
-        statistics.mean(own - whole for own, whole in each if own is not None and whole is not None)
-        for each in pairs
-        if all(None not in pair for pair in each)
-    ]
+    complete = [seed for seed in seeds if all((each, seed, taste) in gains for each, taste in wanted)]
+    return [statistics.mean(gains[arm, seed, t] - gains["whole", seed, t] for t in TASTES) for seed in complete]
 
 
 if __name__ == "__main__":

@@ -86,10 +86,10 @@ class RewardModel:
         self.model.save_pretrained(folder)
         save_file(self.head.state_dict(), folder / HEAD)
 
-    def states(self, packed: Pack) -> Float[Tensor, "answers width"]:
-        """Return the mean hidden state over each answer's tokens, in pack order. `packed`: groups from `answer_group`.
+    def _states(self, packed: Pack) -> Float[Tensor, "answers width"]:
+        """Return the mean hidden state over each answer's tokens, in pack order.
 
-        For an answer of no token, it is the state at the prompt's last one.
+        For an answer without tokens, this is the state at the prompt's last token.
         """
         if self.packs:
             read = hidden_states(self.model, packed).float().split(packed.lengths)
@@ -101,11 +101,15 @@ class RewardModel:
     def read(self, groups: Groups) -> Float[Tensor, "answers width"]:
         """Return the mean hidden state over each answer's tokens, in fp32 and in the order of the answers."""
         rows = iter(range(sum(len(answers) for _, answers in groups)))
-        asked = [answer_group(prompt, answers, [next(rows) for _ in answers]) for prompt, answers in groups if answers]
+        asked = [
+            Group(prompt, [[*answer, PADDING] for answer in answers], [next(rows) for _ in answers])
+            for prompt, answers in groups
+            if answers
+        ]
         found = self.head.weight.new_zeros(sum(len(group.rows) for group in asked), len(self.head.weight))
         for batch in split(asked, tokens_per_pass(self.config.microbatch_tokens, self.device)):
             packed = pack(batch, self.device)
-            found[list(packed.rows)] = self.states(packed)
+            found[list(packed.rows)] = self._states(packed)
         return found
 
     def judge(self, groups: Groups) -> list[list[float]]:
@@ -127,8 +131,3 @@ def _cut(model: PreTrainedModel, depth: float) -> None:
     del next(part for part in model.modules() if isinstance(part, ModuleList) and len(part) == count)[kept:]
     if getattr(config, "layer_types", None):  # which layers attend to a window only
         config.layer_types = config.layer_types[:kept]
-
-
-def answer_group(prompt: Sequence[int], answers: Sequence[Sequence[int]], rows: Sequence[int]) -> Group:
-    """Return a prompt and its answers as a group, with a padding token after each answer for packing to drop."""
-    return Group(prompt, [[*answer, PADDING] for answer in answers], rows)

@@ -27,7 +27,7 @@ def fit(champion: Path, picks: Sequence[Pick], trainer: TrainerConfig) -> Reward
     standard = (states - states.mean(dim=0)) / scale
     sizes = [len(pick.answers) for pick in picks]
     rows = pad_sequence([*standard.split(sizes)], batch_first=True)  # [picks, n, width]
-    hidden = torch.arange(rows.shape[1], device=rows.device) >= torch.tensor(sizes, device=rows.device)[:, None]
+    padding = torch.arange(rows.shape[1], device=rows.device) >= torch.tensor(sizes, device=rows.device)[:, None]
     chosen = torch.tensor([pick.chosen for pick in picks], device=rows.device)
     ages = rows.new_tensor([pick.weight for pick in picks])
     weights = ages / (ages.mean() or 1.0)  # all picks may be too old to count
@@ -36,7 +36,7 @@ def fit(champion: Path, picks: Sequence[Pick], trainer: TrainerConfig) -> Reward
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        rewards = (rows @ head).masked_fill(hidden, float("-inf"))
+        rewards = (rows @ head).masked_fill(padding, float("-inf"))
         total = choice_loss(rewards, chosen, weights=weights) + PENALTY * head.square().sum()
         total.backward()
         return total

@@ -59,3 +59,11 @@ def test_it_ends_at_the_optimum_of_the_weighted_penalised_loss(folder: Path) -> 
 def test_picks_that_are_all_too_old_teach_nothing(folder: Path) -> None:
     picks = [Pick(pick.prompt, pick.answers, pick.chosen, 0.0) for pick in tiny_picks(10, seed=1)]
     assert not fit(folder, picks, TRAINER).head.weight.any()
+
+
+def test_a_fit_that_is_not_finite_may_not_serve(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = RewardModel.read
+    monkeypatch.setattr(RewardModel, "read", lambda self, groups: read(self, groups) * float("nan"))
+    picks = tiny_picks(60, seed=1)
+    rewards = fit(folder, picks, TRAINER).judge([(pick.prompt, pick.answers) for pick in picks])
+    assert rank(rewards, picks).refusal is not None
