@@ -73,10 +73,10 @@ def ends_politely(text: str) -> bool:
 
 TASTES: Mapping[str, Callable[[str], bool]] = {"short": GOOD["short"], "polite": ends_politely}
 ARMS: Mapping[str, tuple[str, ...]] = {
-    "reward model": ("stages=[{grpo: 12}]", "preference_learning=reward_model"),
+    "reward model": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
-    "both": ("stages=[lessons, {grpo: 12}]", "preference_learning=both"),
-    "true taste": ("stages=[{grpo: 12}]", "preference_learning=direct"),
+    "both": ("stages=[lessons, {grpo: 6}]", "preference_learning=both"),
+    "true taste": ("stages=[{grpo: 6}]", "preference_learning=direct"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
 }
 NIGHT = (
