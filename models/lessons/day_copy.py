@@ -92,6 +92,17 @@ class DayCopy:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
         return _tokens(self._pass(Row([(prompt, answers)], self.device))[0], answers)
 
+    def states(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor] | None:
+        """Return the mean over each answer's tokens of the frozen layers' output [width]; None if there are no rows.
+
+        A row leaves out each answer's last token, so a token that does not count follows it.
+        """
+        row = Row([(prompt, [[*answer, 0] for answer in answers])], self.device)
+        if (lower := self._pass.lower(row)) is None:
+            return None
+        read = lower[0, row.kept].split([len(answer) + 1 for answer in answers])
+        return [each[1:].mean(dim=0) for each in read]
+
     @torch.no_grad()
     def day_kl(self) -> float:
         """Return the mean KL(champion ‖ copy) over the anchors' tokens, in nats; 0 without anchors."""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from conf.schema import TrainerConfig
@@ -16,32 +18,40 @@ ITERATIONS = 100
 
 
 def fit(champion: Path, picks: Sequence[Pick], trainer: TrainerConfig) -> RewardModel:
-    """Fit a reward model to picks: a head on the champion's frozen lower layers.
-
-    This is a conditional logit model (McFadden 1974) of standardised hidden states with a penalty. It is convex, so the
-    fit needs no learning rate and has one result, and each answer goes through the layers only once.
-    """
+    """Fit a reward model to picks: a head on the champion's frozen lower layers, which read each answer only once."""
     model = RewardModel(champion, trainer, DEPTH)
-    states = model.read([(pick.prompt, pick.answers) for pick in picks]).double()
+    states = model.read([(pick.prompt, pick.answers) for pick in picks])
+    shown = states.split([len(pick.answers) for pick in picks])
+    head = fit_head(shown, [pick.chosen for pick in picks], [pick.weight for pick in picks])
+    with torch.no_grad():
+        model.head.weight.copy_(head)
+    return model
+
+
+def fit_head(
+    shown: Sequence[Float[Tensor, "n width"]], chosen: Sequence[int], weights: Sequence[float]
+) -> Float[Tensor, "width"]:
+    """Return the weights of a linear head that predicts picks from the hidden states of the answers shown.
+
+    `weights`: how much each pick counts. This is a conditional logit model (McFadden 1974) of standardised hidden
+    states with a penalty. It is convex, so the fit needs no learning rate and has one result.
+    """
+    states = torch.cat([*shown]).double()
     scale = states.std(dim=0).clamp(min=1e-6)
-    standard = (states - states.mean(dim=0)) / scale
-    sizes = [len(pick.answers) for pick in picks]
+    standard, sizes = (states - states.mean(dim=0)) / scale, [len(each) for each in shown]
     rows = pad_sequence([*standard.split(sizes)], batch_first=True)  # [picks, n, width]
     padding = torch.arange(rows.shape[1], device=rows.device) >= torch.tensor(sizes, device=rows.device)[:, None]
-    chosen = torch.tensor([pick.chosen for pick in picks], device=rows.device)
-    ages = rows.new_tensor([pick.weight for pick in picks])
-    weights = ages / (ages.mean() or 1.0)  # all picks may be too old to count
+    picked, ages = torch.tensor(chosen, device=rows.device), rows.new_tensor(weights)
+    relative = ages / (ages.mean() or 1.0)  # all picks may be too old to count
     head = rows.new_zeros(rows.shape[-1], requires_grad=True)
     optimizer = torch.optim.LBFGS([head], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
-    def loss() -> torch.Tensor:
+    def loss() -> Tensor:
         optimizer.zero_grad()
         rewards = (rows @ head).masked_fill(padding, float("-inf"))
-        total = choice_loss(rewards, chosen, weights=weights) + PENALTY * head.square().sum()
+        total = choice_loss(rewards, picked, weights=relative) + PENALTY * head.square().sum()
         total.backward()
         return total
 
     optimizer.step(loss)
-    with torch.no_grad():
-        model.head.weight.copy_(head / scale)
-    return model
+    return (head.detach() / scale).float()

@@ -83,6 +83,25 @@ class RowModel:
         whole = logits.float().log_softmax(dim=-1)
         return [*whole.split([len(answer) for _, answer in row.pairs])], entering[0]
 
+    @torch.no_grad()
+    def lower(self, row: Row) -> Hidden | None:
+        """Return the frozen layers' output alone; None for models that cannot compute rows."""
+        if not self._in_rows:
+            return None
+        entering = list[Tensor]()
+
+        def stop(_: Module, arguments: tuple[Any, ...]) -> None:
+            entering.append(arguments[0])
+            raise _Enough
+
+        hook = self._trained.register_forward_pre_hook(stop)
+        try:
+            self.model(row.ids, attention_mask=row.mask, position_ids=row.positions, use_cache=False)
+        except _Enough:
+            return entering[0]
+        finally:
+            hook.remove()
+
     def _alone(self, prompt: Tokens, answer: Tokens) -> Float[Tensor, "tokens vocabulary"]:
         """Return the whole vocabulary's log-probabilities at an answer's tokens, by a forward pass of its own."""
         ids = torch.tensor([[*prompt, *answer][:-1]], device=self.model.device)
@@ -108,6 +127,10 @@ class RowModel:
             log.warning("%s computes one answer at a time, which is slower: %s", type(self.model).__name__, error)
             return False
         return True
+
+
+class _Enough(Exception):
+    """The layers that were wanted are computed."""
 
 
 def _skipped(hidden: Hidden, *_: Any, **__: Any) -> Hidden:

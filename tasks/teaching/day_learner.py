@@ -31,10 +31,12 @@ from models.hf.lora import load_adapter, save_adapter
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
+from models.lessons.reward_fit import fit_head
 from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 
 OPENING = 16  # the most tokens that a template puts before an answer
+PICKS = 5  # the fewest from which to tell what the owner would pick
 SNAPSHOTS = 20  # the most snapshots kept; each takes about 10 MB for a student of 135M parameters
 
 
@@ -64,6 +66,7 @@ class DayLearner:
         self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
         self.lessons: list[_Lesson] = []
+        self._picks: dict[str, tuple[Tensor, int] | None] = {}  # see `_pick`
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before it
 
     @property
@@ -128,6 +131,35 @@ class DayLearner:
         del self.lessons[start:]
         later = {lesson.name: self.learn(lesson.name, lesson.entries) for lesson in again}
         return {name: outcome for name, outcome in later.items() if name in names[number:]}
+
+    def preferred(self, shown: Preference) -> int | None:
+        """Return which of the answers shown the owner would pick, as far as today's picks and corrections tell.
+
+        Its own choice does not count. None if there are too few picks, or if the model cannot compute rows.
+        """
+        picks = [pick for lesson in self.lessons if (pick := self._pick(lesson))]
+        prompt, tokens = self._rendering(shown)
+        states = self.day.states(prompt, [tokens(answer) for answer in shown.responses])
+        if states is None or len(picks) < PICKS:
+            return None
+        head = fit_head([states for states, _ in picks], [chosen for _, chosen in picks], [1.0] * len(picks))
+        return int((torch.stack(states) @ head).argmax())
+
+    def _pick(self, lesson: _Lesson) -> tuple[Tensor, int] | None:
+        """Return the hidden states [n, width] of the answers that a lesson chose from, and the index of the chosen."""
+        match lesson.entries:
+            case [Preference() as entry]:
+                responses, chosen = entry.responses, entry.responses[entry.chosen]
+            case [Correction() as entry]:
+                responses, chosen = [entry.response, entry.correction], entry.correction
+            case _:
+                return None
+        if lesson.name not in self._picks:
+            different = list(dict.fromkeys(responses))
+            prompt, tokens = self._rendering(entry)
+            states = self.day.states(prompt, [tokens(answer) for answer in different])
+            self._picks[lesson.name] = (torch.stack(states), different.index(chosen)) if states else None
+        return self._picks[lesson.name]
 
     def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> str:
         """Return the day copy's greedy answer to a conversation."""
