@@ -1,40 +1,39 @@
-"""Does it help to write five answers and show the one that the owner would pick, as far as its picks tell?
+"""Is the best of several answers, chosen by the day's picks, what the owner likes?
 
     python -m benchmarks.best_of [--tastes short …] [--seeds 1 2 3]
 
-A simulated owner picks by its taste among the starter's five answers to 50 everyday questions, and the learner of the
-classroom learns each pick. After some of them, the same starter's answers to 100 other questions are judged: one at
-random, the one that the picks favour (`DayLearner.preferred`), and the one whose log-probability the lessons raised
-most. Both leave the answers themselves as they were. Each run is a line in docs/best-of.jsonl and is not repeated.
-Writes the table in docs/teaching.md.
+A simulated owner picks by its taste among five answers to 25 everyday questions, in the real classroom. Then it asks 40
+others in chats, first with `teach.best_of=4`, then with 1: the same day copy writes all answers. Each run is a line in
+docs/best-of.jsonl and is not repeated. Writes the table in docs/teaching.md.
 """
 
 import argparse
 import itertools
+import random
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.inputs.starter import starter
+from benchmarks.inputs.champion import home_with_champion
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
-from benchmarks.taste_by_reward import ANSWERS, HOMES, TASTES, TAUGHT, answers, picks
-from conf.load import STARTER, load_night
-from conf.storage.journal import Preference
-from models.hf import lora
-from models.hf.loading import answer_tokens, prompt_tokens
-from tasks.teaching.day_learner import DayLearner
+from benchmarks.talk import say, settle
+from benchmarks.teach import GOOD, QUESTIONS, TASTES, Classroom, classroom
+from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"
-PICKS, OTHERS, LOOKS = 50, 100, (5, 10, 25, 50)
+HOMES = Path("school/benchmarks/best-of")
+LIKED = ("short", "one sentence", "asks back")
+PICKS, UNSEEN, BEST_OF = 25, 40, 4
 
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
+    parser.add_argument("--tastes", nargs="+", default=[*LIKED], choices=LIKED)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parser.parse_args()
     for seed, taste in itertools.product(options.seeds, options.tastes):
@@ -43,47 +42,45 @@ def main() -> None:
 
 
 def day(taste: str, seed: int) -> dict[str, Any]:
-    """Teach the picks of one owner. Return the share of answers that it likes, by how they were chosen."""
-    config, student = load_night(STARTER), starter().resolve()
-    HOMES.mkdir(parents=True, exist_ok=True)
-    shown = picks(answers(student, TAUGHT, ANSWERS, seed), taste, seed)
-    taught, others = shown[:PICKS], shown[PICKS : PICKS + OTHERS]
-    liked = [[*map(TASTES[taste], pick.responses)] for pick in others]
-
-    def rate(chosen: Iterable[int | None]) -> float:
-        return statistics.mean(own[at] for own, at in zip(liked, chosen, strict=True) if at is not None)
-
-    learner = DayLearner(student, config.teach, config.student, config.engine.max_model_len)
-    found = {"any": statistics.mean(map(any, liked)), "random": statistics.mean(map(statistics.mean, liked))}
-    for number, pick in enumerate(taught, 1):
-        learner.learn(str(number), [pick])
-        if number in LOOKS:
-            found[f"picks {number}"] = rate(map(learner.preferred, others))
-    return found | {"raised": rate(_most_raised(learner, pick) for pick in others)}
+    """Teach 25 picks. Return which answers the owner likes, before and after, and the seconds that each answer took."""
+    questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
+    unseen, asked = questions[:UNSEEN], questions[UNSEEN : UNSEEN + PICKS]
+    home = home_with_champion(HOMES / f"{taste}-{seed}".replace(" ", "-"))
+    with classroom(home, [f"teach.best_of={BEST_OF}"]) as room:
+        before, _ = chats(room, unseen, taste)
+        for question in asked:
+            answers = room.ask(question)
+            if len(answers) > 1:
+                room.teach("pick", max(answers, key=lambda answer: TASTES[taste](answer["text"])))
+        best, waited_for_best = chats(room, unseen, taste)
+    with classroom(home, ()) as room:
+        one, waited = chats(room, unseen, taste)
+    return {"before": before, "one": one, "best": best, "seconds": waited, "seconds_best": waited_for_best}
 
 
-def _most_raised(learner: DayLearner, shown: Preference) -> int:
-    """Return the answer whose mean log-probability per token the lessons have raised most."""
-    prompt = prompt_tokens(learner.tokenizer, [each.model_dump() for each in shown.messages], learner.student)
-    tokens = [answer_tokens(learner.tokenizer, text) for text in shown.responses]
-    now = learner.day.logprobs(prompt, tokens)
-    with lora.disabled(learner.day.model):
-        champion = learner.day.logprobs(prompt, tokens)
-    change = [float((a - b).mean()) for a, b in zip(now, champion, strict=True)]
-    return change.index(max(change))
+def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[bool], float]:
+    """Ask each question in a chat of its own. Return whether the owner likes the answers, and their median seconds."""
+    settle(room)
+    liked, seconds = list[bool](), list[float]()
+    for question in questions:
+        began = time.perf_counter()
+        liked.append(GOOD[taste](say(room, question, "")["answer"]["text"]))
+        seconds.append(time.perf_counter() - began)
+    return liked, statistics.median(seconds)
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: the share of liked answers by taste and by how they were chosen, mean and by seed."""
-    ways = {"one at random": "random", **{f"after {n} picks": f"picks {n}" for n in LOOKS}}
-    ways |= {f"most raised by {PICKS} lessons": "raised", "any of the five": "any"}
+    """Return a Markdown table: the share of liked answers by taste and seed, and what the best of four adds."""
     rows = []
-    for taste in (taste for taste in TASTES if any(run["taste"] == taste for run in runs)):
+    for taste in (taste for taste in LIKED if any(run["taste"] == taste for run in runs)):
         same = [run for run in runs if run["taste"] == taste]
-        for way, key in ways.items():
-            values = [run[key] for run in same]
-            rows.append([taste, way, f"{statistics.mean(values):.2f}", "; ".join(f"{value:.2f}" for value in values)])
-    return markdown("taste | answer shown | liked | by seed", rows)
+        rates = ["; ".join(f"{statistics.mean(run[when]):.2f}" for run in same) for when in ("before", "one", "best")]
+        pairs = [pair for run in same for pair in zip(run["one"], run["best"], strict=True)]
+        p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))
+        seconds = [statistics.median(run[when] for run in same) for when in ("seconds", "seconds_best")]
+        rows.append([taste, *rates, f"{p:.2g}", *(f"{each:.1f}" for each in seconds)])
+    shown = f"one answer | best of {BEST_OF} | p | seconds, one | best of {BEST_OF}"
+    return markdown(f"taste | before | {shown}", rows)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
 from benchmarks.teach import GOOD, TOPICS
 from conf.load import STARTER, load_night
-from conf.storage.journal import Preference, entry_of, line_of
+from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
 from flows.run.history import read_round_metrics
 from models.hf.loading import encode, load_model, load_tokenizer, prompt_tokens
@@ -71,11 +71,7 @@ def ends_politely(text: str) -> bool:
     return bool(POLITE.search(re.split(r"(?<=[.!?])\s+", text.strip())[-1]))
 
 
-TASTES: Mapping[str, Callable[[str], bool]] = {
-    "short": GOOD["short"],
-    "polite": ends_politely,
-    "one sentence": GOOD["one sentence"],
-}
+TASTES: Mapping[str, Callable[[str], bool]] = {"short": GOOD["short"], "polite": ends_politely}
 ARMS: Mapping[str, tuple[str, ...]] = {
     "reward model": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
@@ -117,7 +113,7 @@ class Polite(Short):
 def main() -> None:
     """Do the missing runs, and write the table of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tastes", nargs="+", default=["short", "polite"], choices=TASTES)
+    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
     parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=len(TAUGHT))
@@ -133,7 +129,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     student = starter().resolve()
     home = make(HOMES / f"{taste}-{arm}-{count}-{seed}".replace(" ", "-"))
     shown = answers(student, TAUGHT, ANSWERS, seed)
-    journal(home, picks(shown[:count], taste if arm != "random picks" else "", seed))
+    journal(home, shown[:count], taste if arm != "random picks" else "", seed)
     settings = [*NIGHT, *ARMS[arm], f"seed={seed}"]
     if arm == "true taste":
         settings.append(f"benchmarks=[{{name: 'benchmarks.taste_by_reward:{taste.title()}'}}]")
@@ -199,9 +195,9 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
     return total / max(count, 1)
 
 
-def picks(shown: Sequence[Sequence[tuple[str, bool]]], taste: str, seed: int) -> list[Preference]:
-    """Return the owner's picks. Without a taste, or when no answer or each suits it, the owner picks any."""
-    chance, made = random.Random(seed), list[Preference]()
+def journal(home: Path, shown: Sequence[Sequence[tuple[str, bool]]], taste: str, seed: int) -> None:
+    """Write the owner's picks. Without a taste, or when no answer or each suits it, the owner picks any."""
+    chance, lines = random.Random(seed), []
     for question, group in zip(TAUGHT, shown, strict=False):
         texts = [*dict.fromkeys(text for text, _ in group if text.strip())]
         if len(texts) < 2:
@@ -213,17 +209,10 @@ def picks(shown: Sequence[Sequence[tuple[str, bool]]], taste: str, seed: int) ->
         asked = [{"role": "user", "content": question}]
         entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chosen, "policy": "starter"}
         entry |= {"at": f"{DATE}T12:00:00+00:00", "unfinished": sorted({text for text, cut in group if cut})}
-        pick = entry_of(entry)
-        assert isinstance(pick, Preference)
-        made.append(pick)
-    return made
-
-
-def journal(home: Path, lines: Sequence[Preference]) -> None:
-    """Write a day's journal."""
+        lines.append(line_of(entry_of(entry)))
     folder = home / "journal"
     folder.mkdir(exist_ok=True)
-    (folder / f"{DATE}.jsonl").write_bytes(b"".join(map(line_of, lines)))
+    (folder / f"{DATE}.jsonl").write_bytes(b"".join(lines))
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:

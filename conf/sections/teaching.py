@@ -35,4 +35,9 @@ class TeachConfig(Section):
         description="reward for an answer that the owner follows up, from 0 (off) to 1; answers that the owner leaves "
         "without a response get minus this",
     )
+    best_of: Positive = Field(
+        default=1,
+        description="how many answers a chat's answer is chosen from: the one that the day's picks and corrections "
+        "favour, once there are five of them. From 2, an answer appears only when it is complete",
+    )
     max_answer_tokens: Positive = Field(default=192, description="an answer is cut after this many tokens")

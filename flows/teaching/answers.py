@@ -111,6 +111,13 @@ class Question:
                 finished = answer.finished or bool(answer.corrections)
                 conversations.replace_answer(journal, self.conversation, self.turn, answer.better, finished)
 
+    def keep(self, number: int) -> Shown:
+        """Keep only one of the answers that are not blank, by its number from 0, or the first if all are. Return it."""
+        kept = [*self.choices, *self.answers.values()][number]
+        kept.name = f"{self.name}-1"
+        self.answers, self.merged = {kept.name: kept}, {}
+        return kept
+
     @property
     def authors(self) -> dict[str, list[str]]:
         """Who wrote each answer, by its name."""
@@ -186,9 +193,11 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
         drawn += len(authors)
 
 
-async def sample_one(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
-    """Sample one answer, written by the day copy. Yields and raises as `sample` does."""
-    async for event in _write(engine, question, [DAY], 1, max_tokens, stop):
+async def sample_day(
+    count: int, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
+) -> AsyncIterator[Event]:
+    """Sample `count` answers, written by the day copy. Yields and raises as `sample` does."""
+    async for event in _write(engine, question, [DAY] * count, 1, max_tokens, stop):
         yield event
 
 

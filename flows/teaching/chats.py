@@ -11,7 +11,7 @@ from typing import Any
 
 from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION
-from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one, sample_rest
+from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_day, sample_rest
 from flows.teaching.classroom import Classroom
 from flows.teaching.markdown import as_html
 from tasks.journal import conversations
@@ -57,11 +57,13 @@ class Chats:
             Question(f"{name}-{turn}", [*messages], unfinished=cut, conversation=name, turn=turn)
         )
         record, written = partial(self._record, question, day.champion.name, known is None), ""
+        count = day.best_of
         while not question.answers:
             try:
-                async for event in room.answers(day, question, sample_one):
-                    written += event[1]["delta"]
-                    yield event
+                async for event in room.answers(day, question, partial(sample_day, count)):
+                    if count == 1:
+                        written += event[1]["delta"]
+                        yield event
             except RefusedError as refusal:
                 first = int(question.messages[0]["role"] == "system")
                 if refusal.status != 400 or len(question.messages) < first + 3:
@@ -70,7 +72,9 @@ class Chats:
             except (asyncio.CancelledError, GeneratorExit):  # the browser was closed, or has lost its connection
                 record(written, finished=False)
                 raise
-        (answer,) = question.answers.values()
+        answer = question.keep(await room.preferred(day, question) if count > 1 else 0)
+        if count > 1:
+            yield "answer", {"answer": answer.name, "delta": answer.text}
         await asyncio.to_thread(record, answer.text, answer.finished)
         recorded = name if answer.text.strip() else given
         said: dict[str, Any] = {"conversation": recorded, "turn": turn, "question": question.name}

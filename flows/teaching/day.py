@@ -18,7 +18,7 @@ from typing import ParamSpec, TypeVar
 from conf.schema import NightConfig
 from conf.storage.durable import make_folder, read_json, write_atomically
 from conf.storage.home import Home
-from conf.storage.journal import HELD_OUT, Entry, Preference
+from conf.storage.journal import HELD_OUT, Correction, Entry, Preference
 from flows.teaching import saved_day
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
@@ -35,6 +35,7 @@ R = TypeVar("R")
 # which the day copy's drift is measured. They are few and short, because every lesson evaluates all of them.
 COUNT, MAX_TOKENS = 4, 12
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
+CHOICES = 5  # picks and corrections before a chat's answer is chosen from several
 FOLDER = Path("teaching", "day")  # of the saved adapters, under the home
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
@@ -139,6 +140,17 @@ class Day:
         if wanted():
             self._make_if_lost()
             self._call(learner_process.prepare, pick)
+
+    @property
+    def best_of(self) -> int:
+        """How many answers to choose from in a chat: one until the lessons tell enough about the owner's choices."""
+        chose = [isinstance(lesson.entries[0], Preference | Correction) for lesson in self.book.lessons.values()]
+        return self.config.teach.best_of if sum(chose) >= CHOICES else 1
+
+    def preferred(self, shown: Preference) -> int:
+        """Return which of the answers shown the owner would pick, as far as lessons tell. Raises as `learn` does."""
+        self._make_if_lost()
+        return self._call(learner_process.preferred, shown)
 
     def greedy_answer(self, messages: Sequence[dict[str, str]]) -> str:
         """Return the day copy's greedy answer to a conversation."""

@@ -36,7 +36,6 @@ from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 
 OPENING = 16  # the most tokens that a template puts before an answer
-PICKS = 5  # the fewest from which to tell what the owner would pick
 SNAPSHOTS = 20  # the most snapshots kept; each takes about 10 MB for a student of 135M parameters
 
 
@@ -135,12 +134,12 @@ class DayLearner:
     def preferred(self, shown: Preference) -> int | None:
         """Return which of the answers shown the owner would pick, as far as today's picks and corrections tell.
 
-        Its own choice does not count. None if there are too few picks, or if the model cannot compute rows.
+        Its own choice does not count. None without picks, or if the model cannot compute several answers at once.
         """
         picks = [pick for lesson in self.lessons if (pick := self._pick(lesson))]
         prompt, tokens = self._rendering(shown)
         states = self.day.states(prompt, [tokens(answer) for answer in shown.responses])
-        if states is None or len(picks) < PICKS:
+        if states is None or not picks:
             return None
         head = fit_head([states for states, _ in picks], [chosen for _, chosen in picks], [1.0] * len(picks))
         return int((torch.stack(states) @ head).argmax())

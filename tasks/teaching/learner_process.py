@@ -75,6 +75,14 @@ def forget(name: str) -> tuple[dict[str, LessonOutcome], str]:
     return _started().forget(name), _started().digest
 
 
+def preferred(shown: Preference) -> int:
+    """Return which of the answers shown the owner would pick, as far as the lessons tell; 0 if they do not."""
+    try:
+        return _started().preferred(shown) or 0
+    except ValueError:  # too long
+        return 0
+
+
 def greedy_answer(messages: Sequence[dict[str, str]], max_tokens: int) -> str:
     """Return the day copy's greedy answer to a conversation."""
     return _started().greedy_answer(messages, max_tokens)

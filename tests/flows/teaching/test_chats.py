@@ -7,6 +7,7 @@ import pytest
 from conf.storage.journal import CONVERSATION
 from flows.teaching.answers import RefusedError
 from flows.teaching.chats import Chats, corrected, grants, is_wish
+from flows.teaching.day import CHOICES
 from tests.flows.teaching.conftest import ANSWERS, Do, School, ask, settled
 
 
@@ -96,6 +97,18 @@ def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(sch
     assert [message.content for message in school.lines[-2].messages] == ["And then?", ANSWERS[2], "And now?"]
     with pytest.raises(RefusedError, match="too many tokens"):
         do(say(chats, "7" * 31, name))
+
+
+def test_once_lessons_tell_what_the_owner_picks_the_best_of_several_answers_is_shown(school: School, do: Do) -> None:
+    chats = Chats(school.open("teach.best_of=3", texts=["5 + 7", "12"]))
+    for _ in range(CHOICES):
+        (picked,) = (each for each in do(ask(chats.room))["answers"] if each["text"] == "12")
+        do(chats.room.teach("pick", picked["id"]))
+    done = do(say(chats, "5 + 7?"))
+    assert len(school.engine.asked[-1][1]) == 3
+    assert (done["answer"]["text"], texts(chats, done["conversation"])) == ("12", ["5 + 7?", "12"])
+    do(chats.room.teach("praise", done["answer"]["id"]))
+    assert do(settled(chats.room))[0]["what"] == {"kind": "praise", "question": "5 + 7?", "text": "12"}
 
 
 def test_what_was_written_before_the_reader_left_is_recorded(school: School, do: Do) -> None:

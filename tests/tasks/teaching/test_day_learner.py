@@ -121,3 +121,17 @@ def test_the_token_of_a_character(tiny_student: Path) -> None:
     assert found[0] == 0
     assert found == sorted(found)
     assert found[-1] == len(tokens) - 1  # the end token
+
+
+def test_what_the_owner_would_pick_follows_the_picks_and_corrections_that_were_not_undone(make_learner: Any) -> None:
+    learner, shown = make_learner(), line("pick", responses=["1 2 3", "7 7 7"])
+    assert learner.preferred(shown) is None
+    for name, chosen in (("first", 1), ("second", 0)):
+        learner.learn(name, [line("pick", responses=["3 2 1", "7 7"], chosen=chosen)])
+        if chosen:
+            assert learner.preferred(shown) == 1
+    learner.learn("third", [line("correction", response="7", correction="2 1")])
+    assert learner.preferred(shown) == 0
+    for name in ("second", "third"):
+        learner.forget(name)
+    assert learner.preferred(shown) == 1
