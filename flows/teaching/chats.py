@@ -1,6 +1,7 @@
 """Chats with the day copy: one answer at a time, recorded in the journal before the owner can act on it."""
 
 import asyncio
+import contextlib
 import datetime
 import difflib
 import re
@@ -13,9 +14,12 @@ from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION
 from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_day, sample_rest
 from flows.teaching.classroom import Classroom
+from flows.teaching.day import Day
+from flows.teaching.entries import any_pick
 from flows.teaching.markdown import as_html
 from tasks.journal import conversations
 from tasks.journal.conversations import Record
+from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 TITLE = 60  # the most characters of a conversation's title, which is its first question
 ALIKE = 0.6  # share of words that a reply has in common with the answer if it repeats it with a change
@@ -72,10 +76,10 @@ class Chats:
             except (asyncio.CancelledError, GeneratorExit):  # the browser was closed, or has lost its connection
                 record(written, finished=False)
                 raise
-        answer = question.keep(await room.preferred(day, question) if count > 1 else 0)
+        answer = question.keep(await self._preferred(day, question) if count > 1 else 0)
+        await asyncio.to_thread(record, answer.text, answer.finished)
         if count > 1:
             yield "answer", {"answer": answer.name, "delta": answer.text}
-        await asyncio.to_thread(record, answer.text, answer.finished)
         recorded = name if answer.text.strip() else given
         said: dict[str, Any] = {"conversation": recorded, "turn": turn, "question": question.name}
         said |= {"answer": answer.shown, "held_out": question.held_out, "behind": question.behind}
@@ -146,6 +150,13 @@ class Chats:
             pass
         champion, *today = question.answers.values()
         return {"champion": champion.text, "today": (today or [champion])[0].text}
+
+    async def _preferred(self, day: Day, question: Question) -> int:
+        """Return which of a question's answers the owner would pick, as far as the day's lessons tell, from 0."""
+        if (pick := any_pick(question)) is not None:
+            with contextlib.suppress(WorkerEndedError, WorkerDiedError):
+                return await day.run(day.preferred, pick)
+        return 0
 
     def _named(self, name: str) -> Record:
         if (found := conversations.conversation(self.journal, name)) is None:

@@ -125,13 +125,6 @@ class Classroom:
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
 
-    async def preferred(self, day: Day, question: Question) -> int:
-        """Return which of a question's answers the owner would pick, as far as the day's lessons tell, from 0."""
-        if (pick := any_pick(question)) is not None:
-            with contextlib.suppress(WorkerEndedError, WorkerDiedError):
-                return await day.run(day.preferred, pick)
-        return 0
-
     async def stop(self) -> None:
         """Stop writing the current answers. The owner can then teach from the text written so far."""
         self._stop.set()

@@ -53,6 +53,8 @@ def test_each_answer_gets_the_log_probabilities_of_a_pass_of_its_own(kind: str, 
     rows, row = RowModel(plain, FROZEN), Row(GROUPS, plain.device)
     whole, lower = rows(row)
     assert (lower is not None) == in_rows
+    alone = rows.lower(row)
+    assert torch.equal(alone, lower) if alone is not None and lower is not None else alone is lower
     for found in (whole, rows(row, lower)[0]):
         for distributions, (prompt, answer) in zip(found, row.pairs, strict=True):
             logprobs = distributions.gather(1, torch.tensor(answer)[:, None]).squeeze(1)
