@@ -13,6 +13,7 @@ from conf.storage.journal import line_of
 from models.lessons.outcome import LessonOutcome
 from tasks.teaching.lessons import Lesson
 
+NOT_LEARNING = {"best_of", "max_answer_tokens", "implicit_reward"}  # settings that change no lesson
 LESSONS = "lessons.json"  # beside an adapter: what it has learned, in order
 
 
@@ -43,5 +44,6 @@ def _digest(lesson: Lesson) -> str:
 
 
 def _made(champion: Path, config: NightConfig) -> list[object]:
-    settings = [part.model_dump(mode="json") for part in (config.teach, config.student, DAY_ADAPTER, config.exam)]
+    parts = (config.teach, config.student, DAY_ADAPTER, config.exam)
+    settings = [part.model_dump(mode="json", exclude=NOT_LEARNING) for part in parts]
     return [champion.name, config.engine.max_model_len, config.unseen_share, ADAPTED, *settings]

@@ -64,7 +64,7 @@ def test_after_a_crash_the_day_copy_is_the_same_and_undone_lessons_stay_undone(s
     assert (again["day"], again["guessed"], again["blind"]) == (state["day"], state["guessed"], state["blind"])
 
 
-@pytest.mark.parametrize("how", ["kept", "ahead", "torn", "edited", "other settings"])
+@pytest.mark.parametrize("how", ["kept", "ahead", "torn", "edited", "other settings", "other answers"])
 def test_a_restart_learns_only_what_the_saved_day_copy_lacks(
     school: School, do: Do, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -85,9 +85,10 @@ def test_a_restart_learns_only_what_the_saved_day_copy_lacks(
         file.write_text(file.read_text().replace("7 + 5 = 12 and", "7 + 5 = 12 or"))
     learned, learn = list[str](), learner_process.learn
     monkeypatch.setattr(learner_process, "learn", lambda name, entries: learned.append(name) or learn(name, entries))
-    state = school.open(*(["teach.step_nats=2"] if how == "other settings" else [])).state()
-    assert len(learned) == {"kept": 0, "ahead": 1}.get(how, 2)
-    if how in ("kept", "ahead", "torn"):
+    changed = {"other settings": ["teach.step_nats=2"], "other answers": ["teach.best_of=4"]}.get(how, [])
+    state = school.open(*changed).state()
+    assert len(learned) == {"kept": 0, "other answers": 0, "ahead": 1}.get(how, 2)
+    if how in ("kept", "other answers", "ahead", "torn"):
         assert state["day"] == room.state()["day"]
         assert [lesson["what"] for lesson in state["lessons"]] == [lesson["what"] for lesson in room.state()["lessons"]]
 
