@@ -122,24 +122,30 @@ def _dpo_of_pairs(
 
 
 def preference_step(trainer: Trainer, groups: Sequence[Group], loss: AnswersLoss) -> Metrics:
-    """Take one optimizer step on a loss that couples whole answers, even if they are in different microbatches.
+    """Take one optimizer step on a loss on whole answers' log-probabilities that couples only answers of one group.
 
-    There are two passes, as in GradCache (arXiv 2101.06983, section 3.2). The first computes the answers'
-    log-probabilities without gradients, then the loss and its derivative with respect to each log-probability. The
-    second trains on Σ derivative × log-probability in microbatches. By the chain rule, this sum has the gradient of the
-    loss. Dropout is off in both passes, as in TRL, because it would give the second pass a different policy.
+    Each microbatch is trained on the loss as a function of its own answers. If it holds only a part of a group, the
+    log-probabilities of all answers are first computed without gradients: by the chain rule, the gradients then add up
+    to that of the whole loss, as in GradCache (arXiv 2101.06983, section 3.2). Dropout is off, as in TRL, because it
+    would give that pass a different policy.
     """
-    policy = answer_logprobs(trainer, groups).requires_grad_()
-    total, metrics = loss(policy)
-    (derivatives,) = torch.autograd.grad(total, policy)
+    policy = torch.zeros(sum(len(group.rows) for group in groups), device=trainer.device)
+    known = False
 
-    def surrogate(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, Metrics]:
-        rows, lengths = (torch.tensor(x, device=trainer.device) for x in (packed.rows, packed.lengths))
-        return (derivatives[rows].repeat_interleave(lengths) * logprobs).sum(), {}
+    def of_microbatch(logprobs: Tensor, packed: Pack, entropies: Tensor) -> tuple[Tensor, Metrics]:
+        nonlocal known
+        held, rows = {*packed.rows}, torch.tensor(packed.rows, device=trainer.device)
+        if not known and any(0 < len(held.intersection(group.rows)) < len(group.rows) for group in groups):
+            policy.copy_(answer_logprobs(trainer, groups))
+            known = True
+        own = torch.stack([tokens.sum() for tokens in logprobs.split([*packed.lengths])])
+        policy[rows] = own.detach()
+        return loss(policy.index_put((rows,), own))[0], {}
 
     sums: dict[str, float] = defaultdict(float)
-    trainer.optimizer_step(groups, surrogate, sums, dropout=False)
-    return {"loss": float(total.detach()), "grad_norm": sums["grad_norm"]} | metrics
+    trainer.optimizer_step(groups, of_microbatch, sums, dropout=False)
+    total, metrics = loss(policy)
+    return {"loss": float(total), "grad_norm": sums["grad_norm"]} | metrics
 
 
 def answer_logprobs(trainer: Trainer, groups: Sequence[Group]) -> Float[Tensor, "answers"]:

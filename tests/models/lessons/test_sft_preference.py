@@ -48,7 +48,7 @@ def plain_answer(model: Any, prompt: Sequence[int], answer: Sequence[int]) -> Te
 
 
 @pytest.mark.usefixtures("exact")
-@pytest.mark.parametrize("budget", [2048, 7], ids=["one microbatch", "picks are cut"])
+@pytest.mark.parametrize("budget", [2048, 30, 7], ids=["one microbatch", "whole picks", "picks are cut"])
 @pytest.mark.parametrize("config", [PicksConfig(epochs=2, batch_size=8), CorrectionsConfig(epochs=2)])
 def test_the_gradient_of_a_dpo_step(folder: Path, config: PicksConfig | CorrectionsConfig, budget: int) -> None:
     """The second step: the policy has left the reference by then. A correction is also imitated."""
