@@ -3,6 +3,7 @@
 Each lesson is a generator function that yields every step's metrics as soon as the step is taken.
 """
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ from models.packing.packing import Group, Pack
 from models.trainer import Trainer
 
 BETA = 0.1  # of KTO and DPO; a smaller value lets the policy move further from the reference
+MOST_KL = 0.1  # nats a token by which a lesson of picks may change the answers: as much as a day may
+log = logging.getLogger("nightschool")
 T = TypeVar("T")
 Metrics = dict[str, float]
 # A step's loss: log-probabilities of whole answers (nats, in row order) → (loss, metrics)
@@ -90,6 +93,9 @@ def dpo(
 
     A correction is also imitated: the mean of −log π/length over the chosen answers is added to the loss, because DPO
     alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733).
+
+    Picks are learned until the answers shown have become less likely by `MOST_KL`. These were sampled from about the
+    policy at the lesson's start, so this estimates KL(start ‖ policy). Further passes would only memorise the picks.
     """
     began, steps, imitated = time.perf_counter(), [], isinstance(config, CorrectionsConfig)
     for batch in batches(picks, config, seed):
@@ -101,21 +107,33 @@ def dpo(
             if index != pick.chosen
         ]
         lengths = [len(pick.answers[pick.chosen]) for pick in batch for _ in pick.answers[1:]]
-        steps.append((groups, pairs, lengths if imitated else (), answer_logprobs(trainer, groups)))
-    for step, _, (groups, pairs, lengths, reference) in paced(steps, pace and pace.left(began)):
-        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, beta=BETA)
-        yield {"step": step + 1.0} | preference_step(trainer, groups, loss)
+        total = sum(sum(pick.lengths) for pick in batch)
+        steps.append((groups, pairs, lengths if imitated else (), total, answer_logprobs(trainer, groups)))
+    for step, _, (groups, pairs, lengths, total, reference) in paced(steps, pace and pace.left(began)):
+        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, total=total, beta=BETA)
+        metrics = preference_step(trainer, groups, loss)
+        yield {"step": step + 1.0} | metrics
+        if metrics["kl"] > MOST_KL and not imitated:
+            log.info("DPO ends after %d of %d steps: the answers shown have changed enough", step + 1, len(steps))
+            return
 
 
 def _dpo_of_pairs(
-    policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], imitated: Sequence[int], beta: float
+    policy: Tensor,
+    reference: Tensor,
+    pairs: Sequence[tuple[int, int]],
+    imitated: Sequence[int],
+    total: int,
+    beta: float,
 ) -> tuple[Tensor, Metrics]:
     """Return `dpo_loss` for answers' log-probabilities. `pairs`: each pair's rows (chosen answer, rejected answer).
 
-    `imitated`: the chosen answers' lengths, if their cross-entropy is added.
+    `imitated`: the chosen answers' lengths, if their cross-entropy is added. `total`: the answers' tokens, counted.
+    The metric `kl` is by how many nats a token the answers have become less likely.
     """
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     loss, metrics = dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
+    metrics["kl"] = float((reference - policy).detach().sum()) / total
     if imitated:
         loss = loss - (policy[chosen] / torch.tensor(imitated, device=policy.device)).mean()
     return loss, metrics
