@@ -229,8 +229,10 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["serves"] is not None else "–"
         minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
-        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.3f}", serves, minutes])
-    return markdown("taste | arm | picks | liked answers, by seed | mean gain | p | reward model used | minutes", rows)
+        change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
+        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.2g}", change, serves, minutes])
+    head = "taste | arm | picks | liked answers, by seed | mean gain | p | change, nats a token | reward model used"
+    return markdown(f"{head} | minutes", rows)
 
 
 if __name__ == "__main__":

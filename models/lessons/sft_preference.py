@@ -3,7 +3,6 @@
 Each lesson is a generator function that yields every step's metrics as soon as the step is taken.
 """
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +22,6 @@ from models.packing.packing import Group, Pack
 from models.trainer import Trainer
 
 BETA = 0.1  # of KTO and DPO; a smaller value lets the policy move further from the reference
-MOST_KL = 0.1  # nats a token by which a lesson of picks may change the answers: as much as a day may
-log = logging.getLogger("nightschool")
 T = TypeVar("T")
 Metrics = dict[str, float]
 # A step's loss: log-probabilities of whole answers (nats, in row order) → (loss, metrics)
@@ -94,7 +91,7 @@ def dpo(
     A correction is also imitated: the mean of −log π/length over the chosen answers is added to the loss, because DPO
     alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733).
 
-    Picks are learned until the answers shown have become less likely by `MOST_KL`. These were sampled from about the
+    Picks are learned until the answers shown have become less likely by `most_kl`. These were sampled from about the
     policy at the lesson's start, so this estimates KL(start ‖ policy). Further passes would only memorise the picks.
     """
     began, steps, imitated = time.perf_counter(), [], isinstance(config, CorrectionsConfig)
@@ -113,8 +110,7 @@ def dpo(
         loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, total=total, beta=BETA)
         metrics = preference_step(trainer, groups, loss)
         yield {"step": step + 1.0} | metrics
-        if metrics["kl"] > MOST_KL and not imitated:
-            log.info("DPO ends after %d of %d steps: the answers shown have changed enough", step + 1, len(steps))
+        if isinstance(config, PicksConfig) and metrics["kl"] > config.most_kl:
             return
 
 

@@ -113,7 +113,7 @@ def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytes
         ) -> Iterator[dict[str, float]]:
             assert (config, seed) == (STAGES[name][1], trainer_config().seed)
             used.append((method, len(examples)))
-            yield {"step": 1.0}
+            yield {"step": 1.0, "kl": 0.2}
 
         monkeypatch.setattr(sft_preference, method, learn)
     monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: None)
@@ -121,7 +121,7 @@ def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytes
     ((method, examples),) = used
     assert method == STAGES[name][2]
     assert examples >= counts["used"] == 5
-    assert curve == [{"step": 1.0}]
+    assert curve == [{"step": 1.0, "kl": 0.2}]
 
 
 @pytest.mark.parametrize("name", STAGES)
