@@ -79,7 +79,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))
         seconds = [statistics.median(run[when] for run in same) for when in ("seconds", "seconds_best")]
         rows.append([taste, *rates, f"{p:.2g}", *(f"{each:.1f}" for each in seconds)])
-    shown = f"one answer | best of {BEST_OF} | p | seconds, one | best of {BEST_OF}"
+    shown = f"one answer | best of {BEST_OF} | p | seconds, one | seconds, best of {BEST_OF}"
     return markdown(f"taste | before | {shown}", rows)
 
 

@@ -148,9 +148,12 @@ class FeedbackConfig(Section):
 class PicksConfig(Section):
     """DPO (arXiv 2305.18290) on picks, without a reward model; `preference_learning` switches it on."""
 
-    most_kl: ClassVar[float] = 0.1  # nats a token by which it may change the answers shown: as much as a day may
+    most_kl: ClassVar[float] = 0.1  # nats a token; it ends once the answers shown have changed by more
     learning_rate: Rate = Field(default=1e-6, description="learning rate")
-    epochs: Positive = Field(default=1, description="passes over the picks")
+    epochs: Positive = Field(
+        default=1,
+        description="most passes over the picks; it ends once the answers shown have changed by 0.1 nats a token",
+    )
     batch_size: Positive = Field(default=8, description="picks per step")
 
 

@@ -37,7 +37,7 @@ class TeachConfig(Section):
     )
     best_of: Positive = Field(
         default=1,
-        description="how many answers a chat's answer is chosen from: the one that the day's picks and corrections "
-        "favour, once there are five of them. From 2, an answer appears only when it is complete",
+        description="how many answers to write in a chat, of which the one that the day's picks and corrections favour "
+        "is shown, once it is complete; one until there are five picks or corrections",
     )
     max_answer_tokens: Positive = Field(default=192, description="an answer is cut after this many tokens")

@@ -193,10 +193,10 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
         drawn += len(authors)
 
 
-async def sample_day(
-    count: int, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
+async def sample_one(
+    engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event, count: int = 1
 ) -> AsyncIterator[Event]:
-    """Sample `count` answers, written by the day copy. Yields and raises as `sample` does."""
+    """Sample one answer, or `count`, written by the day copy. Yields and raises as `sample` does."""
     async for event in _write(engine, question, [DAY] * count, 1, max_tokens, stop):
         yield event
 

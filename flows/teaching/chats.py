@@ -12,9 +12,10 @@ from typing import Any
 
 from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION
-from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_day, sample_rest
+from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one, sample_rest
 from flows.teaching.classroom import Classroom
 from flows.teaching.day import Day
+from flows.teaching.engine import Engine
 from flows.teaching.entries import any_pick
 from flows.teaching.markdown import as_html
 from tasks.journal import conversations
@@ -61,13 +62,12 @@ class Chats:
             Question(f"{name}-{turn}", [*messages], unfinished=cut, conversation=name, turn=turn)
         )
         record, written = partial(self._record, question, day.champion.name, known is None), ""
-        count = day.best_of
+        sampling = partial(self._best_of, day, day.best_of) if day.best_of > 1 else sample_one
         while not question.answers:
             try:
-                async for event in room.answers(day, question, partial(sample_day, count)):
-                    if count == 1:
-                        written += event[1]["delta"]
-                        yield event
+                async for event in room.answers(day, question, sampling):
+                    written += event[1]["delta"]
+                    yield event
             except RefusedError as refusal:
                 first = int(question.messages[0]["role"] == "system")
                 if refusal.status != 400 or len(question.messages) < first + 3:
@@ -76,10 +76,8 @@ class Chats:
             except (asyncio.CancelledError, GeneratorExit):  # the browser was closed, or has lost its connection
                 record(written, finished=False)
                 raise
-        answer = question.keep(await self._preferred(day, question) if count > 1 else 0)
+        (answer,) = question.answers.values()
         await asyncio.to_thread(record, answer.text, answer.finished)
-        if count > 1:
-            yield "answer", {"answer": answer.name, "delta": answer.text}
         recorded = name if answer.text.strip() else given
         said: dict[str, Any] = {"conversation": recorded, "turn": turn, "question": question.name}
         said |= {"answer": answer.shown, "held_out": question.held_out, "behind": question.behind}
@@ -151,12 +149,25 @@ class Chats:
         champion, *today = question.answers.values()
         return {"champion": champion.text, "today": (today or [champion])[0].text}
 
-    async def _preferred(self, day: Day, question: Question) -> int:
-        """Return which of a question's answers the owner would pick, as far as the day's lessons tell, from 0."""
+    async def _best_of(
+        self, day: Day, count: int, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
+    ) -> AsyncIterator[Event]:
+        """Sample several answers, and keep the one that the owner would pick, as far as the day's lessons tell.
+
+        Yields an empty piece at the beginning and the whole answer at the end. Raises as `sample` does.
+        """
+        name, begun = f"{question.name}-1", False
+        async for _ in sample_one(engine, question, max_tokens, stop, count):
+            if not begun:
+                yield "answer", {"answer": name, "delta": ""}
+            begun = True
+        day.pause(False)
+        at = 0
         if (pick := any_pick(question)) is not None:
             with contextlib.suppress(WorkerEndedError, WorkerDiedError):
-                return await day.run(day.preferred, pick)
-        return 0
+                at = await day.run(day.preferred, pick)
+        kept = question.keep(at)
+        yield "answer", {"answer": kept.name, "delta": kept.text}
 
     def _named(self, name: str) -> Record:
         if (found := conversations.conversation(self.journal, name)) is None:

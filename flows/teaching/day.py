@@ -144,8 +144,10 @@ class Day:
     @property
     def best_of(self) -> int:
         """How many answers to choose from in a chat: one until the lessons tell enough about the owner's choices."""
-        chose = [isinstance(lesson.entries[0], Preference | Correction) for lesson in self.book.lessons.values()]
-        return self.config.teach.best_of if sum(chose) >= CHOICES else 1
+        learned = {name for name, outcome in self.book.outcomes.items() if outcome.kl is not None}
+        entries = [lesson.entries[0] for name, lesson in self.book.lessons.items() if name in learned]
+        chose = sum(isinstance(entry, Preference | Correction) for entry in entries)
+        return self.config.teach.best_of if chose >= CHOICES else 1
 
     def preferred(self, shown: Preference) -> int:
         """Return which of the answers shown the owner would pick, as far as lessons tell. Raises as `learn` does."""

@@ -91,8 +91,9 @@ def dpo(
     A correction is also imitated: the mean of −log π/length over the chosen answers is added to the loss, because DPO
     alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733).
 
-    Picks are learned until the answers shown have become less likely by `most_kl`. These were sampled from about the
-    policy at the lesson's start, so this estimates KL(start ‖ policy). Further passes would only memorise the picks.
+    Picks are learned until the answers shown have become less likely by `most_kl`, measured before each step. They were
+    sampled from about the policy at the lesson's start, so this estimates KL(start ‖ policy). Further steps please the
+    owner with worse and worse answers (docs/teaching.md, "The reward model in the rounds").
     """
     began, steps, imitated = time.perf_counter(), [], isinstance(config, CorrectionsConfig)
     for batch in batches(picks, config, seed):

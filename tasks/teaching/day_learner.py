@@ -134,7 +134,7 @@ class DayLearner:
     def preferred(self, shown: Preference) -> int | None:
         """Return which of the answers shown the owner would pick, as far as today's picks and corrections tell.
 
-        Its own choice does not count. None without picks, or if the model cannot compute several answers at once.
+        `shown.chosen` is ignored. None without picks, or if the model cannot compute several answers at once.
         """
         picks = [pick for lesson in self.lessons if (pick := self._pick(lesson))]
         prompt, tokens = self._rendering(shown)

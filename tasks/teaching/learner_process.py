@@ -79,7 +79,7 @@ def preferred(shown: Preference) -> int:
     """Return which of the answers shown the owner would pick, as far as the lessons tell; 0 if they do not."""
     try:
         return _started().preferred(shown) or 0
-    except ValueError:  # too long
+    except (ValueError, RuntimeError):  # too long, or perhaps out of memory
         return 0
 
 
