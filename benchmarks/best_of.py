@@ -26,7 +26,7 @@ from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"
 HOMES = Path("school/benchmarks/best-of")
-LIKED = ("short", "one sentence", "asks back")
+LIKED = ("short", "one sentence")
 PICKS, UNSEEN, BEST_OF = 25, 40, 4
 
 

@@ -228,7 +228,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
         gain = statistics.mean((run["after"] - run["before"]) / count for run in same)
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
-        serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["serves"] is not None else "–"
+        serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
         minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
         change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
         rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.2g}", change, serves, minutes])

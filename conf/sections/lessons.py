@@ -152,7 +152,7 @@ class PicksConfig(Section):
     learning_rate: Rate = Field(default=1e-6, description="learning rate")
     epochs: Positive = Field(
         default=1,
-        description="most passes over the picks; it ends once the answers shown have changed by 0.1 nats a token",
+        description="most passes over the picks; the lesson ends once the answers have changed by 0.1 nats a token",
     )
     batch_size: Positive = Field(default=8, description="picks per step")
 

@@ -37,7 +37,7 @@ class TeachConfig(Section):
     )
     best_of: Positive = Field(
         default=1,
-        description="how many answers to write in a chat, of which the one that the day's picks and corrections favour "
-        "is shown, once it is complete; one until there are five picks or corrections",
+        description="answers written at each turn of a chat; the one that the day's picks and corrections favour is "
+        "shown, once it is complete. Takes effect after five picks or corrections",
     )
     max_answer_tokens: Positive = Field(default=192, description="an answer is cut after this many tokens")

@@ -95,7 +95,7 @@ class DayCopy:
     def states(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor] | None:
         """Return the mean over each answer's tokens of the frozen layers' output [width]; None if there are no rows.
 
-        A row leaves out each answer's last token, so a token that does not count follows it.
+        A row leaves out each answer's last token, so another token is added that does not count.
         """
         row = Row([(prompt, [[*answer, 0] for answer in answers])], self.device)
         if (lower := self._pass.lower(row)) is None:

@@ -92,8 +92,8 @@ def dpo(
     alone may make both answers less likely (Pang et al. 2024, arXiv 2404.19733).
 
     Picks are learned until the answers shown have become less likely by `most_kl`, measured before each step. They were
-    sampled from about the policy at the lesson's start, so this estimates KL(start ‖ policy). Further steps please the
-    owner with worse and worse answers (docs/teaching.md, "The reward model in the rounds").
+    sampled from roughly the policy at the lesson's start, so this estimates KL(start ‖ policy). Further steps please
+    the owner with worse and worse answers (docs/teaching.md, "The reward model in the rounds").
     """
     began, steps, imitated = time.perf_counter(), [], isinstance(config, CorrectionsConfig)
     for batch in batches(picks, config, seed):
@@ -125,8 +125,8 @@ def _dpo_of_pairs(
 ) -> tuple[Tensor, Metrics]:
     """Return `dpo_loss` for answers' log-probabilities. `pairs`: each pair's rows (chosen answer, rejected answer).
 
-    `imitated`: the chosen answers' lengths, if their cross-entropy is added. `total`: the answers' tokens, counted.
-    The metric `kl` is by how many nats a token the answers have become less likely.
+    `imitated`: the chosen answers' lengths, if their cross-entropy is added. `total`: the number of tokens in all
+    answers. The metric `kl` is by how many nats a token the answers have become less likely.
     """
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     loss, metrics = dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)

@@ -101,9 +101,7 @@ def _learn(
             [None if name in cut else name for name in reader.lessons[:tonight]],
         )
     if isinstance(config, PicksConfig) and curve and curve[-1]["kl"] > config.most_kl:
-        log.info(
-            "%s: ended after %d steps, with the answers changed by %s nats a token", name, len(curve), config.most_kl
-        )
+        log.info("picks: ended after %d steps: the answers have changed by %s nats a token", len(curve), config.most_kl)
     later = {*reader.lessons} - learned(checkpoint)
     counts = {**reader.counts, "later": len(later)}
     log.info("%s: %s", folder.name, ", ".join(f"{number} {name}" for name, number in counts.items()))
