@@ -23,7 +23,17 @@ import numpy as np
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
-from benchmarks.nights.learning_runs import NIGHTS, TRL, Point, accuracies, distilled, learn, mean_weights
+from benchmarks.nights.learning_runs import (
+    NIGHTS,
+    TEACHER,
+    TEACHERS_SEED,
+    TRL,
+    Point,
+    accuracies,
+    distilled,
+    learn,
+    mean_weights,
+)
 from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, joined, markdown, picture
 from benchmarks.outputs.records import Run, recorded, run_once
@@ -54,10 +64,12 @@ def main() -> None:
 
 def run(variant: str, seed: int, seconds: float) -> Run:
     """Learn for some time. Returns the share solved along the way and by the mean of the last checkpoints."""
-    student = distilled(starter(), seed, make(WORK).resolve() / f"distilled-{seed}")
+    home = make(WORK).resolve()
+    student = distilled(starter(), seed, home / f"distilled-{seed}")
+    teacher = distilled(starter(), TEACHERS_SEED, home / "teacher", TEACHER)
     with tempfile.TemporaryDirectory(dir=WORK) as work:
         folder = Path(work).resolve()
-        points = learn(variant, student, seed, seconds, folder)
+        points = learn(variant, student, teacher, seed, seconds, folder)
         asked = at_quarters(points)
         last = mean_weights([checkpoint for _, checkpoint in points[1:]][-LAST:], folder / "mean")
         *solved, mean = accuracies([*(checkpoint for _, checkpoint in asked), last])

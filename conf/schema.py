@@ -94,7 +94,7 @@ class NightConfig(Section):
     )
     learned_reward: LearnedRewardConfig = LearnedRewardConfig()
     grpo: GrpoConfig = GrpoConfig()
-    on_policy: OnPolicyConfig | None = Field(default=None, description="the teacher of `{on_policy: …}` in `stages`")
+    on_policy: OnPolicyConfig | None = Field(default=None, description="a teacher of the rounds; null: none")
     self_play: SelfPlayConfig = SelfPlayConfig()
     optimizer: OptimizerOptions = OptimizerOptions()
     lora: LoraConfig | None = Field(default=None, description="train LoRA adapters; null: train all weights")
@@ -115,13 +115,11 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def learning_has_what_it_needs(self) -> Self:
-        """Refuse duplicate benchmarks, missing teachers or held-out picks, and `start_from: day` with `lora.keep`."""
+        """Refuse duplicate benchmarks, missing held-out picks, and `start_from: day` with `lora.keep`."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
                 raise ValueError(f"two benchmarks have the same problems of {entry.name}; merge them and their weights")
-        if self.on_policy is None and any(step.kind == "on_policy" for step in self.steps):
-            raise ValueError("stages: {on_policy: …} needs a teacher; name one in on_policy.teacher")
         for option, is_set in (("start_from: day", self.start_from == "day"), ("judge", self.judge is not None)):
             if is_set and not self.unseen_share:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Runs blocks of rounds of GRPO, self-play or on-policy distillation.
+"""Runs blocks of rounds of GRPO or self-play.
 
 One round: select_prompts → sample → score → credit (these four again for each refill) → update → checkpoint.
 """
@@ -250,15 +250,13 @@ class Rounds:
         """The trainer's configuration for the current block.
 
         The learning rate warms up once per night, not once per block. Only GRPO blocks have the learned reward's KL
-        term; on-policy distillation has none at all.
+        term.
         """
         config = self.night.config
         trainer = self.learned.trainer_config if self.learned and self.block.kind == "grpo" else config.trainer
         taken = (self.block.rounds.start - 1) * config.grpo.steps_per_round
         warmup = max(0, trainer.optimizer.warmup_steps - taken)
         changes: dict[str, Any] = {"optimizer": trainer.optimizer.model_copy(update={"warmup_steps": warmup})}
-        if self.block.kind == "on_policy":
-            changes["grpo"] = config.grpo.model_copy(update={"kl_coefficient": 0.0})
         return trainer.model_copy(update=changes)
 
     def _superseded(self) -> list[Path]:

@@ -19,7 +19,7 @@ from conf.sections.stages import StageConfig
 Where = tuple[str, str, tuple[tuple[str, str], ...]]  # machine, commit, versions: equal for nights that are compared
 FULL_DAY = STARTER.with_name("full_day.yaml")
 ALL, ROUNDS_ONLY = "all", "rounds only"
-ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"on_policy": 1}, {"grpo": 1})
+ORDER: tuple[StageConfig, ...] = ("lessons", {"grpo": 1}, "distill", "self_distill", {"grpo": 2})
 SMALL = (
     "day.generated_traces=112",
     "day.generated_preferences=40",
@@ -48,7 +48,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "worked solutions": ("day.generated_traces=0",),
     "teacher by night": ("distill.teacher=null",),
     "its own answers": (_stages("self_distill"),),
-    "on-policy teacher": (_stages("on_policy"),),
+    "on-policy teacher": ("on_policy=null",),
     "corrections": ("day.generated_corrections=0",),
     "words": ("day.generated_words=0",),
     "praise": ("day.generated_feedback=0",),

@@ -40,16 +40,21 @@ NIGHTS = {  # the first is the starter's, but for the falling rate; the others d
     "half of each group": ["grpo.train_on=4"],
     "half of each group at 1e-5": ["grpo.train_on=4", "optimizer.learning_rate=1.0e-5"],  # its advantages are larger
     "1e-5": ["optimizer.learning_rate=1.0e-5"],
+    "teacher and reward": ["on_policy.teacher={teacher}"],
+    "teacher alone": ["on_policy={teacher: {teacher}, reward_weight: 0}"],
 }
+# A teacher has learned three times as many solutions, and nothing else.
+TEACHER = ("distill={steps: 120, batch_size: 32, learning_rate: 1.0e-4, schedule: linear}", "day.generated_traces=3840")
+TEACHERS_SEED = 1000  # its solutions are not the student's
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 
 
-def distilled(student: Path, seed: int, folder: Path) -> Path:
-    """Return the student after the starter night's lessons with this seed. The first call trains it."""
+def distilled(student: Path, seed: int, folder: Path, settings: Sequence[str] = ()) -> Path:
+    """Return the student after the starter night's lessons with this seed and settings. The first call trains it."""
     if not (folder / "config.json").exists():
         home = folder.with_name(f"{folder.name}-home")
         shutil.rmtree(home, ignore_errors=True)
-        overrides = [f"student.source={student.resolve()}", f"seed={seed}", *FEW_ROUNDS]
+        overrides = [f"student.source={student.resolve()}", f"seed={seed}", *FEW_ROUNDS, *settings]
         night = run_night(home, overrides, until=lambda night: (night / "distill" / "manifest.json").exists())
         checkpoint = home / "checkpoints" / (night / "distill" / "checkpoint.txt").read_text()
         checkpoint.rename(folder)
@@ -57,12 +62,13 @@ def distilled(student: Path, seed: int, folder: Path) -> Path:
     return folder
 
 
-def learn(variant: str, student: Path, seed: int, seconds: float, work: Path) -> list[Point]:
+def learn(variant: str, student: Path, teacher: Path, seed: int, seconds: float, work: Path) -> list[Point]:
     """Return a run's points: the student at 0 s, then checkpoints until one is at or just after `seconds`."""
     kept = work / "kept"
     kept.mkdir(parents=True)
     if variant in NIGHTS:
-        found = _by_night(NIGHTS[variant], student, seed, seconds, work / "home", kept)
+        settings = [setting.replace("{teacher}", str(teacher)) for setting in NIGHTS[variant]]
+        found = _by_night(settings, student, seed, seconds, work / "home", kept)
     else:
         found = _by_trl(*TRL[variant], student, seed, seconds, kept)
     beyond = next((place for place, (at, _) in enumerate(found) if at >= seconds), len(found))

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 from conf.sections.section import Positive, Section
 
 Lesson = Literal["distill", "lessons", "self_distill"]
-Rounds = Literal["grpo", "on_policy", "self_play"]
-# An entry of `stages`, such as `distill`, `grpo`, `{grpo: 10}` or `{on_policy: 4}`.
+Rounds = Literal["grpo", "self_play"]
+# An entry of `stages`, such as `distill`, `grpo`, `{grpo: 10}` or `{self_play: 4}`.
 StageConfig = Lesson | Literal["grpo"] | Annotated[dict[Rounds, Positive], Field(min_length=1, max_length=1)]
 
 
@@ -26,9 +26,14 @@ Stages = Annotated[tuple[StageConfig, ...], Field(min_length=1), AfterValidator(
 
 
 class OnPolicyConfig(Section):
-    """On-policy distillation: a local teacher scores each token of the student's completions."""
+    """On-policy distillation: in the rounds, a local teacher also scores each token of the student's completions.
+
+    A token's advantage is `reward_weight` times its completion's, plus `weight` times log p_teacher − log π.
+    """
 
     teacher: str = Field(description="'starter', or the folder or hub id of a model with the student's tokenizer")
+    weight: float = Field(default=1.0, gt=0, description="weight of the teacher's scores, per nat")
+    reward_weight: float = Field(default=1.0, ge=0, description="weight of the reward; 0: the teacher alone")
 
 
 class SelfPlayConfig(Section):

@@ -187,8 +187,8 @@ def _check_training(config: NightConfig) -> None:
         raise InputError("benchmarks: an environment and single questions cannot share a round; give each a night")
     if True in played:
         _check_environments(config)
-    if 1 in config.grpo.hints and any(step.kind == "on_policy" for step in config.steps):
-        raise InputError("grpo.hints: a teacher cannot weigh whole solutions; leave out the 1 with {on_policy: …}")
+    if 1 in config.grpo.hints and config.on_policy:
+        raise InputError("grpo.hints: a teacher cannot weigh whole solutions; leave out the 1 with on_policy")
     if any(step.kind == "self_play" for step in config.steps):
         proposing_benchmark(config.benchmarks)
 
@@ -196,10 +196,8 @@ def _check_training(config: NightConfig) -> None:
 def _check_environments(config: NightConfig) -> None:
     """Raise InputError for settings that are meant for single answers, or have no effect on an environment's turns."""
     kinds, single = {step.kind for step in config.steps}, "for single answers; leave them out with an environment"
-    if "on_policy" in kinds:
-        raise InputError("stages: {on_policy: …} is for single answers; an environment's rounds are {grpo: …}")
-    if config.distill.teacher or "self_distill" in kinds:
-        raise InputError(f"distill.teacher and self_distill are {single}")
+    if config.on_policy or config.distill.teacher or "self_distill" in kinds:
+        raise InputError(f"on_policy, distill.teacher and self_distill are {single}")
     if len({source.name for source in config.benchmarks}) < len(config.benchmarks):
         raise InputError("benchmarks: an environment is listed twice; give one entry all the levels")
     if config.grpo.credit == "td" and config.reward.format:

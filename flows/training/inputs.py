@@ -163,7 +163,7 @@ def _chosen_start(night: Night, champion: Path) -> tuple[str, int] | None:
 def teacher_of(night: Night, student: Path) -> Path | None:
     """Return the folder of the teacher for on-policy distillation, or None if the night has none."""
     config = night.config
-    if config.on_policy is None or all(step.kind != "on_policy" for step in config.steps):
+    if config.on_policy is None or all(step.kind != "grpo" for step in config.steps):
         return None
     teacher = config.on_policy
     if teacher.teacher == STARTER_MODEL:

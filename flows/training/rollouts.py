@@ -20,7 +20,7 @@ from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sample
 from tasks.rollouts.score import SOLVE_RATE_DECAY, score
 from tasks.rollouts.select_prompts import select_prompts
-from tasks.rollouts.teacher_advantages import credit_by_teacher
+from tasks.rollouts.teacher_advantages import add_teacher
 from tasks.self_play import admit, ask_for_problems, credit_questions
 from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import SampledBatch
@@ -29,8 +29,8 @@ from tasks.training.metrics import SampledBatch
 class GroupSampler:
     """Samples and scores answers and computes their advantages. Solve rates carry over to later rounds and nights.
 
-    `exam`: the exam's problems, which no round draws. `teacher`: the folder of the teacher model that credits rounds
-    of on-policy distillation, or None if there are no such rounds.
+    `exam`: the exam's problems, which no round draws. `teacher`: the folder of the model that scores the tokens of GRPO
+    rounds (on-policy distillation), or None.
     """
 
     def __init__(self, night: Night, exam: Sequence[Problem], teacher: Path | None) -> None:
@@ -141,10 +141,9 @@ class GroupSampler:
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
         self.solve_rates = scores
-        if self.block.kind == "on_policy":
-            advantages = self._credit_by_teacher(f"{path}/credit", rollouts)
-        else:
-            advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
+        advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
+        if self.teacher and self.block.kind == "grpo":
+            advantages = self._add_teacher(f"{path}/teacher", rollouts, advantages)
         return SampledBatch(prompts, rollouts, scores, advantages)
 
     def _select(self, path: str, seed: str, count: int, drawn: tuple[Artifact, ...]) -> Artifact:
@@ -197,13 +196,14 @@ class GroupSampler:
             parts.append(part)
         return night.run(collect, f"{path}/sample", parts=tuple(parts))
 
-    def _credit_by_teacher(self, path: str, rollouts: Artifact) -> Artifact:
-        """Compute advantages from the teacher's log-probabilities."""
+    def _add_teacher(self, path: str, rollouts: Artifact, advantages: Artifact) -> Artifact:
+        """Add the teacher's log-probabilities to the advantages."""
         night, config = self.night, self.night.config
-        inputs: dict[str, Any] = {"rollouts": rollouts, "config": config.on_policy, "trainer_config": config.trainer}
-        if credit_by_teacher.committed(night.folder, path, **inputs) is None:
+        inputs: dict[str, Any] = {"rollouts": rollouts, "advantages": advantages, "config": config.on_policy}
+        inputs["trainer_config"] = config.trainer
+        if add_teacher.committed(night.folder, path, **inputs) is None:
             night.sleep_engine()
-        return night.run(credit_by_teacher, path, **inputs, teacher=self.teacher, trainer=night.trainer)
+        return night.run(add_teacher, path, **inputs, teacher=self.teacher, trainer=night.trainer)
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:

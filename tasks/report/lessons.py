@@ -17,7 +17,7 @@ from tasks.tables import PROPOSALS, table_rows
 
 CHANNELS = ("corrections", "words", "feedback", "picks")
 NAMES = {"distill": "worked solutions", "self_distill": "its own answers"}
-BLOCKS = {"grpo": "", "on_policy": "on-policy ", "self_play": "self-play "}
+BLOCKS = {"grpo": "", "self_play": "self-play "}
 LEFT_OUT = {  # why a line was not used
     "dropped": "with a wrong answer",
     "unreadable": "without an answer",

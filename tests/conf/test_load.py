@@ -57,7 +57,7 @@ def changed(*overrides: str) -> NightConfig:
 def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
     full = load_night(FULL_DAY)
     kinds = [step.kind for step in full.steps]
-    assert kinds == ["lessons", "grpo", "distill", "self_distill", "on_policy", "grpo", "self_play"]
+    assert kinds == ["lessons", "grpo", "distill", "self_distill", "grpo", "self_play"]
     assert full.judge is not None
     assert all(full.day.model_dump().values())
     assert full.distill.teacher is not None
@@ -130,10 +130,9 @@ def test_a_mistake_in_the_file_is_one_line(in_folder: Path, was: str, becomes: s
         ("exam.max_completion_tokens=999", "exam.max_completion_tokens: 999 leaves no room for a prompt in engine."),
         ("deadline=25:00", '"25:00" is not a time of day; write it as "06:30"'),
         ("deadline_time_zone=Europe/Berln", '"Europe/Berln" is not a time zone; did you mean Europe/Berlin?'),
-        ("stages=[{grop: 3}]", "stages.0.grop: \"grop\" is not allowed; 'grpo', 'on_policy' or 'self_play'"),
-        ("stages=[{grpo: 1, on_policy: 2}]", "stages.0: {"),
+        ("stages=[{grop: 3}]", "stages.0.grop: \"grop\" is not allowed; 'grpo' or 'self_play'"),
+        ("stages=[{grpo: 1, self_play: 2}]", "stages.0: {"),
         ("stages=[lessons, grpo, lessons]", "`lessons` is listed twice, but the day is learned once; remove one"),
-        ("stages=[{on_policy: 2}]", "stages: {on_policy: …} needs a teacher; name one in on_policy.teacher"),
     ],
 )
 def test_values_that_make_no_sense_together(in_folder: Path, override: str, said: str) -> None:

@@ -7,13 +7,13 @@ from conf.sections.stages import steps
 
 
 def test_rounds_are_numbered_on_and_what_comes_again_has_a_place_of_its_own() -> None:
-    order = steps(["distill", {"grpo": 2}, "self_distill", "distill", {"on_policy": 1}, "distill", {"grpo": 2}], 99)
+    order = steps(["distill", {"grpo": 2}, "self_distill", "distill", {"self_play": 1}, "distill", {"grpo": 2}], 99)
     assert [(step.kind, step.path, list(step.rounds), step.is_block) for step in order] == [
         ("distill", "distill", [], False),
         ("grpo", "merge", [1, 2], True),
         ("self_distill", "self_distill", [], False),
         ("distill", "distill-2", [], False),
-        ("on_policy", "merge-2", [3], True),
+        ("self_play", "merge-2", [3], True),
         ("distill", "distill-3", [], False),
         ("grpo", "merge-3", [4, 5], True),
     ]
@@ -27,7 +27,7 @@ def test_rounds_are_numbered_on_and_what_comes_again_has_a_place_of_its_own() ->
         (["grpo", "distill", "grpo"], 10, [5, 0, 5]),
         (["grpo", "grpo", "grpo"], 11, [4, 4, 3]),
         (["grpo", "grpo"], 1, [1, 0]),
-        ([{"grpo": 4}, "grpo", {"on_policy": 2}], 10, [4, 10, 2]),  # a number takes nothing from the others
+        ([{"grpo": 4}, "grpo", {"self_play": 2}], 10, [4, 10, 2]),  # a number takes nothing from the others
         (["distill"], 10, [0]),
     ],
 )
@@ -36,7 +36,5 @@ def test_rounds_without_a_number_are_evenly_divided(stages: list, rounds: int, s
 
 
 def test_the_rounds_of_all_blocks_count() -> None:
-    config = load_night(
-        STARTER, ["stages=[{grpo: 4}, grpo, {on_policy: 2}]", "on_policy.teacher=here", "grpo.rounds=3"]
-    )
+    config = load_night(STARTER, ["stages=[{grpo: 4}, grpo, {self_play: 2}]", "grpo.rounds=3"])
     assert config.rounds == 9

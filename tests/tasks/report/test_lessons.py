@@ -15,7 +15,7 @@ from tests.tasks.doubles.exam import row
 from tests.tasks.doubles.night import write_config
 from tests.tasks.doubles.tables import write_stage
 
-ORDER = 'stages=[{"grpo": 2}, "distill", "lessons", "self_distill", {"on_policy": 1}, {"grpo": 1}, "distill"]'
+ORDER = 'stages=[{"grpo": 2}, "distill", "lessons", "self_distill", {"self_play": 1}, {"grpo": 1}, "distill"]'
 
 
 def write_lesson(folder: Path, counts: dict[str, int], losses: list[float]) -> None:
@@ -33,8 +33,8 @@ def write_quizzes(night: Path, **solved: int) -> None:
 
 @pytest.fixture
 def full_day(tmp_path: Path) -> Path:
-    """A night whose student solves 1 of 10 at its start; each part adds one or two, the teacher's round loses one."""
-    write_config(tmp_path, ORDER, "on_policy.teacher=starter")
+    """A night whose student solves 1 of 10 at its start; each part adds one or two, the self-play round loses one."""
+    write_config(tmp_path, ORDER)
     for number, (groups, useful) in {1: (16, 2), 2: (16, 5), 3: (16, 16), 4: (20, 9)}.items():
         metrics = {"groups": groups, "useful_groups": useful, "reward": 0.5}
         write_stage(tmp_path / f"round-{number:02d}" / "checkpoint", metrics=metrics)
@@ -61,7 +61,7 @@ def test_each_part_in_its_order_with_the_quizzes_before_and_after(full_day: Path
         Lesson("words", 2, 0, ["2 too short"], None, None),
         Lesson("picks", 9, 9, ["5 left for later nights"], (0.7, 0.7), (0.4, 0.5)),  # the quiz after all channels
         Lesson("its own answers", 1, 0, ["1 with a wrong answer"], None, None),
-        Lesson("on-policy round 3", 16, 16, [], None, (0.5, 0.4)),
+        Lesson("self-play round 3", 16, 16, [], None, (0.5, 0.4)),
         Lesson("round 4", 20, 9, [], None, (0.4, 0.6)),
         Lesson("worked solutions 2", 5, 5, [], (0.9, 0.8), None),
     ]

@@ -10,9 +10,9 @@ from conf.sections.stages import OnPolicyConfig
 from conf.storage.home import InputError
 from models.lessons.on_policy_distillation import teacher_logprobs
 from models.rollout import Rollout
-from tasks.rollouts.teacher_advantages import credit_by_teacher, find_teacher
+from tasks.rollouts.teacher_advantages import add_teacher, find_teacher
 from tasks.stage import Artifact, commit
-from tasks.tables import write_rollouts
+from tasks.tables import ADVANTAGES, completion_key, write_rollouts, write_table
 from tasks.training.update import read_advantages
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.student import write_student
@@ -28,15 +28,20 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("teacher") / "teacher", "qwen3")  # another shape, the same tokens
 
 
-def credited(folder: Path, rollouts: list[Rollout], teacher: Path) -> Artifact:
-    (folder / "sample").mkdir(parents=True)
+def credited(folder: Path, rollouts: list[Rollout], teacher: Path, earned: list[float | None]) -> Artifact:
+    for name in ("sample", "credit"):
+        (folder / name).mkdir(parents=True)
     write_rollouts(folder / "sample" / "rollouts.parquet", rollouts)
-    sampled = commit(folder / "sample", "sample", {}, 1.0)
+    nothing = {"token_advantages": None}
+    rows = [completion_key(one) | {"advantage": own} | nothing for one, own in zip(rollouts, earned, strict=True)]
+    write_table(folder / "credit" / "advantages.parquet", ADVANTAGES, rows)
+    sampled, rewarded = (commit(folder / name, name, {}, 1.0) for name in ("sample", "credit"))
     return run_stage(
-        credit_by_teacher,
-        folder / "credit",
+        add_teacher,
+        folder / "teacher",
         rollouts=sampled,
-        config=OnPolicyConfig(teacher=str(teacher)),
+        advantages=rewarded,
+        config=OnPolicyConfig(teacher=str(teacher), weight=0.5, reward_weight=2),
         trainer_config=CONFIG,
         teacher=teacher,
         trainer=InProcessWorker(),
@@ -44,22 +49,27 @@ def credited(folder: Path, rollouts: list[Rollout], teacher: Path) -> Artifact:
 
 
 def test_every_token_has_an_advantage(tmp_path: Path, teacher: Path) -> None:
-    rollouts = sampled_groups(teacher, [[4, 1], [2, 5]])
+    rollouts = sampled_groups(teacher, [[4, 1], [2, 5], [3, 3]])
     unknown, empty = rollouts[1], rollouts[2]
     rollouts[1] = dataclasses.replace(unknown, sampler_logprobs=[math.nan])
     rollouts[2] = dataclasses.replace(empty, token_ids=[], sampler_logprobs=[], loss_mask=[])
-    artifact = credited(tmp_path, rollouts, teacher)
+    artifact = credited(tmp_path, rollouts, teacher, [0.25, -0.25, 0.0, 0.0, None, None])
     found = read_advantages(artifact.folder)
     scored = teacher_logprobs(teacher, CONFIG, rollouts, TEMPERATURE)
     assert scored[0] != teacher_logprobs(teacher, CONFIG, rollouts)[0]
-    for row in (0, 3):
-        expected = [q - p for q, p in zip(scored[row], rollouts[row].sampler_logprobs, strict=True)]
+    nats = [
+        [q - p for q, p in zip(*both, strict=True)]
+        for both in zip(scored, (one.sampler_logprobs for one in rollouts), strict=True)
+    ]
+    for row, own in ((0, 0.25), (3, 0.0)):
+        expected = [2 * own + 0.5 * one for one in nats[row]]
         assert found[rollouts[row].group, rollouts[row].sample] == pytest.approx(expected)
     assert [math.isnan(value) for value in found[0, 1]] == [True]
     assert found[1, 0] == []
-    assert artifact.read_json("signal.json") == {"groups": 2, "with_signal": 2}
-    known = [*found[0, 0], *found[1, 1]]
-    assert artifact.read_json("teacher.json") == {"tokens": 9, "kl": pytest.approx(-sum(known) / 9)}
+    assert all(math.isnan(found[2, sample]) for sample in (0, 1))  # ungraded
+    assert artifact.read_json("signal.json") == {"groups": 3, "with_signal": 2}
+    known = [one for row in (0, 3, 4, 5) for one in nats[row]]
+    assert artifact.read_json("teacher.json") == {"tokens": 15, "kl": pytest.approx(-sum(known) / 15)}
 
 
 def test_a_group_without_a_token_has_no_signal(tmp_path: Path, teacher: Path) -> None:
@@ -67,7 +77,7 @@ def test_a_group_without_a_token_has_no_signal(tmp_path: Path, teacher: Path) ->
         dataclasses.replace(one, token_ids=[], sampler_logprobs=[], loss_mask=[])
         for one in sampled_groups(teacher, [[1, 1]])
     ]
-    artifact = credited(tmp_path, rollouts, teacher)
+    artifact = credited(tmp_path, rollouts, teacher, [0.0, 0.0])
     assert artifact.read_json("signal.json") == {"groups": 1, "with_signal": 0}
     assert artifact.read_json("teacher.json") == {"tokens": 0, "kl": 0.0}
 
