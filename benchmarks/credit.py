@@ -5,7 +5,7 @@
 The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns, it continues the
 episode several times from the state before the turn, and several times from the state after it. A turn's worth is its
 reward plus the mean return after it, minus the mean return before it. Prints Spearman's rank correlation between this
-worth and the advantages that `episode`, `gigpo` and `td` give the same turns. The correlation between the worths from
+worth and the advantages that `episode` and `td` give the same turns. The correlation between the worths from
 two halves of the continuations shows how much is attainable.
 """
 
@@ -36,7 +36,7 @@ from tasks.rollouts.episodes import Episode, Game, Player, play
 from tasks.rollouts.turns import spans
 
 GROUP = 8
-KINDS = {"episode": GrpoConfig(credit="episode"), "gigpo": GrpoConfig(credit="gigpo"), "td": GrpoConfig(credit="td")}
+KINDS = {"episode": GrpoConfig(credit="episode"), "td": GrpoConfig(credit="td")}
 
 
 class Sampled(NamedTuple):

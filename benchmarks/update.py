@@ -1,14 +1,13 @@
-"""The update alone: ours, TRL's GRPOTrainer, and the arithmetic floor on the same rollouts.
+"""The update alone: ours and TRL's GRPOTrainer on the same rollouts.
 
     python -m benchmarks.update [--json] [--workloads short medium …] [--steps 3] [--no-night]
 
 Each measurement runs in its own process, ours and TRL's in the same environment. Peak memory is that of the process, or
 on a GPU that of the device. TRL computes in our precision (models/hf/hardware.py) on fp32 weights (its default and
 ours), with and without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with bf16
-weights and moments, which round most of such small steps away, is reported separately (`bf16_weights`). The floor is
-the time of the update's indispensable matrix products, measured in the same run; floor ÷ time is the utilisation of the
-device. The workload `lessons` compares a supervised step on 24 worked solutions with the step of 0.1.0
-(`benchmarks.prompts`). The figures of `benchmarks.night` come last, unless --no-night is given.
+weights and moments, which round most of such small steps away, is reported separately (`bf16_weights`). The workload
+`lessons` compares a supervised step on 24 worked solutions with the step of 0.1.0 (`benchmarks.prompts`). The figures
+of `benchmarks.night` come last, unless --no-night is given.
 """
 
 import argparse
@@ -33,7 +32,7 @@ from models.rollout import Rollout
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 LESSONS = "lessons"
 GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
-COLUMNS = "workload | seconds | TRL | ratio | ÷ floor | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
+COLUMNS = "workload | seconds | TRL | ratio | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
 
@@ -72,14 +71,12 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
     first = in_child({"method": "ours", "workload": name}, options)
     tried = [in_child({"method": "trl", "workload": name} | setting, options) for setting in settings]
     second = in_child({"method": "ours", "workload": name}, options)
-    floor = in_child({"method": "floor", "workload": name}, options)
     trl, rounding = (fastest(tried, weights) for weights in ("float32", "bfloat16"))
     seconds = statistics.mean([first["seconds"], second["seconds"]])
     peak = max(first["peak_gb"], second["peak_gb"])
     return {
         "time_ratio": seconds / trl["seconds"],
         "memory_ratio": peak / trl["peak_gb"],
-        "floor_ratio": seconds / floor["seconds"],
         "seconds": seconds,
         "peak_gb": peak,
         "seconds_first_and_last": [first["seconds"], second["seconds"]],
@@ -87,7 +84,6 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "trl_peak_gb": trl["peak_gb"],
         "bf16_weights": {"time_ratio": seconds / rounding["seconds"], "memory_ratio": peak / rounding["peak_gb"]},
         "trl_tried": tried,
-        "floor_seconds": floor["seconds"],
     }
 
 
@@ -134,20 +130,15 @@ def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
     else:
         rollouts = grown(what["groups"]) if "groups" in what else workload(what["workload"])
     setting = {key: what[key] for key in ("batch", "checkpointing", "weights") if key in what}
-    match what["method"]:
-        case "ours":
-            seconds = ours(student, rollouts, steps)
-        case "trl":
-            from benchmarks.trl.update import seconds_per_update
+    if what["method"] == "ours":
+        seconds = ours(student, rollouts, steps)
+    else:
+        from benchmarks.trl.update import seconds_per_update
 
-            with tempfile.TemporaryDirectory() as output:
-                seconds = seconds_per_update(
-                    student, rollouts, advantages(rollouts), **setting, steps=steps, output=Path(output)
-                )
-        case _:
-            from benchmarks.machine.floor import seconds_of_matrix_products
-
-            seconds = seconds_of_matrix_products(student, rollouts, steps)
+        with tempfile.TemporaryDirectory() as output:
+            seconds = seconds_per_update(
+                student, rollouts, advantages(rollouts), **setting, steps=steps, output=Path(output)
+            )
     return {"seconds": statistics.median(seconds[1:]), "peak_gb": peak_gb(), "setting": setting}
 
 
@@ -169,7 +160,7 @@ def table(figures: dict[str, Any]) -> str:
     """Return the figures as a table."""
     rows = []
     for name, found in figures["workloads"].items():
-        keys = ("seconds", "trl_seconds", "time_ratio", "floor_ratio", "peak_gb", "trl_peak_gb", "memory_ratio")
+        keys = ("seconds", "trl_seconds", "time_ratio", "peak_gb", "trl_peak_gb", "memory_ratio")
         rounding = joined(found["bf16_weights"].values(), ".2f")
         rows.append([name, *(f"{found[key]:.2f}" for key in keys), rounding])
     others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name not in ("workloads", LESSONS)]

@@ -54,24 +54,6 @@ def state_values(group: Group, gamma: float = GAMMA) -> Values:
     ]
 
 
-def gigpo_advantages(group: Group, values: Values, episode_advantages: Sequence[float], gamma: float) -> Values:
-    """Return each turn's advantage: the episode's advantage, plus the turn's return-to-go, minus the state's value.
-
-    `values`: from `state_values`. If the group visits a state only once, that turn gets the episode's advantage alone.
-    This is GiGPO (arXiv 2505.10978), equations 3 to 8, with ω = 1 and without the division by standard deviations.
-    """
-    seen: dict[str, int] = defaultdict(int)
-    for episode in group:
-        for visit in episode:
-            seen[visit.key] += 1
-    advantages: Values = []
-    for episode, whole, expected in zip(group, episode_advantages, values, strict=True):
-        returns = returns_to_go(episode, gamma)
-        steps = zip(episode, returns, expected, strict=True)
-        advantages.append([whole + (earned - value if seen[visit.key] > 1 else 0.0) for visit, earned, value in steps])
-    return advantages
-
-
 def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Values:
     """Return Σ_k (γλ)^k δ_{t+k} for each turn t, with δ_t = r_t + γ·V_{t+1} − V_t. V is `values`, and 0 at the end."""
     return [
@@ -82,8 +64,6 @@ def td_advantages(group: Group, values: Values, gamma: float, lam: float) -> Val
 
 def turn_advantages(group: Group, values: Values, episode_advantages: Float[Tensor, "G"], grpo: GrpoConfig) -> Values:
     """Return an advantage for each turn of a group's episodes, as `grpo.credit` says. `values`: from `state_values`."""
-    if grpo.credit == "gigpo":
-        return gigpo_advantages(group, values, episode_advantages.tolist(), GAMMA)
     if grpo.credit == "td":
         return td_advantages(group, values, GAMMA, LAMBDA)
     return [[whole] * len(episode) for whole, episode in zip(episode_advantages.tolist(), group, strict=True)]

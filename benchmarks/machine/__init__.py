@@ -1,1 +1,1 @@
-"""Child processes, clocks, memory and the arithmetic floor."""
+"""Child processes, clocks and memory."""

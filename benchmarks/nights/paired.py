@@ -91,14 +91,8 @@ def mean_difference(differences: Sequence[float], digits: int = 3) -> str:
     shown = f"{statistics.mean(differences):+.{digits}f}"
     if len(differences) < 2:
         return shown
-    low, high = students_interval(differences)
-    return f"{shown} [{low:+.{digits}f}, {high:+.{digits}f}]"
-
-
-def students_interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Return Student's 95 % interval of the mean of two or more differences."""
     from scipy.stats import ttest_1samp
 
     found: Any = ttest_1samp(differences, 0.0)
     low, high = found.confidence_interval(0.95)
-    return float(low), float(high)
+    return f"{shown} [{low:+.{digits}f}, {high:+.{digits}f}]"

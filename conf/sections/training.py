@@ -41,7 +41,7 @@ class GrpoConfig(Section):
         default="token",
         description="ratio to the old policy per token, or per completion (GSPO; use clips of about 0.0003)",
     )
-    credit: Literal["episode", "gigpo", "td"] = Field(
+    credit: Literal["episode", "td"] = Field(
         default="episode",
         description="advantages in multi-turn episodes: the same for all turns, or one per turn (models/credit.py)",
     )

@@ -28,8 +28,7 @@ def credit(folder: Path, *, scores: Artifact, rollouts: Artifact, grpo: GrpoConf
 
     `signal.json` counts all groups, and those with signal: groups in which a completion has tokens to train on and a
     nonzero advantage. A group has no signal if its rewards are equal or fewer than two completions were graded. For
-    episodes of several turns, the stage also writes `turns.parquet` and, with `credit: gigpo` or `td`, an advantage per
-    token.
+    episodes of several turns, the stage also writes `turns.parquet` and, with `credit: td`, an advantage per token.
     """
     table: pd.DataFrame = read_table(scores.folder / "scores.parquet", SCORES)
     table = table.sort_values(["group", "sample"])

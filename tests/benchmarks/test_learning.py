@@ -30,4 +30,4 @@ def test_a_night_that_ends_before_its_time_is_refused(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("benchmarks.nights.learning_runs.run_night", short)
     with pytest.raises(RuntimeError, match=r"0 rounds.*A child died"):
-        learn("temperature 1", tmp_path / "student", 1, 60.0, tmp_path / "work")
+        learn("temperature 1", tmp_path / "student", tmp_path / "teacher", 1, 60.0, tmp_path / "work")

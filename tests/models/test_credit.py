@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conf.schema import GrpoConfig
-from models.credit import Visit, gigpo_advantages, returns_to_go, state_values, td_advantages, turn_advantages
+from models.credit import Visit, returns_to_go, state_values, td_advantages, turn_advantages
 
 # Two episodes begin in a; the first goes on to b and earns 1, the second to c and earns nothing.
 GROUP = [[Visit("a", 0.0), Visit("b", 1.0)], [Visit("a", 0.0), Visit("c", 0.0)]]
@@ -30,11 +30,6 @@ def test_td_by_hand() -> None:
     ]
 
 
-def test_gigpo_adds_the_step_where_the_state_was_seen_again() -> None:
-    # the episodes' advantages are ±0.5; from a the returns were 0.5 and 0, so the step adds ±0.25
-    assert gigpo_advantages(GROUP, state_values(GROUP, 0.5), [0.5, -0.5], 0.5) == [[0.75, 0.5], [-0.75, -0.5]]
-
-
 def test_of_one_turn_all_kinds_are_the_groups_advantages() -> None:
     group = [[Visit("start", reward)] for reward in (1.0, 0.0, 0.5, 0.5)]
     whole = torch.tensor([0.5, -0.5, 0.0, 0.0])
@@ -46,7 +41,6 @@ def test_of_one_turn_all_kinds_are_the_groups_advantages() -> None:
     expected = [[each] for each in whole.tolist()]
     assert advantages("episode") == expected
     assert advantages("td") == expected
-    assert advantages("gigpo") == [[2 * each[0]] for each in expected]  # ω = 1
 
 
 def test_the_turn_that_differs_gets_the_credit() -> None:

@@ -94,7 +94,6 @@ def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
         ("stages=[self_distill, {grpo: 1}]", "are for single answers; leave them out with an environment"),
         ("reward.format=0.1", "has no effect with grpo.credit: td"),
         ("grpo={scale: std, credit: td}", "grpo.scale: std is for whole episodes"),
-        ("grpo={scale: std, credit: gigpo}", "grpo.scale: std is for whole episodes"),
         ("benchmarks=[{name: ants}, {name: ants, levels: [1]}]", "listed twice; give one entry all the levels"),
     ],
 )
