@@ -80,13 +80,23 @@ def load_night(path: Path, overrides: Sequence[str] = ()) -> NightConfig:
     if not isinstance(data, dict):
         raise fault(f"{path}: {shown(data)} is not allowed; must be a mapping, a line `key: value` for each key")
     if content.startswith(FROZEN):
-        if isinstance(judge := data.get("judge"), dict) and judge.get("endpoint") is None:
-            data["judge"] = None  # it was a checkpoint, which later versions do not serve
+        _without_removed_values(data)
         data = _validated(_Draft(path, data), "ignore").model_dump(mode="json")
     draft = _Draft(path, data)
     for text in overrides:
         draft.override(text)
     return _validated(draft, "forbid")
+
+
+def _without_removed_values(frozen: dict[str, Any]) -> None:
+    """Replace the values that earlier versions allowed in a night's configuration."""
+    if isinstance(judge := frozen.get("judge"), dict) and judge.get("endpoint") is None:
+        frozen["judge"] = None  # it was a checkpoint, which is no longer served
+    for stage in frozen.get("stages") or []:
+        if isinstance(stage, dict) and "on_policy" in stage:
+            stage["grpo"] = stage.pop("on_policy")
+    if isinstance(grpo := frozen.get("grpo"), dict) and grpo.get("credit") == "gigpo":
+        grpo["credit"] = "episode"
 
 
 def _validated(draft: _Draft, extra: Literal["ignore", "forbid"]) -> NightConfig:

@@ -225,11 +225,14 @@ def test_a_night_of_version_0_1_is_read() -> None:
     assert load_night(Path(__file__).with_name("frozen-0.1.0.yaml")).distill.steps == 48
 
 
-def test_a_night_whose_judge_was_a_checkpoint_is_read(in_folder: Path) -> None:
+def test_a_night_with_removed_values_is_read(in_folder: Path) -> None:
     written = yaml.safe_load(frozen_yaml(load_night(in_folder)))
     written["judge"] = {"endpoint": None, "checkpoint": "champion", "picks": 30}
+    written["stages"] = ["distill", {"on_policy": 3}]
+    written["grpo"]["credit"] = "gigpo"
     in_folder.write_text(f"{FROZEN}\n{yaml.safe_dump(written)}")
-    assert load_night(in_folder).judge is None
+    night = load_night(in_folder)
+    assert (night.judge, night.rounds, night.grpo.credit) == (None, 3, "episode")
 
 
 def test_all_mistakes_are_named_each_where_it_was_written(in_folder: Path) -> None:
