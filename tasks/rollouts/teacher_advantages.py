@@ -50,7 +50,8 @@ def add_teacher(
         own, nats = earned[rollout.group, rollout.sample], token_advantages(rollout.sampler_logprobs, logprobs)
         known += [value for value in nats if not math.isnan(value)]  # NaN: the sampler did not know its own
         values = None if own is None else [config.reward_weight * own + config.weight * one for one in nats]
-        useful |= {rollout.group} if values else set()
+        if values:
+            useful.add(rollout.group)
         mean = fmean(values) if values else None
         rows.append(completion_key(rollout) | {"advantage": mean, "token_advantages": values})
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)
