@@ -48,6 +48,7 @@ INSTEAD = {
     "distill.": {
         "choice": "a lesson's solutions always come shuffled",
         "own_answers_rate": "self_distill learns at 5e-6",
+        "kept_share": "a lower learning_rate changes less",
         "warmup_steps": "every lesson warms up for two steps",
     },
     "lessons.": {

@@ -5,7 +5,7 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -238,26 +238,6 @@ class Trainer:
         GRPO rounds do not do this, because their rollouts are sampled from weights that were rounded to nearest.
         """
         self.weights.round_stochastically(self._generator(f"{self.step}"))
-
-    def trained_copy(self) -> dict[str, Tensor]:
-        """Return a copy of the trained weights, by name."""
-        return {name: weight.detach().clone() for name, weight in self.weights.trained.items()}
-
-    def loaded_weights(self) -> dict[str, Tensor]:
-        """Return the weights that a trainer without adapters began with, from its checkpoint's files, by name.
-
-        A copy from the beginning would be held while the gradients are computed, when memory is shortest.
-        """
-        model = load_model(self.checkpoint, self.dtype, self.device, self.config.trust_remote_code)
-        return {name: weight.detach() for name, weight in model.named_parameters()}
-
-    def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep a `share` of a lesson's change to the weights, by interpolating between the weights `before` it and now.
-
-        The model then forgets less of what it could do before (Wortsman et al. 2022, arXiv:2109.01903).
-        """
-        self.weights.keep_share(before, share)
-        self.weights.round_stochastically(self._generator("kept share"))
 
     def _generator(self, purpose: str) -> torch.Generator:
         """Return a generator seeded by the config's seed, the digest of the starting checkpoint, and `purpose`."""

@@ -89,11 +89,6 @@ class DistillConfig(Section):
         description="share of a lesson made up of the student's own answers, to everyday prompts and, if an earlier "
         "night trained it, to problems of the levels that it began with; it reduces forgetting",
     )
-    kept_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=1.0,
-        description="share of the lesson's change to keep, by averaging the weights before and after it; less forgets "
-        "less (WiSE-FT, arXiv 2109.01903)",
-    )
     traces_per_problem: Positive = Field(default=4, description="maximum solutions learned per problem")
     teacher: TeacherConfig | None = Field(default=None, description="asked for solutions at night; null: no teacher")
 

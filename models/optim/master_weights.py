@@ -98,16 +98,6 @@ class MasterWeights:
                 rounded.copy_(stochastic_bf16(join_bits(rounded, left), generator))
                 left.zero_()
 
-    @torch.no_grad()
-    def keep_share(self, before: Mapping[str, Tensor], share: float) -> None:
-        """Keep only `share` of each weight's change from its value θ₀ in `before`: θ ← θ₀ + share · (θ − θ₀)."""
-        for name, trained in self.trained.items():
-            parameter, remainder = trained.detach(), self.remainders.get(name)
-            master = parameter if remainder is None else join_bits(parameter, remainder)
-            master.lerp_(before[name].to(master), 1 - share)
-            if remainder is not None:
-                split_bits(master, parameter, remainder)
-
     def _parts(self, name: str) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]]:
         """Yield matching flat chunks of a parameter, its remainder (None for fp32), its gradient and its moments."""
         whole = [self.trained[name], self.gradients[name], self.exp_avg[name], self.exp_avg_sq[name]]

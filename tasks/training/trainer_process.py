@@ -75,14 +75,10 @@ def lesson(
 
     _let_go()
     _trainer = Trainer.load(checkpoint, lesson_config(config, lesson.learning_rate))
-    share = lesson.kept_share if isinstance(lesson, DistillConfig) else 1.0
-    adapters = _trainer.trained_copy() if share < 1 and config.lora else None
     curve = []
     for figures in _steps(_trainer, examples, lesson, config.seed, pace):
         _trainer.round_stochastically()
         curve.append(figures)
-    if share < 1 and curve:
-        _trainer.keep_share(adapters or _trainer.loaded_weights(), share)
     taken = examples_used(len(examples), lesson, config.seed, len(curve))
     waiting = {name for number, name in enumerate(names) if number not in taken}  # a text waits if any piece does
     base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None

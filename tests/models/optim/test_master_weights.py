@@ -209,16 +209,3 @@ def test_the_state_of_other_weights_is_refused() -> None:
         with pytest.raises(StateError, match="belongs to other weights"):
             weights.restore(other, 1)
     assert same_bits(bits(model, weights), before)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("share", [0.25, 1.0])
-def test_a_share_of_the_change_is_kept(dtype: torch.dtype, share: float) -> None:
-    model = network(dtype)
-    weights, before = MasterWeights(model, CONFIG), {name: p.detach().clone() for name, p in model.named_parameters()}
-    study(model, weights, range(3))
-    learned = {name: master.clone() for name, master in masters_of(weights).items()}
-    weights.keep_share(before, share)
-    for name, master in masters_of(weights).items():
-        expected = before[name].float() + share * (learned[name] - before[name].float())
-        torch.testing.assert_close(master, expected, atol=1e-6, rtol=1e-6)
