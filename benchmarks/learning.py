@@ -28,6 +28,7 @@ from benchmarks.nights.learning_runs import (
     TEACHER,
     TEACHERS_SEED,
     TRL,
+    WITH_TEACHER,
     Point,
     accuracies,
     distilled,
@@ -65,8 +66,9 @@ def main() -> None:
 def run(variant: str, seed: int, seconds: float) -> Run:
     """Learn for some time. Returns the share solved along the way and by the mean of the last checkpoints."""
     home = make(WORK).resolve()
-    student = distilled(starter(), seed, home / f"distilled-{seed}")
-    teacher = distilled(starter(), TEACHERS_SEED, home / "teacher", TEACHER)
+    student, teacher = distilled(starter(), seed, home / f"distilled-{seed}"), home / "teacher"
+    if variant in WITH_TEACHER:
+        distilled(starter(), TEACHERS_SEED, teacher, TEACHER)
     with tempfile.TemporaryDirectory(dir=WORK) as work:
         folder = Path(work).resolve()
         points = learn(variant, student, teacher, seed, seconds, folder)

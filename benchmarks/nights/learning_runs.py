@@ -43,9 +43,10 @@ NIGHTS = {  # the first is the starter's, but for the falling rate; the others d
     "teacher and reward": ["on_policy.teacher={teacher}"],
     "teacher alone": ["on_policy={teacher: {teacher}, reward_weight: 0}"],
 }
-# A teacher has learned three times as many solutions, and nothing else.
+# The teacher's lesson has three times as many steps, and no rehearsal.
 TEACHER = ("distill={steps: 120, batch_size: 32, learning_rate: 1.0e-4, schedule: linear}", "day.generated_traces=3840")
 TEACHERS_SEED = 1000  # its solutions are not the student's
+WITH_TEACHER = [variant for variant, settings in NIGHTS.items() if "{teacher}" in " ".join(settings)]
 TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 
 
