@@ -5,9 +5,9 @@
 The variant `supervision` spends the minutes of the rounds on more worked solutions; `forgetful` learns its lesson
 without rehearsal; `instructions` also practises following instructions (needs `pip install .[environments]`). Each
 night has its own home under `school/starter-night/`. Each finished night is a line in docs/starter-night.jsonl and is
-not run again; interrupted nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of the
-shipped nights. Two extra exams ask all problems, after the lessons and after the rounds; the minutes do not include
-these.
+not run again on the same kind of machine; interrupted nights resume. Writes the table in docs/performance.md, and
+docs/starter-night.png of the shipped nights. Two extra exams ask all problems, after the lessons and after the rounds;
+the minutes do not include these.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from scipy.stats import binomtest
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, markdown, picture
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, machine, recorded, run_once
 from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
@@ -54,9 +54,10 @@ def main() -> None:
     parser.add_argument("--variant", choices=VARIANTS, default=SHIPPED)
     options = parser.parse_args()
     for seed in options.seeds:
-        run_once(RESULTS, {"variant": options.variant, "seed": seed}, partial(night, options.variant, seed))
+        asked = {"variant": options.variant, "seed": seed, "machine": machine()}
+        run_once(RESULTS, asked, partial(night, options.variant, seed))
     if runs := recorded(RESULTS):
-        draw([run for run in runs if run["variant"] == SHIPPED])
+        draw([run for run in runs if run["variant"] == SHIPPED and run["machine"] == runs[0]["machine"]])
         PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
 
 
@@ -86,18 +87,18 @@ def night(variant: str, seed: int) -> Run:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return a Markdown table of the nights, and for each variant the one-sided exact test of what its rounds brought.
+    """Return a Markdown table of the nights, and the one-sided exact test of the rounds by variant and machine.
 
     Both answers of a pair come from the same seed, so the tests are stratified by seed.
     """
-    runs = sorted(runs, key=lambda run: ([*VARIANTS].index(run["variant"]), run["seed"]))
-    head = "variant | seed | untouched | after the lesson | after the rounds | what the rounds brought | rounds"
-    rows = markdown(f"{head} | instructions | English, nats a token | decision | minutes", map(_row, runs))
+    runs = sorted(runs, key=lambda run: ([*VARIANTS].index(run["variant"]), run["machine"], run["seed"]))
+    head = "variant | machine | seed | untouched | after the lesson | after the rounds | what the rounds brought"
+    rows = markdown(f"{head} | rounds | instructions | English, nats a token | decision | minutes", map(_row, runs))
     return "\n".join([rows, "", *_pooled(runs)])
 
 
 def _row(run: Run) -> Iterator[Any]:
-    yield from (run["variant"], run["seed"])
+    yield from (run["variant"], run["machine"], run["seed"])
     yield from (f"{right / asked:.3f}" for right, asked in (run[exam] for exam in EXAMS))
     gain, low, high = run["gain"]
     yield from (f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]", len(run["reward"]))
@@ -107,11 +108,11 @@ def _row(run: Run) -> Iterator[Any]:
 
 
 def _pooled(runs: Sequence[Run]) -> Iterator[str]:
-    for variant, same in groupby(runs, key=lambda run: run["variant"]):
+    for (variant, on), same in groupby(runs, key=lambda run: (run["variant"], run["machine"])):
         gained, lost = (sum(counts) for counts in zip(*((run["gained"], run["lost"]) for run in same), strict=True))
         if gained + lost:
             test = f"p = {mcnemar(gained, lost):.2g}"
-            yield f"- *{variant}*: the rounds gained {gained} right answers and lost {lost} ({test})."
+            yield f"- *{variant}*, {on}: the rounds gained {gained} right answers and lost {lost} ({test})."
 
 
 def draw(runs: Sequence[Run]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 Run = dict[str, Any]
 
 
@@ -29,9 +31,10 @@ def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> Run:
 
 
 def machine() -> str:
-    """Return the processor's name and the number of cores that this process may use."""
+    """Return the processor's name, its vector instructions, and the number of cores that this process may use."""
     named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    return f"{named[1] if named else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
+    name = named[1] if named else platform.machine()
+    return f"{name} ({torch.backends.cpu.get_cpu_capability()}), {len(os.sched_getaffinity(0))} cores"
 
 
 def commit() -> str:
