@@ -2,12 +2,12 @@
 
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
-The variant `supervision` spends the minutes of the rounds on more worked solutions; `forgetful` learns its lesson
-without rehearsal; `instructions` also practises following instructions (needs `pip install .[environments]`). Each
-night has its own home under `school/starter-night/`. Each finished night is a line in docs/starter-night.jsonl and is
-not run again on the same kind of machine; interrupted nights resume. Writes the table in docs/performance.md, and
-docs/starter-night.png of the shipped nights. Two extra exams ask all problems, after the lessons and after the rounds;
-the minutes do not include these.
+The variant `supervision` spends the minutes of the rounds on more worked solutions; `26 steps of 16` is a lesson alone
+with so many steps and examples; `forgetful` learns its lesson without rehearsal; `instructions` also practises
+following instructions (needs `pip install .[environments]`). Each night has its own home under `school/starter-night/`.
+Each finished night is a line in docs/starter-night.jsonl and is not run again on the same kind of machine; interrupted
+nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of the shipped nights. Two extra
+exams ask all problems, after the lessons and after the rounds; the minutes do not include these.
 """
 
 import argparse
@@ -37,10 +37,15 @@ SHIPPED = "shipped"
 WHOLE = ("whole-distilled", "whole-candidate")  # the folders of the exams on all problems
 ARITHMETIC = {"name": "arithmetic", "levels": ["1", "2"]}
 INSTRUCTIONS = {"name": "rewards.data.if_verifiable:IfVerifiable", "weight": 0.2}
+LESSON_ALONE = ("stages=[distill]", "budget_minutes=null")
 VARIANTS = {
     SHIPPED: (),
     # as many steps as fit into the minutes of the lesson and 24 rounds on two cores
-    "supervision": ("stages=[distill]", "distill.steps=150", "day.generated_traces=2400", "budget_minutes=null"),
+    "supervision": (*LESSON_ALONE, "distill.steps=150", "day.generated_traces=2400"),
+    **{
+        f"{steps} steps of {size}": (*LESSON_ALONE, f"distill.steps={steps}", f"distill.batch_size={size}")
+        for steps, size in ((13, 32), (26, 16), (52, 8), (40, 32), (80, 16))  # 13 of 32 fit on a slow machine
+    },
     "forgetful": ("distill.rehearsal=0", "distill.batch_size=16"),
     "instructions": (f"benchmarks={json.dumps([ARITHMETIC, INSTRUCTIONS])}",),
 }
