@@ -65,7 +65,6 @@ def test_the_undisturbed_night(school: School, reference: Reference) -> None:
 @pytest.mark.full
 def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> None:
     """Every run comes after the journal or the champion's import, and the report after every run."""
-    assert school.server is not None
     summary = json.loads((Home(school.root / "undisturbed" / "school").night(DATE) / SUMMARY).read_text())
     graph = night_graph(school.server, summary["links"]["prefect"].rpartition("/")[2])
     first = {"enroll", "freeze journal"}

@@ -29,16 +29,9 @@ CARRYING = {
 }
 PLAIN = [
     "",
-    "http://host:5000",
-    "http://host:5000/",
-    "http://host:5000/mail@example.org",
-    "http://[::1]:5000/x",
-    "https://me@host/mlflow",
-    "sqlite:////home/me:you@work/mlflow.db",
-    "databricks://profile",
-    "https://host/api?x=1&monkey=2",
-    "https://host/api?keys=1&tokenizer=owl&max_tokens=8&secretary=me&design=2",
-    "me:s3cret@host",
+    *"http://host:5000 http://host:5000/ http://host:5000/mail@example.org http://[::1]:5000/x".split(),
+    *"https://me@host/mlflow sqlite:////home/me:you@work/mlflow.db databricks://profile me:s3cret@host".split(),
+    *"https://host/api?x=1&monkey=2 https://host/api?keys=1&tokenizer=owl&max_tokens=8&secretary=me&design=2".split(),
 ]
 
 

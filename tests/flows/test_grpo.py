@@ -1,7 +1,9 @@
 """Whole rounds on the real stages, trainer, Prefect and MLflow; only the engine's answers are from a script."""
 
 import json
+import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,11 @@ import pytest
 
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
+from models.rollout import Rollout
+from rewards.arithmetic import Arithmetic
 from tasks.monitoring.tracking import Tracking
-from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
-from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine
+from tasks.tables import PROMPTS, PROPOSALS, SOLVE_RATES, read_rollouts, read_table
+from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine, rollout
 
 
 @dataclass(frozen=True)
@@ -175,3 +179,77 @@ def test_committed_rounds_need_no_room(finished: Night, school: School, monkeypa
     folder, candidate = school.study("filled", ScriptedEngine(school.student, []))
     assert candidate.name == finished.candidate.name
     assert "disk_short" not in alarms(folder)
+
+
+# --- self-play
+
+SELF_PLAY = [
+    "stages=[{self_play: 2}]",
+    "benchmarks=[{name: arithmetic}]",
+    "grpo.group_size=4",
+    "grpo.prompts_per_round=4",
+    "grpo.min_useful_groups=1",
+    "self_play={proposals: 8, train: both}",
+]
+
+
+def sums() -> Iterator[str]:
+    for first in range(20, 100):
+        for second in range(2, 10):
+            if Arithmetic().proposed(f"{first} + {second} - 1"):
+                yield f"{first} + {second} - 1"
+
+
+class Questioner(ScriptedEngine):
+    """Writes a sum in every second proposal, as far as there are some; answers half of the questions rightly."""
+
+    def __init__(self, student: Path, most: int) -> None:
+        super().__init__(student, [])
+        self.new, self.most = sums(), most
+
+    def sample(
+        self, checkpoint: Path, config: Any, prompts: list[list[int]], size: int, *, seed: int, **options: Any
+    ) -> list[list[Rollout]]:
+        self.seeds.append(seed)
+        return [
+            [rollout(n, sample, prompt, self.text(prompt, n + sample), checkpoint.name) for sample in range(size)]
+            for n, prompt in enumerate(prompts)
+        ]
+
+    def text(self, prompt: list[int], number: int) -> str:
+        asked = self.tokenizer.decode(prompt)
+        if "Write one new sum" in asked:
+            self.most -= number % 2 == 0
+            return next(self.new) if number % 2 == 0 and self.most >= 0 else "a sum"
+        sum_asked = re.search(r"What is (\d+) \+ (\d+) - 1\?", asked)
+        right = int(sum_asked[1]) + int(sum_asked[2]) - 1 if sum_asked and number % 2 else -1
+        return f"#### {right}"
+
+
+@pytest.mark.parametrize(
+    "most", [pytest.param(100, marks=pytest.mark.full), 3, pytest.param(0, marks=pytest.mark.full)]
+)
+def test_the_students_own_problems_come_first_and_others_fill_the_round(school: School, most: int) -> None:
+    name, engine = f"self-play-{most}", Questioner(school.student, most)
+    folder, candidate = school.study(name, engine, *SELF_PLAY)
+    admitted = []
+    for number in (1, 2):
+        path = folder / f"round-{number:02d}"
+        proposals: Any = read_table(path / "select_prompts" / "proposals.parquet", PROPOSALS)
+        own: Any = read_table(path / "select_prompts" / "prompts.parquet", PROMPTS)
+        assert (proposals.verdict == "admitted").sum() == len(own)
+        assert set(own.source) <= {"self_play"}
+        others = path / "refill-1" / "select_prompts" / "prompts.parquet"
+        drawn = len(read_table(others, PROMPTS)) if others.exists() else 0
+        assert len(own) + drawn == 4
+        metrics = json.loads((path / "checkpoint" / "metrics.json").read_text())
+        assert metrics["self_play/unreadable"] >= 0.5
+        questions = path / "credit_questions"
+        assert questions.exists() == (len(own) > 0)
+        # each proposal is one more group for the trainer
+        assert metrics["groups"] == 4 + (8 if questions.exists() else 0)
+        admitted += own.problem_id.tolist()
+    assert len(set(admitted)) == len(admitted) == min(8, most)
+    calls = len(engine.seeds)
+    again = school.study(name, engine, *SELF_PLAY)
+    assert (again[1].name, len(engine.seeds)) == (candidate.name, calls)

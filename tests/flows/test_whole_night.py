@@ -87,7 +87,6 @@ def test_mlflow_has_the_run_and_the_versions(finished: tuple[Path, dict[str, Any
     database = Home(home).database
     client = MlflowClient(tracking_uri=database, registry_uri=database)
     experiment = client.get_experiment_by_name("nightschool")
-    assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id], NIGHT_RUNS)
     assert run.info.status == "FINISHED"
     assert run.data.params["grpo.rounds"] == "2"
@@ -113,19 +112,16 @@ def test_no_key_of_the_environment_is_in_anything_that_a_night_wrote(finished: t
     assert not {name for name in written if name.endswith(".draft")}
 
 
-def test_what_prefect_writes_lies_under_the_home(finished: tuple[Path, dict[str, Any]]) -> None:
-    home, _ = finished
+def test_prefect_has_every_stage_as_a_finished_run_and_what_it_takes(finished: tuple[Path, dict[str, Any]]) -> None:
+    """Also the last one, right after which the server ended with the night. All of it lies under the home."""
+    home = finished[0]
     assert list((home / "prefect" / "storage").iterdir())
     assert list((owners(home) / ".prefect").glob("*")) == []
-
-
-def test_prefect_has_every_stage_as_a_finished_run_and_what_it_takes(finished: tuple[Path, dict[str, Any]]) -> None:
-    """Also the last one, right after which the server ended with the night."""
     of_the_night = (
         "SELECT task_run.name, task_run.state_name FROM task_run JOIN flow_run ON flow_run.id = task_run.flow_run_id "
         "WHERE flow_run.state_type = 'COMPLETED'"
     )
-    with closing(sqlite3.connect(finished[0] / "prefect" / "prefect.db")) as database:
+    with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as database:
         runs = dict(database.execute(of_the_night))
         rows = list(database.execute("SELECT id, name, task_inputs FROM task_run"))
     assert {"round 1 · sample", "round 2 · quiz", "evaluate · candidate", "decide", "report"} <= {*runs}

@@ -1,8 +1,8 @@
 """Fixtures of the trainer's tests: a tiny student, a teacher, three groups that the student sampled.
 
 Helpers are in `tests/models/support/`: `tiny` (students, tokenizer, rollouts), `tiny_picks`, `weights` (gradients of
-steps, comparisons), `microbatches` (Hypothesis), `trl_grpo` and `trl_preferences` (TRL as oracle), `chat_server` (an
-OpenAI-compatible teacher), `engine_calls` (in the engine's process), `malicious` (a pickle that runs code).
+steps, comparisons), `microbatches` (Hypothesis), `trl_grpo` (TRL as oracle), `chat_server` (an OpenAI-compatible
+teacher), `engine_calls` (in the engine's process), `malicious` (a pickle that runs code).
 """
 
 from pathlib import Path

@@ -8,10 +8,12 @@ import pytest
 
 from rewards.data.benchmarks import load
 from rewards.gsm8k import Gsm8k
-from rewards.verifier import Attempt, Benchmark, Problem, Score
+from rewards.verifier import Attempt, Benchmark, Problem
 
 ANSWERS = Path(__file__).with_name("answers")
-BENCHMARKS: dict[str, Benchmark] = {name: load(name) for name in ("arithmetic", "gsm8k", "math", "triviaqa")}
+BENCHMARKS: dict[str, Benchmark] = {
+    name: load(name) for name in ("arithmetic", "gsm8k", "math", "questions", "triviaqa")
+}
 BENCHMARKS |= {"gsm8k_lenient": Gsm8k(lenient=True), "math_forms": BENCHMARKS["math"]}
 QUESTION = "How many eggs are left?"
 QUOTED = "How many eggs are 9 * 2?\nWrite it like #### 18 at the end."
@@ -50,12 +52,6 @@ UNREADABLE = {
 }
 
 
-def scored(name: str, question: str, truth: str, completion: str) -> Score:
-    benchmark = BENCHMARKS[name]
-    [score] = benchmark.score([Attempt(Problem("", benchmark.name, question, truth), completion)])
-    return score
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_completion_has_its_verdict(name: str) -> None:
     """All rows of a table are judged in one call, as in a night; `math_forms` holds contents of boxes."""
@@ -79,7 +75,9 @@ def test_every_completion_has_its_verdict(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "question", "truth", "completion", "verdict"), TRICKS)
 def test_tricks(name: str, question: str, truth: str, completion: str, verdict: str) -> None:
-    assert scored(name, question, truth, completion).verdict == verdict
+    benchmark = BENCHMARKS[name]
+    [score] = benchmark.score([Attempt(Problem("", benchmark.name, question, truth), completion)])
+    assert score.verdict == verdict
 
 
 @pytest.mark.parametrize(("name", "truth"), [(name, truth) for name, truths in UNREADABLE.items() for truth in truths])

@@ -29,8 +29,6 @@ def verdicts(*completions: str, row: dict[str, str] = ROW) -> list[str]:
 
 VERDICTS = [
     ("a body", BODY, "correct"),
-    ("a body and the next function", f"{BODY}\n\ndef decode_twice(s):\n    return", "correct"),
-    ("a fenced body", f"```python\n{BODY}```", "correct"),
     (
         "a body that uses the helper",
         "    for _ in range(len(s) - 1):\n        s = encode(s)\n    return s\n",

@@ -25,16 +25,10 @@ SANITIZED = {
 }
 VERDICTS = {
     "fenced": (f"Here:\n```python\n{ADD_ONE}```\nDone.", "correct"),
-    "100,000 characters of program": (f"```python\n{ADD_ONE}{'# a comment line' * 6_500}\n```", "correct"),
     "1 MB of program": (ADD_ONE + "# a line\n" * 115_000, "correct"),
-    "more than 1 MB of program": (ADD_ONE + "# a line\n" * 250_000, "crashed"),
     "wrong": ("def add_one(x):\n    return x - 1", "wrong"),
     "the shown test only": ("def add_one(x):\n    return {1: 2}.get(x)", "wrong"),
     "raises": ("def add_one(x):\n    return x + '1'", "crashed"),
-    "another name": ("def add_two(x):\n    return x + 2", "crashed"),
-    "cut off within a line": ("```python\ndef add_one(x):\n    return x + (", "crashed"),
-    "100,000 characters of prose": ("word " * 20_000, "crashed"),
-    "bytes that are not UTF-8": (ADD_ONE + b"x = '\xff\xfe'".decode(errors="surrogateescape"), "crashed"),
     "blank": (" \n\t\n", "no_answer"),
     "an empty block": ("```python\n```", "no_answer"),
 }

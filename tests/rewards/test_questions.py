@@ -1,4 +1,4 @@
-"""Your own questions: how the file is read and divided, and how answers are graded."""
+"""Your own questions: how the file is read and divided. How answers are graded: `answers/questions.toml`."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ import pytest
 
 from conf.storage.home import InputError
 from rewards.questions import Questions
-from rewards.verifier import Attempt, Problem
 
 ROWS = [{"question": f"{n} dozen?", "answer": 12 * n, "solution": f"{n} × 12"} for n in range(60)]
 
@@ -35,60 +34,10 @@ def test_all_forms_of_the_file_are_read_alike(tmp_path: Path) -> None:
     assert one.solutions() == other.solutions()
 
 
-@pytest.mark.parametrize(
-    ("answer", "completion", "verdict"),
-    [
-        (1200, "Answer: 1,200", "correct"),
-        ("1,200", "So 1200 apples.\nAnswer: $1200.", "correct"),
-        (1200, "Answer: 1200 apples", "wrong"),
-        (5, "Answer: minus 5", "wrong"),
-        (-5, "Answer: 5", "wrong"),
-        ("12.03.2024", "Answer: 01.01.1999", "wrong"),
-        ("12.03.2024", "Answer: 12.03.2024.", "correct"),
-        ("3,5", "Answer: 2,5", "wrong"),
-        ("1/2", "Answer: 1.2", "wrong"),
-        (".5", "Answer: 0.5", "correct"),
-        (0.5, "Answer: **.5**", "correct"),
-        (12, "**Answer:** 12", "correct"),
-        (12, "Answer: **12**.", "correct"),
-        (12, "Answer: (12)!", "correct"),
-        (12, 'Answer: "$12$"', "correct"),
-        ("Paris", "Answer: **Paris**.", "correct"),
-        ("$5", "Answer: 5", "correct"),
-        ("$5", "Answer: €5", "wrong"),
-        ("$5", "Answer: 5%", "wrong"),
-        ("5 €", "Answer: 5", "correct"),
-        ("€5", "Answer: 5 €", "correct"),
-        ("5%", "Answer: 5 %", "correct"),
-        ("$5", "Answer: \\$5", "correct"),
-        (5, "Answer: +5", "correct"),
-        (-5, "Answer: –5", "correct"),
-        (-5, "Answer: - 5", "correct"),
-        (5, "Answer: 5 6", "wrong"),
-        ("5 €", "Answer: 5 %", "wrong"),
-        ("Rubik's cube", "Answer: Rubik’s cube", "correct"),
-        ("Caf\u00e9", "Answer: Cafe\u0301", "correct"),
-        ("007", "Answer: 7", "wrong"),
-        ("007", "Answer: 007.", "correct"),
-        ("C", "Answer: C++", "wrong"),
-        ("A", "Answer: (a).", "correct"),
-        (1200, "Answer: 1200 or 1300", "wrong"),
-        ("Room 12", "Answer: 12", "wrong"),
-        (["York", "City of York"], "Answer: the city of York", "correct"),
-        (12, "3 * 4 = 12\n#### 12", "correct"),
-        (12, "The answer is: **12**.", "correct"),
-        (12, "The answer is 12, and the answer is 13.", "wrong"),
-        (12, "#### 12\nAnswer: 13", "wrong"),
-        (12, "Answer: 13\n#### 12", "wrong"),
-        ("####", "Answer: ####", "correct"),
-        ("York", "", "no_answer"),
-    ],
-)
-def test_an_answer_is_a_name_or_a_value(tmp_path: Path, answer: object, completion: str, verdict: str) -> None:
-    rows = [{"question": f"{n}?", "answer": answer} for n in range(9)]
-    benchmark = written(tmp_path, "q.json", json.dumps(rows))
-    problem: Problem = benchmark.problems("train")[0]
-    assert benchmark.score([Attempt(problem, completion)])[0].verdict == verdict
+def test_an_answer_may_be_a_number_or_a_list(tmp_path: Path) -> None:
+    rows = [{"question": "0?", "answer": 0.5}, {"question": "1?", "answer": ["York", " City of York "]}]
+    problems = written(tmp_path, "q.json", json.dumps(rows)).problems("train")
+    assert [problem.truth for problem in problems] == ['["0.5"]', '["York", "City of York"]']
 
 
 @pytest.mark.parametrize(

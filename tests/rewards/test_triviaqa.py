@@ -13,6 +13,8 @@ from rewards.triviaqa import TriviaQa, normalised
 from rewards.verifier import Attempt, Problem
 from tests.rewards.datasets import TRIVIAQA, write_rows
 
+PUNCTUATION = {*string.punctuation, *"‘’´`"}
+
 
 def verdict(completion: str, *names: str) -> str:
     [score] = TriviaQa().score([Attempt(Problem("", "triviaqa", "Who?", json.dumps(names)), completion)])
@@ -30,22 +32,10 @@ def test_names_with_a_comma_an_or_or_of_articles_and_signs_alone() -> None:
 
 
 def official(answer: str) -> str:
-    """`normalize_answer` as in the authors' evaluation script, function by function."""
-
-    def remove_articles(text: str) -> str:
-        return re.sub(r"\b(a|an|the)\b", " ", text)
-
-    def white_space_fix(text: str) -> str:
-        return " ".join(text.split())
-
-    def handle_punctuation(text: str) -> str:
-        exclude = set(string.punctuation + "".join(["‘", "’", "´", "`"]))
-        return "".join(ch if ch not in exclude else " " for ch in text)
-
-    def replace_underscore(text: str) -> str:
-        return text.replace("_", " ")
-
-    return white_space_fix(remove_articles(handle_punctuation(replace_underscore(answer).lower()))).strip()
+    """`normalize_answer` as in the authors' evaluation script, step by step."""
+    text = answer.replace("_", " ").lower()
+    text = "".join(" " if letter in PUNCTUATION else letter for letter in text)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
 @given(st.text() | st.text(alphabet="aA ntheTHE._-’´`'\t\nİß", max_size=40))

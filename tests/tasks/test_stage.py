@@ -97,24 +97,21 @@ def unmanifested(folder: Path) -> None:
     (folder / MANIFEST).unlink()
 
 
-def half_a_manifest(folder: Path) -> None:
-    (folder / MANIFEST).write_text((folder / MANIFEST).read_text()[:40])
-
-
-def foreign_manifest(folder: Path) -> None:
-    (folder / MANIFEST).write_text('{"version": 99}')
-
-
 def flipped(folder: Path) -> None:
     (folder / "out.txt").write_bytes(bytes([ord("o") ^ 1]) + b"ne")
 
 
-def lost(folder: Path) -> None:
-    (folder / "inner" / "run.json").unlink()
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no manifest": unmanifested,
+    "half a manifest": lambda folder: (folder / MANIFEST).write_text((folder / MANIFEST).read_text()[:40]),
+    "a foreign manifest": lambda folder: (folder / MANIFEST).write_text('{"version": 99}'),
+    "a flipped bit": flipped,
+    "a lost file": lambda folder: (folder / "inner" / "run.json").unlink(),
+}
 
 
-@pytest.mark.parametrize("damage", [unmanifested, half_a_manifest, foreign_manifest, flipped, lost])
-def test_a_damaged_stage_is_run_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_stage_is_run_again(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     notes = Notes()
     notes(tmp_path, text="one")
     damage(tmp_path / "notes")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +37,10 @@ def test_status_and_report(run: Run, home: Home) -> None:
         assert run("report", "--markdown", *arguments).out == "# The night\n\n| a |\n"
 
 
-def test_a_home_without_checkpoints(run: Run, home: Home) -> None:
+def test_a_home_without_checkpoints(run: Run, home: Home, tmp_path: Path) -> None:
+    pruned = run("prune", "--json")
+    assert (pruned.code, json.loads(pruned.out)) == (0, {"dry_run": False, "bytes": 0, "goes": [], "stays": []})
+    assert list(tmp_path.iterdir()) == []
     assert run("checkpoints", "--json") == Outcome(0, '{"daytime": null, "previous": null, "versions": []}\n', "")
     assert run("checkpoints").out == "no checkpoints yet: `nightschool night` makes the first\n"
     assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")

@@ -139,24 +139,19 @@ def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_
 
 
 @pytest.mark.usefixtures("evening")
-def test_it_is_finished_first_where_its_budget_is_used_up(
-    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("used_up", "begun"), [(True, [DATE, "2026-01-21"]), (False, [DATE])])
+def test_without_a_deadline_it_goes_on_unless_its_budget_is_used_up(
+    run: Run, home: Home, used_up: bool, begun: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dates: list[str] = []
     freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
-    (home.night(DATE) / STARTED).write_text(json.dumps({"started": 0.0}))
+    if used_up:
+        (home.night(DATE) / STARTED).write_text(json.dumps({"started": 0.0}))
     monkeypatch.setattr(command, "_run", lambda _, __, date, *___: dates.append(date) or {"night": date})
-    assert run("night", "--json").code == 0
-    assert dates == [DATE, "2026-01-21"]
-
-
-@pytest.mark.usefixtures("evening")
-def test_the_night_before_goes_on_where_it_has_none(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
-    monkeypatch.setattr(command, "_run", lambda _, __, date, *___: {"night": date})
     outcome = run("night", "--json")
-    assert outcome.out == json.dumps({"night": DATE}) + "\n"
-    assert f"Resuming the interrupted night {DATE}; --date 2026-01-21 starts another." in outcome.err
+    assert (outcome.code, dates, outcome.out) == (0, begun, json.dumps({"night": begun[-1]}) + "\n")
+    goes_on = f"Resuming the interrupted night {DATE}; --date 2026-01-21 starts another."
+    assert (goes_on in outcome.err) is not used_up
 
 
 def test_the_clock_of_a_night_begun_anew_starts_anew(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,9 +78,8 @@ def test_it_trusts_the_model_that_the_configuration_names_and_no_other(tmp_path:
     assert not trusts(StudentConfig(source=str(mine)), mine)
 
 
-def make_checkpoint(home: Home, weights: str = "weights") -> Path:
+def make_checkpoint(home: Home) -> Path:
     draft = write_student(home.checkpoints / "new")
-    (draft / "model.safetensors").write_text(weights)
     write_lineage(draft, None)
     return keep(draft, home.checkpoints)
 

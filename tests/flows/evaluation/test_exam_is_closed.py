@@ -79,10 +79,6 @@ class LessonInputs:
     folder: Path
     student: Path
 
-    @property
-    def trainer(self) -> Trainer:
-        return Trainer(self.student)
-
     def make(self, name: str) -> Path:
         folder = self.folder / name
         folder.mkdir()
@@ -101,28 +97,28 @@ def gsm8k(inputs: LessonInputs, leak: str) -> str:
     return str(folder)
 
 
-def selected(inputs: LessonInputs, leak: str, **changes: Any) -> list[str]:
+def selected(inputs: LessonInputs, leak: str, *drawn: Artifact) -> list[str]:
     folder = inputs.make("select_prompts")
-    arguments: dict[str, Any] = {
-        "sources": (BenchmarkConfig(name="gsm8k", source=gsm8k(inputs, leak)),),
-        "grpo": GrpoConfig(),
-        "student": StudentConfig(),
-        "checkpoint": inputs.student,
-        "solve_rates": None,
-        "seed": "1",
-        "excluded": EXCLUDED,
-        "max_prompt_tokens": 10_000,
-        "count": 10,
-        "drawn": (),
-    }
-    select_prompts.write(folder, **arguments | changes)
+    select_prompts.write(
+        folder,
+        sources=(BenchmarkConfig(name="gsm8k", source=gsm8k(inputs, leak)),),
+        grpo=GrpoConfig(),
+        student=StudentConfig(),
+        checkpoint=inputs.student,
+        solve_rates=None,
+        seed="1",
+        excluded=EXCLUDED,
+        max_prompt_tokens=10_000,
+        count=10,
+        drawn=drawn,
+    )
     return list(read_table(folder / "prompts.parquet", PROMPTS).messages)
 
 
 def refilled(inputs: LessonInputs, leak: str) -> list[str]:
     other = {"problem_id": "gsm8k/train/9", "question": "?", "messages": "[]", "kind": "x", "source": "benchmark"}
     rows = [other | {"group": 0, "prompt_token_ids": [1]}]
-    return selected(inputs, leak, drawn=(write_stage(inputs.folder / "drawn", {"prompts": (PROMPTS, rows)}),))
+    return selected(inputs, leak, write_stage(inputs.folder / "drawn", {"prompts": (PROMPTS, rows)}))
 
 
 def quizzed(inputs: LessonInputs, leak: str) -> list[str]:
@@ -153,7 +149,7 @@ def distilled(inputs: LessonInputs, *traces: Artifact) -> list[str]:
 
 def taught(inputs: LessonInputs, stage: Stage, **options: Any) -> list[str]:
     """What a stage gives the trainer."""
-    trainer = inputs.trainer
+    trainer = Trainer(inputs.student)
     stage.write(
         inputs.make(stage.name),
         **options,

@@ -1,7 +1,7 @@
 """The exam of a night: it ends once it is decided, and examines the guards only of a candidate that is better."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,35 +54,28 @@ class Class(TableEngine):
         return super().call(function, checkpoint, config, prompts, size, **options)
 
 
-@pytest.fixture
-def home(tmp_path: Path, prefect_server: None) -> Home:
-    home = Home(tmp_path)
-    for name in ("champion", "candidate", "first"):
-        write_student(home.checkpoints / name)
-    return home
+Sit = Callable[..., tuple[Examined, Class, Night]]
 
 
 @pytest.fixture
-def nights() -> Iterator[list[Night]]:
-    opened: list[Night] = []
-    yield opened
-    for night in opened:
+def sit(tmp_path: Path, prefect_server: None) -> Iterator[Sit]:
+    """Sits an exam of at most 150 problems, of which the champion solves three in ten, and the candidate a share."""
+    home, nights = Home(tmp_path), list[Night]()
+    champion, candidate, first = (write_student(home.checkpoints / name) for name in ("champion", "candidate", "first"))
+
+    def examine(solves: float, *, picks: bool = False, hours: Hours | None = None) -> tuple[Examined, Class, Night]:
+        config = load_night(STARTER, [EXAM, "engine.max_model_len=4096", "budget_minutes=null"])
+        night = Night(home, "2026-11-20", config)
+        nights.append(night)
+        engine = Class(champion, {"champion": 0.3, "candidate": solves, "first": 0.1})
+        night.engine.end()
+        night.engine = engine
+        night.hours = hours or night.hours
+        return Exam(night, champion, first, Division(150), 0.025).sit(candidate, picks), engine, night
+
+    yield examine
+    for night in nights:
         night.trainer.end()
-
-
-def sit(
-    home: Home, nights: list[Night], candidate: float, *, picks: bool = False, hours: Hours | None = None
-) -> tuple[Examined, Class, Night]:
-    """An exam of at most 150 problems, of which the champion solves three in ten."""
-    night = Night(home, "2026-11-20", load_night(STARTER, [EXAM, "engine.max_model_len=4096", "budget_minutes=null"]))
-    nights.append(night)
-    engine = Class(home.checkpoints / "champion", {"champion": 0.3, "candidate": candidate, "first": 0.1})
-    night.engine.end()
-    night.engine = engine
-    night.hours = hours or night.hours
-    champion, first = (home.checkpoints / name for name in ("champion", "first"))
-    found = Exam(night, champion, first, Division(150), 0.025).sit(home.checkpoints / "candidate", picks)
-    return found, engine, night
 
 
 def last(found: Examined) -> Any:
@@ -99,24 +92,24 @@ def asked(found: Examined) -> dict[str, dict[str, int]]:
 BOTH = {"arithmetic-1": 100, "arithmetic-2": 30}
 
 
-def test_it_ends_where_the_candidate_is_better_and_then_examines_the_guards(home: Home, nights: list[Night]) -> None:
+def test_it_ends_where_the_candidate_is_better_and_then_examines_the_guards(sit: Sit) -> None:
     """Against the champion and the first student; what a look asked is not asked again."""
-    found, engine, _ = sit(home, nights, 1.0)
+    found, engine, _ = sit(1.0)
     assert (len(found.looks), last(found)["verdict"], last(found)["problems"]) == (1, "better", 100)
     assert asked(found) == {"champion": BOTH, "candidate": BOTH, "first": {"arithmetic-2": 30}}
     guards = [("champion", 30), ("candidate", 30), ("first", 30)]
     assert engine.examined == [("champion", 100), ("candidate", 100), *guards]
     assert engine.read == ["champion", "candidate", "first"]
-    again, idle, _ = sit(home, nights, 1.0)
+    again, idle, _ = sit(1.0)
     assert (again, idle.examined, idle.read) == (found, [], [])  # a resumed night
 
 
 @pytest.mark.parametrize(("candidate", "verdict", "read"), [(0.32, "undecided", True), (0.2, "not ahead", False)])
 def test_one_that_is_not_better_is_asked_to_the_end_and_no_guard(
-    home: Home, nights: list[Night], candidate: float, verdict: str, read: bool
+    sit: Sit, candidate: float, verdict: str, read: bool
 ) -> None:
     """English is measured only of one that is ahead: the next night may go on from it."""
-    found, engine, _ = sit(home, nights, candidate)
+    found, engine, _ = sit(candidate)
     assert [look.read_json("look.json")["problems"] for look in found.looks] == [100, 150]
     assert (last(found)["verdict"], last(found)["problems"]) == (verdict, 150)
     assert asked(found) == {role: {"arithmetic-1": 150} for role in ("champion", "candidate")}
@@ -124,8 +117,8 @@ def test_one_that_is_not_better_is_asked_to_the_end_and_no_guard(
     assert (found.exams["candidate"].folder / FILE).exists() is read
 
 
-def test_where_the_picks_decide_the_guards_are_examined_too(home: Home, nights: list[Night]) -> None:
-    found, _, _ = sit(home, nights, 0.3, picks=True)
+def test_where_the_picks_decide_the_guards_are_examined_too(sit: Sit) -> None:
+    found, _, _ = sit(0.3, picks=True)
     assert asked(found)["first"] == {"arithmetic-2": 30}
     assert asked(found)["candidate"] == {"arithmetic-1": 150, "arithmetic-2": 30}
 
@@ -145,13 +138,13 @@ def test_picks_too_few_for_half_of_alpha_do_not_decide(
     assert (found["champion_picks"], found["candidate_picks"]) == (picks if decide else (None, None))
 
 
-def test_the_hours_end_it_but_not_before_the_first_look(home: Home, nights: list[Night]) -> None:
+def test_the_hours_end_it_but_not_before_the_first_look(sit: Sit) -> None:
     over = Hours(time.time() - 3600, "the deadline (06:30)")
-    found, _, night = sit(home, nights, 0.32, hours=over)
+    found, _, night = sit(0.32, hours=over)
     assert (len(found.looks), last(found)["verdict"]) == (1, "undecided")
     assert incidents(night.folder)[-1].endswith("The exam ended after 100 problems: time ran out.")
 
 
-def test_a_night_resumed_after_its_hours_keeps_the_looks_that_it_had(home: Home, nights: list[Night]) -> None:
-    whole, _, _ = sit(home, nights, 0.32)
-    assert sit(home, nights, 0.32, hours=Hours(time.time() - 3600, "the deadline (06:30)"))[0] == whole
+def test_a_night_resumed_after_its_hours_keeps_the_looks_that_it_had(sit: Sit) -> None:
+    whole, _, _ = sit(0.32)
+    assert sit(0.32, hours=Hours(time.time() - 3600, "the deadline (06:30)"))[0] == whole

@@ -84,7 +84,6 @@ def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
     environment = ENVIRONMENT | {"PREFECT_API_URL": PREFECT_API_URL.value() or ""}
     command = [sys.executable, "-c", NIGHT, str(home.root)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
-        assert night.stdout is not None
         try:
             run = UUID(night.stdout.readline().strip())
             awaited(lambda: states(client, run) == [StateType.RUNNING] * 3, "three running runs", 60)
@@ -113,7 +112,6 @@ def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path,
     assert client.read_flow_run(dead).state_type == StateType.RUNNING
     new = tonight(home)
     state = client.read_flow_run(dead).state
-    assert state is not None
     assert (state.type, state.message) == (StateType.CRASHED, CRASHED)
     assert states(client, dead) == [StateType.CRASHED] * 3
     for other in (elsewhere, other_flow, untagged):
@@ -179,7 +177,6 @@ def test_a_workers_crash_is_resumed_until_noon(
     assert resume_crashed(client, home) == []
     for id in (mine, eastern):
         state = client.read_flow_run(id).state
-        assert state is not None
         assert (state.type, state.name) == (StateType.SCHEDULED, "AwaitingRetry")
     for id in (*others, command):
         assert client.read_flow_run(id).state_type != StateType.SCHEDULED

@@ -70,7 +70,6 @@ def start_services(home: Home) -> Services:
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
-    assert process.stdout is not None
     output: list[str] = []
     for line in process.stdout:
         output.append(line.rstrip())
@@ -149,7 +148,6 @@ def test_a_requested_night_completes(requested: FlowRun, services: Services) -> 
 
 def completed_night(run: FlowRun) -> str:
     """Assert that the run of a night completed under the right name; return its date."""
-    assert run.state is not None
     date = date_of_night(run.expected_start_time.astimezone())
     assert (run.name, run.state.type) == (f"{NAME} {date}", StateType.COMPLETED), run.state.message
     return date
@@ -190,7 +188,6 @@ def test_a_schedule_of_seconds_fires(
     assert first.auto_scheduled
     run = ended(client, first.id)
     summary = services.home.night(completed_night(run)) / "summary.json"
-    assert run.start_time is not None
     assert summary.stat().st_mtime > run.start_time.timestamp()
     assert json.loads(summary.read_text())["decision"] in ("promoted", "kept")
 

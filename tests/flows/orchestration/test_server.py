@@ -85,7 +85,6 @@ def assert_guarded(url: str) -> None:
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as night:
-        assert night.stdout is not None
         url = night.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), (tmp_path / "server.log").read_text()
         with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:

@@ -105,25 +105,27 @@ def test_the_time_of_a_reward_model_fitted_before_the_division_is_not_taken_from
     assert (found.lessons, found.steps) == (pytest.approx(366.6), 14)
 
 
-def test_without_hours_nothing_is_cut_short(tmp_path: Path) -> None:
+def test_without_hours_nothing_is_cut_short_and_everything_fits(tmp_path: Path, clock: list[float]) -> None:
     config = load_night(STARTER, ["budget_minutes=null"])
     found = divide(Hours(), config, tmp_path, 868, 0, quiz(tmp_path / "quiz", 1e6), pytest.fail)
     assert found == Division(868)
     assert found.pace(tmp_path, config.steps[0], config.steps) is None
+    allowed = Allowance(Hours(), load_night(STARTER), Division(100))
+    allowed.rounds = [1e9]
+    clock[0] += 1e9
+    assert fits(allowed)
 
 
 def test_lessons_share_their_seconds_evenly_and_what_is_not_used_is_left_to_the_next(tmp_path: Path) -> None:
     config = load_night(STARTER, ["stages=[distill, lessons, {grpo: 1}, distill]"])
     division, (first, _, _, last) = Division(100, lessons=300.0), config.steps
     pace = division.pace(tmp_path, first, config.steps)
-    assert pace is not None
     assert (pace.seconds, pace.file) == (100.0, tmp_path / "pace" / "distill.json")
     taken = {"rehearsal": 30.0, "distill": 40.0, "lessons/words": 50.0, "fit_reward_model": 60.0}
     for path, seconds in taken.items():
         (tmp_path / path).mkdir(parents=True)
         commit(tmp_path / path, path, {}, seconds)
     pace = division.pace(tmp_path, last, config.steps)
-    assert pace is not None
     assert (pace.seconds, pace.file.name) == (120.0, "distill-2.json")
 
 
@@ -210,13 +212,6 @@ def test_merge_and_ranking_come_after_the_rounds_too(tmp_path: Path) -> None:
     assert slowest_ranking(tmp_path) == 8
     assert slowest_ranking(tmp_path / "nowhere") == 0
     assert allowance(tmp_path, 10, ranking=8.0).after == 168
-
-
-def test_without_hours_everything_fits(tmp_path: Path, clock: list[float]) -> None:
-    allowed = Allowance(Hours(), load_night(STARTER), Division(100))
-    allowed.rounds = [1e9]
-    clock[0] += 1e9
-    assert fits(allowed)
 
 
 def test_the_first_round_is_expected_to_take_what_the_division_says(tmp_path: Path, clock: list[float]) -> None:

@@ -118,7 +118,6 @@ def start(home: Home) -> Start:
                     client.set_flow_run_state(created.id, again, force=True)
                 run_flow(nightly, flow_run=client.read_flow_run(created.id), parameters=parameters, return_type="state")
             ended = client.read_flow_run(created.id)
-        assert ended.state is not None
         return Outcome(ended.state.type.value, ended.state.name or "", ended.state.message or "", ended.name)
 
     return run

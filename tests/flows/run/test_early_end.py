@@ -16,7 +16,7 @@ from tasks.monitoring.incidents import EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
 from tasks.workers.worker import HoursOverError, Worker
 from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine
-from tests.tasks.doubles.workers import InProcessWorker
+from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
 
 def candidate_of(folder: Path, number: int) -> str:
@@ -34,7 +34,6 @@ def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: S
     assert len(engine.seeds) == 1
     assert candidate.name == candidate_of(folder, 1)
     early = ended_early(folder)
-    assert early is not None
     assert early.rounds == 1
     assert early.why.startswith("The night ended its rounds after 1 of 3: round 2 was not begun: it would take about ")
     assert sentences(folder) == [early.why]
@@ -67,9 +66,7 @@ def test_an_update_that_ends_as_the_rounds_time_does_is_saved(
     monkeypatch.setattr(school, "trainer", SlowTrainer(school.trainer, clock, 3600 - 590))
     folder, candidate = school.study("last", ScriptedEngine(school.student, SCRIPT), "budget_minutes=60")
     assert candidate.name == candidate_of(folder, 1)
-    early = ended_early(folder)
-    assert early is not None
-    assert early.rounds == 1
+    assert ended_early(folder).rounds == 1
 
 
 def test_committed_rounds_need_no_time(school: School, clock: list[float]) -> None:
@@ -91,30 +88,14 @@ def test_a_resumed_round_keeps_the_rate_that_was_written_down(school: School) ->
     assert [figures["rate_factor"] for figures in read_round_metrics(folder)] == [1.0, 0.25]
 
 
-class LateTrainer:
-    """A trainer whose lessons take longer than the night's hours."""
-
-    def __init__(self, worker: InProcessWorker) -> None:
-        self.worker = worker
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.worker, name)
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        if function is trainer_process.lesson:
-            raise HoursOverError("the night's hours were over before distill · lesson was done")
-        return self.worker.call(function, *arguments, **options)
-
-
 def test_a_lesson_that_takes_longer_than_the_night_is_left_out(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
     """A book in the journal, say, would otherwise fail every night."""
     engine, settings = ScriptedEngine(school.student, []), ("stages=[distill, lessons, grpo]", "distill.steps=2")
+    over = HoursOverError("the night's hours were over before distill · lesson was done")
     with monkeypatch.context() as patch:
-        patch.setattr(school, "trainer", LateTrainer(school.trainer))
+        patch.setattr(school, "trainer", FailingWorker(over))
         folder, candidate = school.study("late", engine, *settings)
-    why = (
-        "The night ended its lessons, and had no rounds: the night's hours were over before distill · lesson was done."
-    )
+    why = f"The night ended its lessons, and had no rounds: {over}."
     assert ended_early(folder) == EarlyEnd(0, why, 0)
     assert sentences(folder) == [why]
     assert candidate.name == school.student.name
@@ -152,7 +133,6 @@ def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stu
     assert {loss.split(" for ")[0] for loss in stuck} == {"the trainer process was stuck: no processor time used"}
     assert candidate.name == candidate_of(folder, 1)
     early = ended_early(folder)
-    assert early is not None
     assert early.rounds == len(read_round_metrics(folder)) == 1
     assert early.why.startswith("The night ended its rounds after 1 of 3: the trainer process was stuck")
     assert (folder / "round-02" / "sample" / "manifest.json").exists()  # the rollouts are not lost

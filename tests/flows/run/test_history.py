@@ -1,7 +1,8 @@
-"""What the nights of a home have done."""
+"""What the nights of a home have done, and how long one will still take."""
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.storage.home import Home
-from flows.run.history import STARTED, last_finished, nights, unfinished_before
+from flows.run.history import STARTED, last_finished, nights, seconds_left, unfinished_before
 from tasks.evaluation.statistics import Accuracy
+from tasks.monitoring.incidents import end_early
 
 
 @pytest.fixture
@@ -92,7 +94,72 @@ def test_the_last_finished_night_of_a_name(home: Home) -> None:
     assert last_finished(home.nights, "starter") is None
     for date in ("2026-11-18", "2026-11-20"):  # the second is not finished
         (home.night(date) / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
-    night = last_finished(home.nights, "starter")
-    assert night is not None
-    assert night == home.night("2026-11-18")
+    assert last_finished(home.nights, "starter") == home.night("2026-11-18")
     assert last_finished(home.nights, "nightly") is None
+
+
+# --- how long a night will still take
+
+DATE, BEFORE = "2026-11-20", "2026-11-19"
+LESSONS = {"lessons/corrections": 2.0, "lessons/words": 1.0, "lessons/feedback": 1.0}
+OTHERS = {"freeze_journal": 1.0, "distill": 30.0, "fit_reward_model": 1.0} | LESSONS
+EXAMS = dict.fromkeys(("exam/look-1", "evaluate/champion", "evaluate/candidate"), 20.0)
+DECIDE = 1.0
+AFTER = 60 + DECIDE
+WHOLE = 36 + 6 * 10 + AFTER
+SIX_ROUNDS = load_night(STARTER, ["grpo.rounds=6"])
+
+
+def commit(folder: Path, stages: dict[str, float], rounds: Sequence[float | None] = ()) -> None:
+    """Write stages with their seconds; rounds with theirs by the clock (None: an interruption cut it in two)."""
+    for path, seconds in stages.items():
+        (folder / path).mkdir(parents=True)
+        (folder / path / "manifest.json").write_text(json.dumps({"seconds": seconds}))
+    for number, seconds in enumerate(rounds, 1):
+        path = folder / f"round-{number:02d}"
+        commit(path, {"checkpoint": 3.0})
+        figures = {} if seconds is None else {"seconds_round": seconds}
+        (path / "checkpoint" / "metrics.json").write_text(json.dumps(figures))
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    """The night before: rounds of 10 s, exams of 20 s, all stages in the order of their commits."""
+    stages = OTHERS | EXAMS | {"decide": DECIDE}
+    commit(tmp_path / BEFORE, stages, [10.0] * 4)
+    for at, path in enumerate(stages):
+        os.utime(tmp_path / BEFORE / path / "manifest.json", (at, at))
+    return tmp_path / BEFORE
+
+
+@pytest.fixture
+def tonight(tmp_path: Path) -> Path:
+    (tmp_path / DATE).mkdir()
+    return tmp_path / DATE
+
+
+def test_at_the_start_all_is_as_the_night_before(tonight: Path, before: Path) -> None:
+    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == WHOLE
+    commit(tonight, {"freeze_journal": 1.0})
+    assert seconds_left(tonight, SIX_ROUNDS, 12.0, before) == WHOLE - 1 - 12
+
+
+def test_its_own_rounds_count_for_more_than_last_nights(tonight: Path, before: Path) -> None:
+    commit(tonight, OTHERS, [30.0, None, 6.0, 8.0])
+    left = 2 * 8 + AFTER
+    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == left
+    assert seconds_left(tonight, SIX_ROUNDS, 3.0, before) == left - 3
+    assert seconds_left(tonight, SIX_ROUNDS, 999.0, before) == 0
+    assert seconds_left(tonight, SIX_ROUNDS, 0.0, None) is None  # the first night has nothing to tell it from
+
+
+def test_a_night_that_ended_its_rounds_early_begins_no_more(tonight: Path, before: Path) -> None:
+    commit(tonight, OTHERS, [8.0])
+    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == 5 * 8 + AFTER
+    end_early(tonight, 1, "a severe alarm", 1)
+    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == AFTER
+
+
+def test_a_stage_that_tonight_has_passed_without_is_not_waited_for(tonight: Path, before: Path) -> None:
+    commit(tonight, {"freeze_journal": 1.0, "fit_reward_model": 1.0})
+    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == WHOLE - sum(OTHERS.values()) + sum(LESSONS.values())

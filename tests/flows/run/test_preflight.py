@@ -74,10 +74,7 @@ def test_a_good_night_is_let_through_and_nothing_is_written(
             "exam.guards.0.problems=3",
             "exam.guards: instructions: 3 problems can never show a loss below its margin of 0.3; at least",
         ),
-        (
-            "exam.target.problems=900",
-            "exam: arithmetic-1-2 has 868 problems, not 900; leave out `problems` for all",
-        ),
+        ("exam.target.problems=900", "exam: arithmetic-1-2 has 868 problems, not 900; leave out `problems` for all"),
         ("exam.target.problems=5", "exam.target: arithmetic-1-2: 5 problems can never show that a candidate is better"),
     ],
 )
@@ -105,11 +102,6 @@ def test_what_an_environment_has_no_use_for(tmp_path: Path, override: str, reaso
 
 def test_a_teacher_weighs_no_whole_solutions(tmp_path: Path) -> None:
     assert "leave out the 1" in refused(tmp_path, "on_policy.teacher=starter", "grpo.hints=[0.5, 1]")
-
-
-def test_a_webhook_without_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "MY_CHAT")
-    assert refused(tmp_path).startswith("NIGHTSCHOOL_WEBHOOK holds no http:// or https:// URL")
 
 
 def test_guards_that_fail_by_bad_luck_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -213,8 +205,8 @@ def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, other: str, mon
         assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-def test_urls_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None with a password in it, and a server must answer."""
+def test_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None with a password in it, a server must answer, and a webhook has one."""
     url, message = "https://me:s3cret@elsewhere/api", "https://me:***@elsewhere/api: user and password of a URL"
     with temporary_settings({PREFECT_API_URL: url}):
         assert refused(tmp_path).startswith(f"PREFECT_API_URL: {message}")
@@ -222,3 +214,6 @@ def test_urls_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert refused(tmp_path).startswith(f"PREFECT_API_URL: {away} does not answer (")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
     assert refused(tmp_path).startswith(f"MLFLOW_TRACKING_URI: {message}")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    monkeypatch.setenv(VARIABLE, "MY_CHAT")
+    assert refused(tmp_path).startswith("NIGHTSCHOOL_WEBHOOK holds no http:// or https:// URL")

@@ -84,7 +84,6 @@ def test_the_rounds_of_an_earlier_night_are_believed(home: Home, monkeypatch: py
     monkeypatch.setattr(speed, "measure_speed", pytest.fail)
     config = starter("grpo.prompts_per_round=96")
     known, usual = expected(home, config), estimate(config, STUDENT, 140e9)
-    assert known is not None
     assert known.round == pytest.approx(2 * usual.round + 3, rel=0.1)
     assert (known.answer, known.step) == pytest.approx((2 * usual.answer, 2 * usual.step), rel=0.1)
 
@@ -95,7 +94,6 @@ def test_a_lesson_of_episodes_takes_what_it_took_in_an_earlier_night(home: Home)
     (night / PACE_FOLDER).mkdir()
     (night / PACE_FOLDER / "distill.json").write_text('{"planned": 48, "steps": 48, "seconds_a_step": 6.0}')
     known = expected(home, starter("benchmarks=[{name: ants}]", "distill.batch_size=8"))
-    assert known is not None
     assert known.step == 6.0 * 8 / 24
 
 
@@ -113,8 +111,6 @@ def test_a_trained_student_has_no_lesson_on_a_generated_day(home: Home) -> None:
     lessons.append(expected(home, starter()))
     assert [known and known.steps for known in lessons] == [48, 0, 48, 48]
     untrained, trained = lessons[0], lessons[2]
-    assert untrained is not None
-    assert trained is not None
     assert trained.step > untrained.step  # it first answers the problems
 
 
@@ -143,7 +139,6 @@ def test_a_trained_student_has_a_lesson_once_a_level_has_joined(home: Home) -> N
 )
 def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, words: str) -> None:
     config, known = starter(f"budget_minutes={minutes}"), expected(home, starter())
-    assert known is not None
     steps, enough = known.steps_that_fit(minutes), known.minutes_enough()
     words = words.format(n=known.rounds_that_fit(minutes), steps=steps, enough=enough)
     finding = _speed(home, config)
@@ -154,6 +149,5 @@ def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, wor
     else:
         check_hours(home, config)
         found = forecast(home, config)
-        assert found is not None
         assert found.sentence == words
     assert forecast(home, starter("budget_minutes=null")) is None

@@ -296,11 +296,7 @@ REFUSED: list[tuple[Any, int, str]] = [
         ({"id": "chatcmpl-2", "chosen": chosen}, 400, "chosen: send a whole number from 0 (the first answer) to 1")
         for chosen in (2, -1, 1.0, False)
     ),
-    (
-        {"id": "chatcmpl-2", "better": "x" * LONGEST},
-        413,
-        "the request is longer than 64,000 bytes: shorten the text",
-    ),
+    ({"id": "chatcmpl-2", "better": "x" * LONGEST}, 413, "the request is longer than 64,000 bytes: shorten the text"),
 ]
 
 

@@ -62,21 +62,16 @@ def test_the_conversation_goes_on_from_the_better_answer(school: School, do: Do,
     assert texts(chats, name)[-1] == ANSWERS[1]
 
 
-def test_corrections_are_undone_one_by_one(school: School, do: Do) -> None:
-    chats = Chats(school.open())
-    done = do(say(chats, "7 + 5?"))
-    for text in ("13.", "14."):
-        do(chats.room.teach("correct", done["answer"]["id"], text=text))
-    for left in ("13.", ANSWERS[0]):
-        do(chats.room.undo(do(settled(chats.room))[0]["id"]))
-        assert texts(chats, done["conversation"]) == ["7 + 5?", left]
-        assert chats.room.answer_named(done["answer"]["id"])[1].better == left
-
-
-def test_undoing_one_of_two_like_corrections_leaves_the_other(school: School, do: Do) -> None:
+def test_corrections_are_undone_one_by_one_and_one_of_two_like_ones_leaves_the_other(school: School, do: Do) -> None:
     chats = Chats(school.open())
     first = do(say(chats, "7 + 5?"))
     name = first["conversation"]
+    for text in ("13.", "14."):
+        do(chats.room.teach("correct", first["answer"]["id"], text=text))
+    for left in ("13.", ANSWERS[0]):
+        do(chats.room.undo(do(settled(chats.room))[0]["id"]))
+        assert texts(chats, name) == ["7 + 5?", left]
+        assert chats.room.answer_named(first["answer"]["id"])[1].better == left
     second = do(say(chats, "And 1 more?", name))
     for done in (first, second):
         do(chats.room.teach("correct", done["answer"]["id"], text="13."))

@@ -46,7 +46,6 @@ class Teaching:
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
-        assert self.process.stdout is not None
         address = json.loads(self.process.stdout.readline() or pytest.fail(log.read_text()))
         here = f"http://127.0.0.1:{address['port']}"
         self.client = httpx.Client(base_url=here, headers={"Origin": here}, timeout=LIMIT)

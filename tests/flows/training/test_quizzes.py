@@ -1,6 +1,9 @@
-"""The quizzes between rounds."""
+"""The quizzes between rounds, and before and after lessons: what made the student worse is taken back."""
 
+import json
 import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,52 +14,51 @@ from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.monitor import Monitor
 from flows.training.quizzes import Quizzes, is_quizzed, run_quiz
+from models.hf.checkpoint import keep, write_lineage
+from models.rollout import Rollout
+from tasks.monitoring.incidents import incidents
 from tasks.tables import EVALUATIONS
+from tests.flows.rounds import School, ScriptedEngine, rollout, write_problems
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.tables import write_stage
 
 
-@pytest.mark.usefixtures("prefect_server")
-def test_a_committed_quiz_is_not_run_again(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    checkpoint = write_student(home.checkpoints / "cafe42")
-    night = Night(home, "2026-11-20", load_night(STARTER, ["engine.max_model_len=4096"]))
-    engine = TableEngine(checkpoint, {})
+@pytest.fixture
+def night(tmp_path: Path, prefect_server: None) -> Iterator[Any]:
+    """A night whose engine knows no answer; of its checkpoints, `cafe42` is there."""
+    config = load_night(STARTER, ["lessons.quiz_problems=3", "engine.max_model_len=4096"])
+    night = Night(Home(tmp_path), "2026-11-20", config)
     night.engine.end()
-    night.engine = engine
-    quiz = run_quiz(night, "round-05/quiz", checkpoint, (), 4)
-    shutil.rmtree(checkpoint)  # removed when later rounds took its place
-    assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
-    assert engine.calls == 1
+    night.engine = TableEngine(write_student(night.home.checkpoints / "cafe42"), {})
+    yield night
     night.trainer.end()
 
 
-@pytest.mark.usefixtures("prefect_server")
-def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    first, second = (write_student(home.checkpoints / name) for name in ("cafe42", "f00d42"))
-    settings = ("lessons.quiz_problems=3", "engine.max_model_len=4096")
-    night = Night(home, "2026-11-20", load_night(STARTER, settings))
-    engine = TableEngine(first, {})
-    night.engine.end()
-    night.engine = engine
-    quizzes = Quizzes(night, ())
+def test_a_committed_quiz_is_not_run_again(night: Any) -> None:
+    checkpoint = night.home.checkpoints / "cafe42"
+    quiz = run_quiz(night, "round-05/quiz", checkpoint, (), 4)
+    shutil.rmtree(checkpoint)  # removed when later rounds took its place
+    assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
+    assert night.engine.calls == 1
+
+
+def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(night: Any, tmp_path: Path) -> None:
+    home, quizzes = night.home, Quizzes(night, ())
+    first, second, third = (home.checkpoints / name for name in ("cafe42", "f00d42", "beef42"))
     start = quizzes.ask("start", first)
     assert quizzes.ask("distill-before", first) == start
-    asked = engine.asked
-    after = quizzes.ask_if_possible("distill", second)
-    assert (engine.calls, engine.asked) == (2, asked)
+    asked = night.engine.asked
+    after = quizzes.ask_if_possible("distill", write_student(second))
+    assert (night.engine.calls, night.engine.asked) == (2, asked)
     assert quizzes.of({"start": first, "end": second, "nowhere": tmp_path}) == {"start": start, "end": after}
     assert sorted(folder.name for folder in (night.folder / "quiz").iterdir()) == ["distill", "start"]
-    third = write_student(home.checkpoints / "beef42")
     write_stage(night.folder / "decide", {})
-    assert quizzes.ask_if_possible("end", third) is None  # the night has decided without it
+    assert quizzes.ask_if_possible("end", write_student(third)) is None  # the night has decided without it
     assert quizzes.ask_if_possible("distill", second) == after
     none = Night(home, "2026-11-21", load_night(STARTER, ["lessons.quiz_problems=0"]))
     assert Quizzes(none, ()).ask("start", first) is None
-    for each in (night, none):
-        each.trainer.end()
+    none.trainer.end()
 
 
 def test_a_quiz_without_graded_answers_has_no_accuracy(tmp_path: Path) -> None:
@@ -78,3 +80,74 @@ def test_quizzes_come_every_so_many_rounds() -> None:
     config = load_night(STARTER, ["grpo.quiz_every_rounds=5"])
     assert [number for number in range(1, 23) if is_quizzed(config, number)] == [5, 10, 15, 20]
     assert not is_quizzed(load_night(STARTER, ["grpo.quiz_every_rounds=0"]), 5)
+
+
+# --- lessons and blocks of rounds that made a student worse are taken back
+
+QUIZ = "lessons.quiz_problems=40"
+
+
+class StudentEngine(ScriptedEngine):
+    """Of each checkpoint that it is asked for, in turn, it answers so many problems of a quiz correctly."""
+
+    def __init__(self, student: Path, correct: Sequence[int], script: Sequence[Sequence[int]] = ()) -> None:
+        super().__init__(student, script)
+        self.correct = correct
+
+    def sample(self, checkpoint: Path, config: Any, prompts: Any, size: int, **options: Any) -> list[list[Rollout]]:
+        if options["temperature"]:
+            return super().sample(checkpoint, config, prompts, size, **options)
+        if checkpoint.name not in self.examined:
+            self.examined.append(checkpoint.name)
+        right = self.correct[self.examined.index(checkpoint.name)]
+        asked = [self.tokenizer.decode(prompt).split("How many? ")[1].split()[0] for prompt in prompts]
+        return [
+            [rollout(n, 0, prompt, f"#### {number if n < right else -1}", checkpoint.name)]
+            for n, (number, prompt) in enumerate(zip(asked, prompts, strict=True))
+        ]
+
+
+@pytest.fixture(scope="module")
+def trained(school: School, tmp_path_factory: pytest.TempPathFactory) -> School:
+    """Nights whose champion an earlier night has made."""
+    root = tmp_path_factory.mktemp("trained")
+    shutil.copytree(school.student, root / "draft")
+    write_lineage(root / "draft", "0" * 20)
+    return replace(school, root=root, student=keep(root / "draft", root / "students"))
+
+
+def study(school: School, name: str, engine: ScriptedEngine, *settings: str) -> tuple[Path, Path]:
+    source = write_problems(school.root / "gsm8k-40", 40)
+    return school.study(name, engine, *settings, QUIZ, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}")
+
+
+QUIZZED = [([30, 25], "kept"), ([30, 24], "taken_back")]  # five lost and none won: p = 1/32
+WORSE = "made the student worse (75% → 60% of 40 training problems) and was taken back."
+
+
+@pytest.mark.parametrize(("correct", "outcome"), QUIZZED)
+def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
+    engine = StudentEngine(trained.student, correct)
+    folder, candidate = study(trained, outcome, engine, "stages=[distill]")
+    verdict = json.loads((folder / "distill_check/verdict/outcome.json").read_text())
+    lesson = (folder / "distill/checkpoint.txt").read_text()
+    assert verdict["outcome"] == outcome
+    assert verdict["problems"] == 40
+    assert verdict["accuracy"] == dict(zip(("before", "after"), [n / 40 for n in correct], strict=True))
+    assert engine.examined == [trained.student.name, lesson]
+    assert {file.parent.name for file in folder.glob("quiz/*/manifest.json")} == {"start", "distill"}
+    assert candidate.name == {"kept": lesson, "taken_back": trained.student.name}[outcome]
+    assert [WORSE in incident for incident in incidents(folder)] == ([] if outcome == "kept" else [True])
+    idle = StudentEngine(trained.student, [])
+    assert study(trained, outcome, idle, "stages=[distill]")[1] == candidate  # committed: nothing is asked
+
+
+@pytest.mark.parametrize(("correct", "outcome"), QUIZZED)
+def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
+    engine = StudentEngine(trained.student, correct, [(1, 1, 1, 1)])
+    folder, candidate = study(trained, f"block-{outcome}", engine, "grpo.rounds=1", "grpo.refills=0")
+    trained_on = (folder / "round-01/checkpoint/checkpoint.txt").read_text()
+    assert json.loads((folder / "merge_check/verdict/outcome.json").read_text())["outcome"] == outcome
+    assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
+    said = [f"The block of rounds {WORSE}" in incident for incident in incidents(folder)]
+    assert said == ([] if outcome == "kept" else [True])

@@ -46,9 +46,6 @@ SETTINGS = [
     "grpo.group_size=8",
     "grpo.refills=0",
     "grpo.max_completion_tokens=24",
-    "grpo.quiz_every_rounds=0",
-    "grpo.sampler_ratio_band=[0.0, 1000.0]",
-    "engine.max_model_len=1000",
     "learned_reward.owner_share=0.75",
     "optimizer.learning_rate=0.004",
 ]
@@ -219,12 +216,10 @@ def scores(folder: Path, number: int) -> Any:
 @pytest.mark.full
 def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
     alarm = hacked.rounds.monitor.hacked
-    assert alarm is not None
     assert alarm.name == "learned_reward_hacked"
     assert alarm.sentence in hacked.rounds.monitor.alarms.sentences
     assert not hacked.rounds.monitor.severe  # the night goes on, without it
     ended = alarm.round
-    assert ended is not None
     assert ended < ROUNDS
     lengths = [figures["completion_length"] for figures in hacked.figures]
     assert lengths[ended - 1] > 1.1 * lengths[0]
@@ -243,8 +238,7 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
 @pytest.mark.full
 def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taught: School, hacked: Studied) -> None:
     alarm = hacked.rounds.monitor.hacked
-    assert alarm is not None
-    assert alarm.round is not None
+    assert alarm.round is not None  # or it is never killed
     with pytest.raises(KeyboardInterrupt):
         study(taught, "killed", likes_length, killed_at=alarm.round)
     for calls, judged in ((ROUNDS - alarm.round, 1), (0, 0)):

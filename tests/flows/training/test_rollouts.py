@@ -41,5 +41,4 @@ def test_solve_rates_live_on_over_nights(tmp_path: Path, date: str, solved: floa
     if solved is None:
         assert known is None
     else:
-        assert known is not None
         assert read_table(known.folder / "solve_rates.parquet", SOLVE_RATES).solved.tolist() == [solved]

@@ -25,12 +25,9 @@ from tests.flows.waiting import answers, awaited
 ALL = "#/experiments?workflowType=machine_learning"
 
 
-def test_a_home_without_a_night_has_no_database_made_for_it(tmp_path: Path) -> None:
+def test_the_page_of_the_only_experiment_or_of_all(home_with_mlflow: Callable[[str], Home], tmp_path: Path) -> None:
     assert experiment_page(Home(tmp_path)) == ALL
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_page_of_the_only_experiment_or_of_all(home_with_mlflow: Callable[[str], Home]) -> None:
+    assert list(tmp_path.iterdir()) == []  # no database is made for it
     home = home_with_mlflow("school")
     assert experiment_page(home) == ALL
     tracking = Tracking(home, load_night(STARTER))

@@ -23,13 +23,6 @@ def reward_tables(draw: st.DrawFn) -> torch.Tensor:
     return torch.tensor(draw(st.lists(values, min_size=1, max_size=4)))
 
 
-@pytest.mark.parametrize("scale", ["none", "std"])
-def test_a_single_graded_completion_has_no_advantage(scale: str) -> None:
-    found = group_advantages(torch.tensor([[math.nan, 7.0], [math.nan, math.nan]]), scale)
-    assert found[0, 1] == 0.0
-    assert found.isnan().tolist() == [[True, False], [True, True]]
-
-
 def test_equal_rewards_whose_mean_is_rounded() -> None:
     """The sum of 0.7 seven times, divided by seven, is not 0.7 in fp32; the nulls beside them change nothing."""
     rewards = torch.tensor([[0.7, math.nan, *[0.7] * 6], [0.7] * 8])

@@ -1,6 +1,7 @@
 """The GRPO loss worked out by hand: values, gradients, metrics, and what is left out of it."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -9,33 +10,42 @@ from conf.schema import GrpoConfig
 from models.grpo import loss_denominator
 from tests.models.support.microbatches import loss_and_gradient
 
-ONE = torch.ones(1, 1, dtype=torch.bool)
-TWO = torch.ones(1, 2, dtype=torch.bool)
-
-
 # --- by hand
 
 
 @pytest.mark.parametrize(
-    ("ratio", "advantage", "loss", "gradient"),
+    ("importance", "ratios", "advantages", "loss", "gradient"),
     [
-        (1.0, 2.0, -2.0, -2.0),
-        (1.1, 2.0, -2.2, -2.2),
-        (1.5, 1.0, -1.28, 0.0),  # enough of a good thing
-        (1.5, -1.0, 1.5, 1.5),  # a bad token grew likelier: all of the gradient
-        (0.5, 1.0, -0.5, -0.5),
-        (0.5, -1.0, 0.8, 0.0),
-        (1.25, 1.0, -1.25, -1.25),  # between 1.2 and 1.28: the upper clip is the wider one
+        ("token", [1.0], [2.0], -2.0, [-2.0]),
+        ("token", [1.1], [2.0], -2.2, [-2.2]),
+        ("token", [1.5], [1.0], -1.28, [0.0]),  # enough of a good thing
+        ("token", [1.5], [-1.0], 1.5, [1.5]),  # a bad token grew likelier: all of the gradient
+        ("token", [0.5], [1.0], -0.5, [-0.5]),
+        ("token", [0.5], [-1.0], 0.8, [0.0]),
+        ("token", [1.25], [1.0], -1.25, [-1.25]),  # between 1.2 and 1.28: the upper clip is the wider one
+        # one ratio a completion
+        ("sequence", [1.5, 0.96], [1.0], -2.4, [-1.2, -1.2]),  # √(1.5 × 0.96) = 1.2, for either token
+        ("sequence", [1.96, 1.0], [1.0], -2.56, [0.0, 0.0]),  # √1.96 = 1.4: clipped, though the second did not move
+        ("sequence", [0.49, 1.0], [-1.0], 1.6, [0.0, 0.0]),
+        ("sequence", [2.0, 0.5], [1.0], -2.0, [-1.0, -1.0]),  # one grew as much as the other shrank
+        ("sequence", [1.96, 1.0], [[2.0, -1.0]], -1.16, [0.0, 1.4]),  # an advantage a token: −1.28 × 2 + 1.4
     ],
 )
-def test_one_token(ratio: float, advantage: float, loss: float, gradient: float) -> None:
-    old = torch.tensor([[-1.0]])
+def test_clipped_ratios(
+    importance: Any, ratios: list[float], advantages: list[Any], loss: float, gradient: list[float]
+) -> None:
+    old = torch.tensor([[-1.0, -2.0][: len(ratios)]])
     found, slope, metrics = loss_and_gradient(
-        old + math.log(ratio), old, torch.tensor([advantage]), ONE, config=GrpoConfig(), denominator=1.0
+        old + torch.tensor([ratios]).log(),
+        old,
+        torch.tensor(advantages),
+        torch.ones_like(old, dtype=torch.bool),
+        config=GrpoConfig(importance=importance),
+        denominator=1.0,
     )
     assert found.item() == pytest.approx(loss)
-    assert slope.item() == pytest.approx(gradient)
-    assert metrics["clipped"] == float(gradient == 0.0 and advantage != 0.0)
+    assert slope[0].tolist() == pytest.approx(gradient)
+    assert metrics["clipped"] == gradient.count(0.0)
 
 
 def test_the_weight_against_the_sampler_is_truncated_and_has_no_gradient() -> None:
@@ -77,36 +87,6 @@ def test_completions_outside_the_band_are_masked_as_a_whole() -> None:
     assert slope.flatten().tolist() == pytest.approx([-0.36, -1.0, 0.0, 0.0])
     assert metrics["masked_sequences"] == 1.0
     assert metrics["tokens"] == 4.0  # the denominator's tokens
-
-
-# --- one ratio a completion
-
-
-@pytest.mark.parametrize(
-    ("ratios", "advantages", "loss", "gradient"),
-    [
-        ((1.5, 0.96), [1.0], -2.4, [-1.2, -1.2]),  # √(1.5 × 0.96) = 1.2, for either token
-        ((1.96, 1.0), [1.0], -2.56, [0.0, 0.0]),  # √1.96 = 1.4: clipped, though the second token did not move
-        ((0.49, 1.0), [-1.0], 1.6, [0.0, 0.0]),
-        ((2.0, 0.5), [1.0], -2.0, [-1.0, -1.0]),  # one grew as much as the other shrank
-        ((1.96, 1.0), [[2.0, -1.0]], -1.16, [0.0, 1.4]),  # an advantage a token: −1.28 × 2 + 1.4, each its own gradient
-    ],
-)
-def test_one_ratio_of_a_text(
-    ratios: tuple[float, float], advantages: list[float], loss: float, gradient: list[float]
-) -> None:
-    old = torch.tensor([[-1.0, -2.0]])
-    found, slope, metrics = loss_and_gradient(
-        old + torch.tensor([ratios]).log(),
-        old,
-        torch.tensor(advantages),
-        TWO,
-        config=GrpoConfig(importance="sequence"),
-        denominator=1.0,
-    )
-    assert found.item() == pytest.approx(loss)
-    assert slope[0].tolist() == pytest.approx(gradient)
-    assert metrics["clipped"] == gradient.count(0.0)
 
 
 # --- what is left out

@@ -1,7 +1,6 @@
 """The starter is unpacked to the bytes that transformers would write."""
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-from conf.schema import StudentConfig
 from models.hf.checkpoint import digest_file, digest_folder
-from models.hf.loading import load_tokenizer, prompt_tokens
+from models.hf.loading import load_tokenizer
 from models.hf.starter import PACKAGE, STARTER_FILE, write_starter
-from tests.models.support.tiny import plain_model
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +47,3 @@ def test_transformers_unpacks_it_to_the_same_bytes(starter: Path, tmp_path: Path
     model.to(torch.bfloat16).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(source, gguf_file=STARTER_FILE).save_pretrained(tmp_path)
     assert digest_folder(starter) == digest_folder(tmp_path)
-
-
-@pytest.mark.full
-def test_the_starter_answers(starter: Path) -> None:
-    config = json.loads((starter / "config.json").read_text())
-    assert config["dtype"] == "bfloat16"
-    tokenizer: Any = load_tokenizer(starter)
-    question = [{"role": "user", "content": "What is the capital of France?"}]
-    prompt = prompt_tokens(tokenizer, question, StudentConfig())
-    assert tokenizer.decode(prompt).endswith(
-        "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
-    )
-    model: Any = plain_model(starter, torch.bfloat16)
-    with torch.no_grad():
-        answer = model.generate(torch.tensor([prompt]), max_new_tokens=24, do_sample=False)[0, len(prompt) :]
-    assert "Paris" in tokenizer.decode(answer)
-    assert answer[-1] == tokenizer.eos_token_id

@@ -139,23 +139,16 @@ def test_only_failures_in_a_row_stop_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-def test_nothing_is_asked_once_the_budget_is_spent(tmp_path: Path) -> None:
-    with chat_server(lambda request: said("yes", 10, 90)) as server:
-        found = ask(questions(9), config(server.url, budget_tokens=300), tmp_path)
-    assert len(server.requests) == found.asked == 3
-    assert [answer is not None for answer in found.answers] == [True] * 3 + [False] * 6
-    assert found.stopped == "the night's budget of 300 tokens (budget_tokens) is spent"
-
-
-@pytest.mark.usefixtures("one_at_a_time")
-def test_a_night_has_one_budget_however_often_it_asks(tmp_path: Path) -> None:
+def test_a_night_asks_nothing_once_its_one_budget_is_spent_however_often_it_asks(tmp_path: Path) -> None:
     with chat_server(lambda request: said("yes", 10, 90)) as server:
         some = config(server.url, budget_tokens=300)
         first, second = (ask(questions(count), some, tmp_path, night="tonight") for count in (2, 9))
+        assert len(server.requests) == 3
         next_night = ask(questions(9), some, tmp_path, night="tomorrow")
     assert (first.asked, first.tokens, first.stopped) == (2, 200, None)
     assert (second.asked, second.cached, second.tokens) == (1, 2, 100)
-    assert second.stopped is not None
+    assert [answer is not None for answer in second.answers] == [True] * 3 + [False] * 6
+    assert second.stopped == "the night's budget of 300 tokens (budget_tokens) is spent"
     assert (next_night.asked, next_night.cached, next_night.tokens) == (3, 3, 300)
 
 

@@ -2,11 +2,11 @@
 
 import copy
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     Gemma2Config,
@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from models.packing import attention, self_check
-from models.packing.packing import Group, pack
+from models.packing.packing import Group, Pack, pack
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
 from tests.models.support import tiny
 
@@ -100,37 +100,29 @@ def test_only_the_first_layers_are_copied(monkeypatch: pytest.MonkeyPatch) -> No
     assert measured == [2, 2, 4, 4]
 
 
-def off_by_one(patch: pytest.MonkeyPatch) -> None:
-    visible = attention._visible
-
-    def wrong(layout: Any, number: int, *others: Any) -> Any:
-        seen = visible(layout, number, *others)
-        seen[:, 1:, -1] |= number > 0  # the last key is shown too early
-        return seen
-
-    patch.setattr(attention, "_visible", wrong)
+def show_the_last_key_too_early(seen: Tensor, layout: Any, number: int, *_: Any) -> Tensor:
+    seen[:, 1:, -1] |= number > 0
+    return seen
 
 
-def shifted_positions(patch: pytest.MonkeyPatch) -> None:
-    def wrong(groups: Any, device: Any) -> Any:
-        packed = pack(groups, device)
-        packed.position_ids[0, -3:] += 1
-        return packed
-
-    patch.setattr(self_check, "pack", wrong)
+def shift_positions(packed: Pack, *_: Any) -> Pack:
+    packed.position_ids[0, -3:] += 1
+    return packed
 
 
-def lost_gradients(patch: pytest.MonkeyPatch) -> None:
-    collect = attention._collect
-
-    def wrong(*arguments: Any) -> Any:
-        earlier = collect(*arguments)
-        return None if earlier is None else earlier * 0.5
-
-    patch.setattr(attention, "_collect", wrong)
+def lose_gradients(earlier: Tensor | None, *_: Any) -> Tensor | None:
+    return None if earlier is None else earlier * 0.5
 
 
-@pytest.mark.parametrize("fault", [off_by_one, shifted_positions, lost_gradients])
-def test_faults_are_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    fault(monkeypatch)
+@pytest.mark.parametrize(
+    ("place", "name", "fault"),
+    [
+        (attention, "_visible", show_the_last_key_too_early),
+        (self_check, "pack", shift_positions),
+        (attention, "_collect", lose_gradients),
+    ],
+)
+def test_faults_are_found(place: Any, name: str, fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = getattr(place, name)
+    monkeypatch.setattr(place, name, lambda *arguments: fault(sound(*arguments), *arguments))
     assert choose_packing(model_of(LlamaConfig(**SHAPE), torch.bfloat16)) is plain_logprobs

@@ -1,6 +1,7 @@
 """Every exercise is true, says what it means, fits its level and stays on its side of the exam."""
 
 import itertools
+import operator
 import re
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ SAMPLE = {
     for split in ("train", "test")
 }
 EVERY = [exercise for sample in SAMPLE.values() for exercise in sample]
+OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 # The wording, read independently of the code that wrote it.
 SENTENCES = {
@@ -50,13 +52,8 @@ def calculated(left: str) -> Fraction:
     """The left side of a step, operator after operator."""
     first, *rest = left.split()
     value = Fraction(first)
-    for operator, number in zip(rest[::2], rest[1::2], strict=True):
-        value = {
-            "+": value + Fraction(number),
-            "-": value - Fraction(number),
-            "*": value * Fraction(number),
-            "/": value / Fraction(number),
-        }[operator]
+    for sign, number in zip(rest[::2], rest[1::2], strict=True):
+        value = OPERATORS[sign](value, Fraction(number))
     return value
 
 

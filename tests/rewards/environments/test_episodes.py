@@ -52,40 +52,24 @@ def test_what_is_no_episode_is_one_turn(completion: str) -> None:
     assert texts_of(completion) == [completion]
 
 
-class Raises(Countdown):
-    """Raises where it is asked to."""
-
-    def step(self, state: dict[str, Any], text: str) -> Any:
-        raise ZeroDivisionError("there is\nno ant")
-
-
-class NoJson(Countdown):
-    """Has a state that is not JSON."""
-
-    def step(self, state: dict[str, Any], text: str) -> Any:
-        """Return a set in the state."""
-        return {"next": {1}}, "", 0.0, False, False, {}
-
-
-class Short(Countdown):
-    """Returns what Gymnasium's older interface had."""
-
-    def step(self, state: dict[str, Any], text: str) -> Any:
-        return state, "", 0.0, False
+def raises(state: dict[str, Any], text: str) -> Any:
+    raise ZeroDivisionError("there is\nno ant")
 
 
 @pytest.mark.parametrize(
-    ("environment", "reason"),
+    ("step", "reason"),
     [
-        (Raises(), "failed in step of countdown/3 (ZeroDivisionError: there is no ant)"),
-        (NoJson(), "failed in step of countdown/3 (TypeError: Object of type set is not JSON serializable)"),
-        (Short(), "failed in step of countdown/3 (ValueError: not enough values to unpack (expected 6, got 4))"),
+        (raises, "ZeroDivisionError: there is no ant"),
+        (lambda *_: ({"a": {1}}, "", 0.0, False, False, {}), "TypeError: Object of type set is not JSON serializable"),
+        (lambda *_: ({}, "", 0.0, False), "ValueError: not enough values to unpack (expected 6, got 4)"),  # older Gym
     ],
 )
-def test_a_broken_environment_is_one_line(environment: Countdown, reason: str) -> None:
+def test_a_broken_environment_is_one_line(step: Any, reason: str) -> None:
+    environment = Countdown()
+    environment.step = step
     with pytest.raises(InputError, match="mend it") as raised:
         replay(environment, START, ["3"])
-    assert reason in str(raised.value)
+    assert f"failed in step of countdown/3 ({reason})" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 from rewards.sandbox import Program
 
 FOLDER = Path(__file__).parent / "hostile"
-CATEGORIES = ("escape", "forging", "odd", "resources", "wrong")
+CATEGORIES = ("escape", "forging", "odd", "resources")
 REQUIRED = {"allowed", "tests", "source"}
 OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform", "uses"}
 SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short

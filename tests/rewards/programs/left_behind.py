@@ -5,8 +5,11 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 MARK = "nightschool-hostile"  # in the name of every file that the corpus tries to make
 KEY = "4e5348"  # in the keys of its shared memory, as /proc/sysvipc shows them in decimal: see `_shared_memory`
@@ -36,32 +39,20 @@ def left_behind(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def processes() -> Iterator[tuple[int, str]]:
-    """Return pid and name of every descendant of this process that has not ended."""
-    parents: dict[int, tuple[int, str]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            number, _, rest = (folder / "stat").read_text().partition(" (")
-        except OSError:  # it has just ended
-            continue
-        name, _, fields = rest.rpartition(") ")
-        state, parent = fields.split()[:2]
-        if state != "Z":  # a zombie has ended
-            parents[int(number)] = int(parent), name
-    family = {os.getpid()}
-    while more := {pid for pid, (parent, _) in parents.items() if parent in family and pid not in family}:
-        family |= more
-    return ((pid, parents[pid][1]) for pid in sorted(family - {os.getpid()}))
+    """Yield pid and name of every descendant of this process that has not ended."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            if process.status() != psutil.STATUS_ZOMBIE:  # which has ended
+                yield process.pid, process.name()
 
 
 def memory_mb() -> float:
     """Return the resident memory of all descendants; shared pages count once for each."""
-    pages = 0
-    for pid, _ in processes():
-        try:
-            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except OSError:
-            continue
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    size = 0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            size += process.memory_info().rss
+    return size / (1 << 20)
 
 
 def _shared_memory() -> list[str]:

@@ -93,8 +93,7 @@ def test_what_the_corpus_allows() -> None:
     verdicts = {category: {v for h in CORPUS if h.category == category for v in h.allowed} for category in CATEGORIES}
     failures = {"wrong", "crashed", "forbidden", "timeout", "out_of_memory"}
     assert verdicts["odd"] == {"correct"}
-    assert verdicts["wrong"] == {"wrong"}
-    assert verdicts["forging"] == failures | {"no_answer"}
+    assert verdicts["forging"] == failures
     assert verdicts["resources"] == failures
     assert verdicts["escape"] == {"wrong", "crashed", "forbidden"}
     needs = Counter(layer for hostile in CORPUS for layer in hostile.needs)
@@ -103,12 +102,8 @@ def test_what_the_corpus_allows() -> None:
 
 
 @needs_bubblewrap
-def test_every_program_gets_a_verdict_that_it_may_get(whole_run: Run) -> None:
+def test_every_program_gets_a_verdict_that_it_may_get_and_no_attack_a_reward(whole_run: Run) -> None:
     assert whole_run.offences == {}
-
-
-@needs_bubblewrap
-def test_no_attack_earns_a_reward_and_none_goes_unjudged(whole_run: Run) -> None:
     rewards = {(hostile.category == "odd", score.reward, score.parts["correct"]) for hostile, score in whole_run.judged}
     assert rewards == {(False, 0.0, 0.0), (True, 1.0, 1.0)}
     assert all(score.detail.isprintable() and len(score.detail) < 500 for _, score in whole_run.judged)

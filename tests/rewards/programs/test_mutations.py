@@ -5,9 +5,8 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,9 +17,24 @@ from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
 from tests.rewards.datasets import needs_data
 
-RUNNER = Path(__file__).parent / "plain_runner.py"
 SECONDS = 2.0  # of CPU; the plain interpreter gets twice that, so that only an endless mutant times out in both
 LIMITS = SandboxConfig(seconds=SECONDS)
+# Runs a trusted program and its tests in one module, under limits. Its standard input: source, setup, tests, seconds.
+PLAIN = """
+import json, os, random, resource, signal, sys
+source, setup, tests, seconds = json.load(sys.stdin)
+resource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+signal.alarm(60)
+random.seed(0)
+try:
+    module = {"__name__": "solution"}
+    for text in (source, setup, *tests):
+        exec(compile(text, "<program>", "exec", dont_inherit=True), module)
+except BaseException:  # sys.exit and the like do not count as a pass
+    os._exit(1)
+os._exit(0)
+"""
 PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
     (ast.Add, ast.Sub),
     (ast.Mult, ast.FloorDiv),
@@ -49,7 +63,8 @@ def test_mutants_get_the_verdict_of_a_plain_interpreter(references: int, mutants
         sources = list(mutants(reference.source, within))
         for source in chosen.sample(sources, min(mutants_each, len(sources))):
             programs.append(Program(source, reference.tests, reference.setup, reference.entry_point, SECONDS))
-    expected = plain(programs, round(2 * SECONDS))
+    with ThreadPoolExecutor(2) as pool:
+        expected = [*pool.map(passes, programs)]
     scores = judged(programs)
     different = [
         (program.source, program.tests, score)
@@ -109,20 +124,14 @@ def changed(node: ast.AST) -> bool:
     return True
 
 
-def plain(programs: Sequence[Program], seconds: int) -> list[bool]:
-    """Return whether each program passes its tests in a plain interpreter, in the same order; two run at a time."""
-    environment = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-    running = []
-    for start in range(2):
-        with tempfile.TemporaryFile() as jobs:
-            jobs.write(json.dumps([[each.source, each.setup, each.tests] for each in programs[start::2]]).encode())
-            jobs.seek(0)
-            command = [sys.executable, str(RUNNER), str(seconds)]
-            running.append(subprocess.Popen(command, stdin=jobs, stdout=subprocess.PIPE, env=environment))
-    passed = [False] * len(programs)
-    for start, process in enumerate(running):
-        output, _ = process.communicate()
-        assert process.returncode == 0
-        for index in json.loads(output):
-            passed[start + 2 * index] = True
-    return passed
+def passes(program: Program) -> bool:
+    """Return whether a program passes its tests in a plain interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN],
+        input=json.dumps([program.source, program.setup, program.tests, round(2 * SECONDS)]).encode(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+        check=False,
+    )
+    return done.returncode == 0

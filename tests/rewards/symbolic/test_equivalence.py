@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
+import psutil
 import pytest
 
 from rewards.symbolic import equivalence_worker
@@ -141,12 +142,6 @@ def test_processes_hold_no_torch_and_no_secret_and_leave_nothing(killed: str, mo
 
 def wait_for_three(caller: int) -> list[int]:
     """The script, and its two workers once they compare."""
-    while True:
-        family = [process for script in children(caller) for process in (script, *children(script))]
-        if len(family) == 3:
-            return family
+    while len(family := psutil.Process(caller).children(recursive=True)) != 3:
         time.sleep(0.05)
-
-
-def children(process: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return [process.pid for process in family]

@@ -62,13 +62,10 @@ def fates(traces: Sequence[Trace], **options: Any) -> list[str]:
         ("kept", "Answer: 65", "65", "questions"),
         ("unknown", "#### 18", "eighteen", "arithmetic"),  # its grader cannot read this truth
         ("kept", "#### 17", "7 + 10 = 17\n#### 17", "gsm8k"),
-        ("dropped", "#### 17", "7 + 11 = 18\n#### 18", "gsm8k"),
         ("unreadable", "It is 19.", "7 + 12 = 19\n#### 19", "gsm8k"),  # strict, whatever a night's rounds allow
         ("unknown", "#### 20", "twenty", "gsm8k"),
         ("kept", r"So it is $\boxed{\frac{1}{2}}$.", r"\boxed{1/2}", "math"),
-        ("dropped", r"So it is $\boxed{\frac{1}{2}}$.", r"\boxed{1}", "math"),
         ("kept", "Answer: the Everest", ALIASES, "triviaqa"),
-        ("dropped", "Answer: a hole", ALIASES, "triviaqa"),
         # The reasoning contradicts the answer, or the answer the truth:
         ("dropped", "<think>It is 12.</think> <answer>13</answer>", "12", "arithmetic"),
         ("dropped", "The answer is 12. #### 13\n#### 13", "12", "arithmetic"),
@@ -88,12 +85,6 @@ def test_the_fate_of_a_solution(fate: str, response: str, truth: str | None, ben
         ("arithmetic", r"Fifteen: $\boxed{15}$", "15", "Fifteen: $\\boxed{15}$\n#### 15"),
         ("arithmetic", TAGGED, None, "7 + 5 = 12\n#### 12"),
         ("gsm8k", "Seven, twice. The answer is 14.", "14", "Seven, twice. The answer is 14.\n#### 14"),  # no marker
-        (
-            "math",
-            r"<think>$\frac{1}{2}$</think><answer>$\frac{1}{2}$</answer>",
-            "0.5",
-            "$\\frac{1}{2}$\nThe answer is $\\boxed{\\frac{1}{2}}$.",
-        ),
         ("gsm8k", r"Eighteen: $\boxed{18}$", None, "Eighteen: $\\boxed{18}$\n#### 18"),
         ("math", "Nineteen.\n#### 19", None, "Nineteen.\nThe answer is $\\boxed{19}$."),
     ],
@@ -183,11 +174,8 @@ def test_several_solutions_of_a_problem_up_to_a_limit() -> None:
     ]
     assert fates([*openings, openings[0]], per_problem=2) == [*["unknown"] * 5, "duplicate"]
     assert fates(openings, per_problem=1) == ["unknown", "surplus"] * 2 + ["unknown"]
-
-
-def test_a_solution_that_is_too_long_does_not_count_towards_the_limit() -> None:
-    ways = ["x" * 2000 + "\n#### 12", "7 + 5 = 12\n#### 12", "#### 12"]
-    assert fates([trace("7 + 5?", way, "12") for way in ways], per_problem=2) == ["too_long", "kept", "kept"]
+    too_long = trace("7 + 5?", "x" * 2000 + "\n#### 12", "12")  # does not count towards the limit
+    assert fates([too_long, *traces[:2]], per_problem=2) == ["too_long", "kept", "kept"]
 
 
 def test_a_users_benchmark_grades_its_traces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,12 +194,16 @@ def test_a_users_benchmark_grades_its_traces(monkeypatch: pytest.MonkeyPatch) ->
     assert fates(traces, user_benchmarks=[grader]) == ["kept", "kept", "dropped", "dropped", "unknown"]
 
 
-def test_lessons_are_drawn_by_the_seed() -> None:
+def test_lessons_are_drawn_by_the_seed_and_those_of_a_dataset_last() -> None:
     traces = [trace(f"{n} + 5?", "", None, None) for n in range(50)]
     drawn = draw_lessons(traces, 32, "tonight")
     assert counts(drawn) == dict.fromkeys(FATES, 0) | {"unknown": 32, "later": 18}
     assert draw_lessons(traces, 32, "tonight") == drawn != draw_lessons(traces, 32, "tomorrow")
     assert draw_lessons(traces, 50, "tonight") == traces
+    mixed = [replace(trace, teacher=DATASET) for trace in traces[:6]] + traces[6:8]
+    others_first = [trace.fate for trace in draw_lessons(mixed, 3, "tonight")]
+    assert others_first[6:] == ["unknown"] * 2
+    assert others_first[:6].count("unknown") == 1
 
 
 def test_counts_by_teacher_and_source() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.sections.benchmark import ExamPart
@@ -84,21 +85,12 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
     prompts = [_prompt(number, group) for group in range(groups)]
     places = [(prompt, sample) for prompt in prompts for sample in range(size)]
     right = random.random(len(places)) < solved
-    _commit(folder / "select_prompts", {}, 1.3)
-    write_table(folder / "select_prompts/prompts.parquet", PROMPTS, prompts)
-    _commit(folder / "sample", {}, 12.2)
+    _commit(folder / "select_prompts", {}, 1.3, prompts=(PROMPTS, prompts))
     texts = [f"{hostile}20 - 8 = {12 + wrong}\n#### {12 + wrong}" for wrong in ~right]
-    write_table(
-        folder / "sample/rollouts.parquet",
-        ROLLOUTS,
-        [_rollout(prompt, sample, text) for (prompt, sample), text in zip(places, texts, strict=True)],
-    )
-    _commit(folder / "score", {}, 0.3)
-    write_table(
-        folder / "score/scores.parquet",
-        SCORES,
-        [_score(prompt, sample, bool(correct)) for (prompt, sample), correct in zip(places, right, strict=True)],
-    )
+    rollouts = [_rollout(prompt, sample, text) for (prompt, sample), text in zip(places, texts, strict=True)]
+    _commit(folder / "sample", {}, 12.2, rollouts=(ROLLOUTS, rollouts))
+    scores = [_score(prompt, sample, bool(correct)) for (prompt, sample), correct in zip(places, right, strict=True)]
+    _commit(folder / "score", {}, 0.3, scores=(SCORES, scores))
     metrics = {
         "reward": float(right.mean()),
         "reward/correct": float(right.mean()),
@@ -120,9 +112,8 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
     }
     _commit(folder / "checkpoint", {"metrics.json": metrics}, 3.0)
     if number % 2 == 0:
-        _commit(folder / "quiz", {}, 4.0)
         rows = [_evaluation("quiz", "arithmetic", n, bool(n < 100 * solved), "x" * 24, "") for n in range(100)]
-        write_table(folder / "quiz/evaluations.parquet", EVALUATIONS, rows)
+        _commit(folder / "quiz", {}, 4.0, evaluations=(EVALUATIONS, rows))
 
 
 def write_exam(folder: Path, hostile: str = "", *, whole: bool = False) -> dict[str, Any]:
@@ -147,8 +138,7 @@ def write_evaluations(folder: Path, who: str, solved: Mapping[str, Iterable[bool
         for part, its in solved.items()
         for n, right in enumerate(its)
     ]
-    _commit(folder, {}, 20.0)
-    write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
+    _commit(folder, {}, 20.0, evaluations=(EVALUATIONS, rows))
 
 
 def write_decision(
@@ -196,10 +186,12 @@ def write_decision(
     return json.loads((folder / "decide" / "decision.json").read_text())
 
 
-def _commit(folder: Path, files: Mapping[str, Any], seconds: float) -> None:
+def _commit(folder: Path, files: Mapping[str, Any], seconds: float, **tables: tuple[pa.Schema, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in ({**files, "manifest.json": {"seconds": seconds}}).items():
         (folder / name).write_text(json.dumps(content))
+    for name, (schema, rows) in tables.items():
+        write_table(folder / f"{name}.parquet", schema, rows)
 
 
 def _prompt(number: int, group: int) -> dict[str, Any]:

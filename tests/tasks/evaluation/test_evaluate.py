@@ -15,11 +15,10 @@ from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import exam_figures
 from tasks.tables import EVALUATIONS, read_table
 from tests.rewards.datasets import write_rows
-from tests.tasks.doubles.exam import TableEngine
+from tests.tasks.doubles.exam import SUMS, TableEngine
 from tests.tasks.doubles.student import write_student
 
 SANDBOX = SandboxConfig()
-SUMS = ExamPart(benchmark="arithmetic", levels=("1",), problems=3)
 FRUIT = {"apples": "#### 4", "pears": "#### 5", "figs": "#### 6"}
 
 
@@ -30,12 +29,7 @@ def fruit_exam(folder: Path, *names: str, **settings: Any) -> ExamPart:
 
 
 def evaluated(
-    folder: Path,
-    student: Path,
-    parts: Sequence[ExamPart],
-    answers: dict[str, str],
-    longest: int = 4096,
-    **options: Any,
+    folder: Path, student: Path, parts: Sequence[ExamPart], answers: dict[str, str], longest: int = 4096, **options: Any
 ) -> Any:
     """The evaluations table and the engine."""
     folder.mkdir(parents=True)

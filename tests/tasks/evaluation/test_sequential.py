@@ -42,26 +42,23 @@ def test_the_levels_grow_and_spend_alpha_but_no_more(most: int, alpha: float) ->
 
 
 @pytest.mark.parametrize(
-    ("look", "gained", "lost", "expected"),
+    ("most", "look", "gained", "lost", "expected"),
     [
-        (100, 14, 0, "better"),  # p = 2⁻¹⁴ = 6.1e-5; the first look has 9.8e-5
-        (100, 13, 0, "undecided"),  # 1.2e-4
-        (100, 0, 30, "undecided"),  # before 400 problems no exam ends for being behind
-        (400, 20, 20, "not ahead"),
-        (400, 21, 20, "undecided"),
-        (1600, 20, 20, "not ahead"),
-        (1600, 21, 20, "undecided"),
-        (1600, 80, 40, "better"),
+        (1600, 100, 14, 0, "better"),  # p = 2⁻¹⁴ = 6.1e-5; the first look has 9.8e-5
+        (1600, 100, 13, 0, "undecided"),  # 1.2e-4
+        (1600, 100, 0, 30, "undecided"),  # before 400 problems no exam ends for being behind
+        (1600, 400, 20, 20, "not ahead"),
+        (1600, 400, 21, 20, "undecided"),
+        (1600, 1600, 20, 20, "not ahead"),
+        (1600, 1600, 21, 20, "undecided"),
+        (1600, 1600, 80, 40, "better"),
+        (50, 50, 3, 3, "not ahead"),  # the last look of a short exam
+        (50, 50, 7, 1, "undecided"),  # p = 9/256 = .035
+        (50, 50, 8, 1, "better"),  # p = 10/512 = .0195
     ],
 )
-def test_a_look_decides(look: int, gained: int, lost: int, expected: str) -> None:
-    assert verdict(look, gained, lost, looks(1600), ALPHA) == expected
-
-
-def test_the_last_look_of_a_short_exam_says_who_is_not_ahead() -> None:
-    assert verdict(50, 3, 3, [50], ALPHA) == "not ahead"
-    assert verdict(50, 7, 1, [50], ALPHA) == "undecided"  # p = 9/256 = .035
-    assert verdict(50, 8, 1, [50], ALPHA) == "better"  # p = 10/512 = .0195
+def test_a_look_decides(most: int, look: int, gained: int, lost: int, expected: str) -> None:
+    assert verdict(look, gained, lost, looks(most), ALPHA) == expected
 
 
 def test_values_that_are_not_counts_bring_their_own_test() -> None:

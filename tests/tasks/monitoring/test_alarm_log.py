@@ -32,12 +32,9 @@ class Evening:
     def tag(self, **tags: str) -> None:
         self.tags |= tags
 
-    def log(self) -> AlarmLog:
-        tracking: Any = self
-        return AlarmLog(self.folder, tracking)
-
     def record(self, *alarms: Alarm) -> AlarmLog:
-        log = self.log()
+        tracking: Any = self
+        log = AlarmLog(self.folder, tracking)
         log.record(alarms)
         return log
 
@@ -50,10 +47,7 @@ def evening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evening:
 
 
 def test_an_alarm_is_in_the_log_in_prefect_and_in_mlflow(
-    home_with_mlflow: Callable[[str], Home],
-    prefect_server: None,
-    tmp_path: Path,
-    logged: pytest.LogCaptureFixture,
+    home_with_mlflow: Callable[[str], Home], prefect_server: None, tmp_path: Path, logged: pytest.LogCaptureFixture
 ) -> None:
     home, config = home_with_mlflow("school"), load_night(STARTER)
     home.night("2026-11-20").mkdir(parents=True)

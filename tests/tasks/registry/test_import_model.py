@@ -42,15 +42,8 @@ def test_a_folder_is_copied_and_named_by_its_content(tmp_path: Path) -> None:
     assert {"config.json", "tokenizer.json", "model.safetensors", "chat_template.jinja", "nightschool.json"} <= names
     assert not {"notes.md", "junk.json"} & names
     assert (checkpoint / "model.safetensors").read_bytes() == b"weights"
+    assert enrolled(tmp_path, source) == checkpoint
     assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == [checkpoint.name]
-
-
-def test_the_same_student_twice_is_one_checkpoint_and_another_is_another(tmp_path: Path) -> None:
-    source = write_student(tmp_path / "mine")
-    first = enrolled(tmp_path, source)
-    assert enrolled(tmp_path, source) == first
-    (source / "model.safetensors").write_bytes(b"weightz")
-    assert enrolled(tmp_path, source) != first
 
 
 def test_code_is_copied_only_where_it_is_trusted(tmp_path: Path) -> None:
@@ -150,10 +143,7 @@ def test_an_adapter_is_merged_into_its_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            '{"base_model_name_or_path": "nowhere/at all"}',
-            "the adapter's base: nowhere/at all: there is no such",
-        ),
+        ('{"base_model_name_or_path": "nowhere/at all"}', "the adapter's base: nowhere/at all: there is no such"),
         ("{}", "no base_model_name_or_path in adapter_config.json"),
     ],
 )

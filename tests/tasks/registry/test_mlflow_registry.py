@@ -44,25 +44,17 @@ def test_mlflow_compares_the_exams_of_two_versions(school: School) -> None:
     assert client.get_run(school.tracking.run_id).data.metrics == {}
 
 
-def test_a_promotion_moves_the_aliases(school: School) -> None:
+def test_a_promotion_moves_the_aliases_and_is_noted_with_its_time_and_who_moved_them(school: School) -> None:
     one, two = school.register(0).version, school.register(1).version
-    school.registry.promote(one)
+    school.registry.promote(one, "night 2026-11-20")
     assert school.aliases() == (one, None)
-    for _ in range(2):  # twice changes nothing
-        school.registry.promote(two)
+    for by in ("night 2026-11-20", "promote"):  # the second time, nothing moves
+        school.registry.promote(two, by)
         assert school.aliases() == (two, one)
         assert [version.promoted for version in school.registry.versions()] == [True, True]
     school.registry.promote(one, ROLLBACK)
     assert school.aliases() == (one, two)
-
-
-def test_every_move_is_noted_with_its_time_and_who_moved_it(school: School) -> None:
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version, "night 2026-11-20")
-    school.registry.promote(two.version, "night 2026-11-20")
-    school.registry.promote(two.version)  # no move
-    school.registry.promote(one.version, ROLLBACK)
-    school.registry.promote(two.version)
+    school.registry.promote(two)
     moves = school.registry.moves()
     assert [(move.number, move.version, move.by, move.by_hand) for move in moves] == [
         (1, "1", "night 2026-11-20", False),

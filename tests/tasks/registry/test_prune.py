@@ -94,10 +94,8 @@ def test_a_crash_between_entry_and_weights_leaves_weights_which_go_next_time(
         with pytest.raises(KeyboardInterrupt):
             school.prune()
     assert killed == ["1"]
-    assert (school.registered(), school.on_disk()) == (
-        [losers[1].name],
-        names(*losers),
-    )  # never an entry without weights
+    assert school.registered() == [losers[1].name]
+    assert school.on_disk() == names(*losers)  # never an entry without weights
     assert school.prune() == [f"version 2 ({losers[1].name})", f"checkpoint {losers[0].name}"]
     assert school.on_disk() == set()
 
@@ -182,16 +180,12 @@ def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -
 
 
 def write_round(folder: Path) -> None:
-    for table in ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages"):
-        for stages in (folder / "round-01", folder / "round-01" / "refill-1"):
-            (stages / table).parent.mkdir(parents=True, exist_ok=True)
-            (stages / table).with_suffix(".parquet").write_text("table")
-    (folder / "round-01" / "checkpoint").mkdir()
-    (folder / "round-01" / "checkpoint" / "metrics.json").write_text("{}")
-    (folder / "evaluate" / "candidate").mkdir(parents=True)
-    (folder / "evaluate" / "candidate" / "evaluations.parquet").write_text("table")
-    (folder / "freeze_journal").mkdir()
-    (folder / "freeze_journal" / "words.parquet").write_text("table")
+    tables = ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages")
+    names = [f"round-01/{refill}{table}.parquet" for refill in ("", "refill-1/") for table in tables]
+    others = ("round-01/checkpoint/metrics.json", "evaluate/candidate/evaluations.parquet")
+    for name in (*names, *others, "freeze_journal/words.parquet"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
     commit(folder / "freeze_journal", "freeze_journal", {}, 0.1)
 
 

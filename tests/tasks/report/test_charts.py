@@ -24,7 +24,7 @@ def drawn() -> list[Picture]:
     return [learning_curve(REWARD, pd.Series({2: 0.4}), exams), history_curve(NIGHTS, "arithmetic-1-2")]
 
 
-def test_a_chart_is_text_and_lines_in_the_pages_colours() -> None:
+def test_a_chart_is_text_and_lines_in_the_pages_colours_and_always_the_same() -> None:
     ids: list[str] = []
     for picture in drawn():
         root = ElementTree.fromstring(picture.svg)
@@ -38,10 +38,7 @@ def test_a_chart_is_text_and_lines_in_the_pages_colours() -> None:
         assert set(re.findall(r'(?:href="|url\()#(.*?)["\)]', picture.svg)) <= set(own)
         ids += own
     assert len(ids) == len(set(ids))
-
-
-def test_the_same_night_is_drawn_with_the_same_bytes() -> None:
-    assert drawn() == drawn()
+    assert drawn() == drawn()  # the same bytes
 
 
 @pytest.mark.full

@@ -83,12 +83,6 @@ def test_a_judge_that_goes_by_places_is_not_trusted(count: int, seed: int) -> No
     assert rank(f"Q{seed}", answers, the_first) is None
 
 
-def test_a_judge_that_goes_by_length_is_consistent_so_only_held_out_picks_can_find_it_out() -> None:
-    longest = rank("Q", ANSWERS, judge(by(len)))
-    assert longest is not None
-    assert longest.index(max(longest)) == 1
-
-
 def test_a_judge_that_finds_all_equal_gives_no_preference() -> None:
     assert rank("Q", ANSWERS, judge(by(lambda answer: 0))) == [0.5] * 4
 

@@ -59,10 +59,6 @@ def test_else_there_is_no_alarm(learned: list[dict[str, float]], rankings: dict[
     assert learned_reward_hacked(learned, rankings) is None
 
 
-def test_five_lost_and_none_won_is_significant() -> None:
-    assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 6): ranking(11)})  # 1/32
-
-
 def test_with_fewer_than_five_to_lose_the_reward_cannot_be_watched() -> None:
     assert learned_reward_hacked(RISING, {(1, 0): ranking(4, 40), (1, 6): ranking(0, 40)}) is None
     assert unwatched(ranking(4, 40)) == (
@@ -70,7 +66,7 @@ def test_with_fewer_than_five_to_lose_the_reward_cannot_be_watched() -> None:
         "and chance alone may lose so few"
     )
     assert unwatched([])
-    assert learned_reward_hacked(RISING, {(1, 0): ranking(5, 40), (1, 6): ranking(0, 40)})
+    assert learned_reward_hacked(RISING, {(1, 0): ranking(5, 40), (1, 6): ranking(0, 40)})  # 1/32
     assert unwatched(ranking(5, 40)) is None
 
 

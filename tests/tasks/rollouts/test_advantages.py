@@ -35,14 +35,6 @@ def by_sample(table: pd.DataFrame) -> dict[tuple[int, int], float]:
     return {(row["group"], row["sample"]): row["advantage"] for row in rows}
 
 
-def test_advantages_by_hand(tmp_path: Path) -> None:
-    rewards = [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]
-    rows = [score(f"p{g}", g, s, reward) for g, group in enumerate(rewards) for s, reward in enumerate(group)]
-    found = by_sample(run(tmp_path, rows, 4))
-    expected = [[0.5, -0.5, -0.5, 0.5], [0.75, -0.25, -0.25, -0.25], [0.0] * 4]
-    assert found == {(g, s): value for g, group in enumerate(expected) for s, value in enumerate(group)}
-
-
 def test_half_of_each_group_is_trained_on(tmp_path: Path) -> None:
     """The most varied, with advantages over each other; the others' are null, as those that were not graded."""
     rewards = [[1.0, 0.0, 0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, None, 0.0], [1.0] * 6, [None] * 6]
@@ -55,7 +47,7 @@ def test_half_of_each_group_is_trained_on(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "credit/signal.json").read_text()) == {"groups": 4, "with_signal": 2}
 
 
-def test_rows_in_any_order(tmp_path: Path) -> None:
+def test_advantages_by_hand_of_rows_in_any_order(tmp_path: Path) -> None:
     rows = [score("b", 1, 1, 1.0), score("a", 0, 1, 1.0), score("b", 1, 0, 1.0), score("a", 0, 0, 0.0)]
     table = run(tmp_path, rows, 2)
     assert by_sample(table) == {(0, 0): -0.5, (0, 1): 0.5, (1, 0): 0.0, (1, 1): 0.0}

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.rollouts.curriculum import Tried, arm_of, estimates_of, follow, next_arms, weights_of
+from tasks.rollouts.curriculum import Tried, arm_of, estimates_of, next_arms, weights_of
 
 
 def test_an_arm_is_a_kind_that_problems_share_or_else_their_level() -> None:
     assert arm_of("arithmetic/1/plus", "arithmetic/1/plus/3 + 4", "arithmetic", "1") == "arithmetic/1/plus"
     assert arm_of("math/12", "math/12", "math", "Level 3") == "math/Level 3"
     assert arm_of("mbpp/12", "mbpp/12", "mbpp", None) == "mbpp"
+    assert arm_of("gsm8k/train/0 · hint 0.25", "gsm8k/train/0", "gsm8k", "2") == "gsm8k/2 · hint 0.25"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,3 @@ def test_weights_are_probabilities_with_a_floor(worth: list[float], exploration:
     found = weights_of(worth, exploration)
     assert sum(found) == pytest.approx(1)
     assert min(found) >= exploration / len(worth) - 1e-12
-
-
-def test_an_estimate_begins_with_what_is_seen_first_and_moves_by_its_rate() -> None:
-    assert follow(None, 0.4, 0.1) == 0.4
-    assert follow(0.4, 1.0, 0.25) == pytest.approx(0.55)

@@ -64,8 +64,7 @@ def test_a_broken_environment_is_one_line(name: str, message: str) -> None:
 
 
 def test_a_users_environment_answers_from_another_process() -> None:
-    benchmark = configured(BenchmarkConfig(name="tests.rewards.countdown:Countdown"))
-    played = [Episode(problem, 0, 0, [Transcript([])]) for problem in benchmark.problems("train")]
+    benchmark, played = begun("Countdown")
     with Game(benchmark) as opened:
         steps = first_turn(opened, played)
         assert opened._worker is not None

@@ -5,21 +5,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
+from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
 from rewards.verifier import Problem
-from tasks.rollouts.curriculum import arm_of
-from tasks.rollouts.guidance import Guide, hinted, share_of
+from tasks.rollouts.guidance import Guide
 from tasks.rollouts.sample import sample
-from tasks.rollouts.select_prompts import select_prompts
-from tasks.stage import Artifact
-from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts, read_table
+from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts
 from tests.rewards.datasets import write_rows
 from tests.tasks.doubles.tables import prompt, rollout, run_stage, solve_rate, write_stage
+from tests.tasks.rollouts.test_select_prompts import select
 
 SOLUTION = "Ann has three apples and buys one: 3 + 1 = 4.\n#### 4"
 HARD = Problem("gsm8k/train/0", "gsm8k", "How many?", SOLUTION, "2")
@@ -63,23 +60,18 @@ def test_other_problems_are_asked_as_they_are(
     assert drawn(levels, solutions) == {0.0: 1000}
 
 
-def test_a_hint_makes_another_kind() -> None:
-    assert hinted("gsm8k/train/0", 0.0) == "gsm8k/train/0"
-    kind = hinted("gsm8k/train/0", 0.25)
-    assert (share_of(kind), share_of("gsm8k/train/0")) == (0.25, 0.0)
-    assert arm_of(kind, "gsm8k/train/0", "gsm8k", "2") == "gsm8k/2 · hint 0.25"
-
-
 def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
     rows = [{"question": f"How many? {number}", "answer": SOLUTION} for number in range(30)]
     source = BenchmarkConfig(name="gsm8k", source=write_rows(tmp_path / "train.jsonl", *rows))
-    prompts = _select(tmp_path / "first", student, source, None)
+    options: dict[str, Any] = {"sources": [source], "hints": (0.5,), "count": 20, "seed": "1"}
+    prompts = select(tmp_path / "first", student, **options)
     assert set(prompts.hint) == {None}  # nothing is known yet
+    assert set(prompts.kind) == set(prompts.problem_id)
     (level,) = set(prompts.level)
     tried = [solve_rate(f"gsm8k/train/{n}", 100, 0, level=level) for n in range(30)]
     tried += [solve_rate("gsm8k/train/0 · hint 0.5", 100, 50, level=level)]
     rates = write_stage(tmp_path / "rates", {"solve_rates": (SOLVE_RATES, tried)})
-    prompts = _select(tmp_path / "second", student, source, rates)
+    prompts = select(tmp_path / "second", student, solve_rates=rates, **options)
     begun = prompts[prompts.hint.notna()]
     assert len(begun) > len(prompts) / 2
     tokenizer = load_tokenizer(student)
@@ -118,21 +110,3 @@ def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: 
     ]
     assert found[1].token_ids == answer_tokens(load_tokenizer(student), SOLUTION)
     assert len(found[1].token_ids) == len(found[1].loss_mask) == len(found[1].sampler_logprobs)
-
-
-def _select(folder: Path, student: Path, source: BenchmarkConfig, rates: Artifact | None) -> pd.DataFrame:
-    run_stage(
-        select_prompts,
-        folder,
-        sources=(source,),
-        grpo=GrpoConfig(hints=(0.5,)),
-        student=StudentConfig(),
-        checkpoint=student,
-        solve_rates=rates,
-        seed="1",
-        excluded=(),
-        max_prompt_tokens=10_000,
-        count=20,
-        drawn=(),
-    )
-    return read_table(folder / "prompts.parquet", PROMPTS)

@@ -168,7 +168,9 @@ def played(night: Path, student: Path, engine: Any) -> list[Rollout]:
     return sampled_rollouts(collect(night, "sample", parts=tuple(parts(night, student, engine))))
 
 
-def test_an_episode_is_one_row_of_turns(played: list[Rollout]) -> None:
+def test_an_episode_is_one_row_of_turns_whose_log_probabilities_the_trainer_computes(
+    played: list[Rollout], student: Path
+) -> None:
     assert len(played) == 2 * GRPO.group_size
     for rollout in played:
         assert rollout.finish_reason == "stop"
@@ -179,13 +181,11 @@ def test_an_episode_is_one_row_of_turns(played: list[Rollout]) -> None:
             for logprob, mine in zip(rollout.sampler_logprobs, rollout.loss_mask, strict=True)
             if not mine
         )
-
-
-def test_the_trainers_log_probabilities_are_the_samplers_at_every_turn(played: list[Rollout], student: Path) -> None:
     assert_trainer_agrees(played, student)
 
 
 def assert_trainer_agrees(played: list[Rollout], student: Path) -> None:
+    """The trainer's log-probabilities are the sampler's at every turn."""
     trainer = Trainer.load(student, trainer_config())
     expected = rollout_logprobs(trainer.model, trainer.token_logprobs, played, 2048, GRPO.temperature)
     for rollout, found in zip(played, expected, strict=True):

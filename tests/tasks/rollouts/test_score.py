@@ -73,8 +73,9 @@ ANSWERED = [
 ]
 
 
-def test_every_completion_gets_its_score(tmp_path: Path) -> None:
-    table = read_table(run(tmp_path, ASKED, ANSWERED).folder / "scores.parquet", SCORES)
+def test_scores_and_solve_rates_by_hand(tmp_path: Path) -> None:
+    scored = run(tmp_path, ASKED, ANSWERED)
+    table = read_table(scored.folder / "scores.parquet", SCORES)
     assert table.verdict.tolist() == ["correct", "wrong", "no_answer", "correct"]
     assert table.reward.tolist() == [1.0, 0.0, 0.0, 1.0]
     assert list(zip(table.problem_id, table.group, table["sample"], strict=True)) == [
@@ -83,6 +84,9 @@ def test_every_completion_gets_its_score(tmp_path: Path) -> None:
     ]
     length = len("#### 12") / 100
     assert json.loads(table.parts[0]) == {"correct": 1.0, "format": 1.0, "length": length}
+    assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
+    (row, _) = read_table(scored.folder / "solve_rates.parquet", SOLVE_RATES).sort_values("tried").to_dict("records")
+    assert (row["night"], row["policy_digest"], row["level"]) == ("2026-11-20", "cafe42", "1")
 
 
 def test_a_hint_is_a_part_of_the_answer(tmp_path: Path) -> None:
@@ -101,13 +105,6 @@ def test_a_given_solution_is_rewarded_and_no_try(tmp_path: Path) -> None:
     assert table.verdict.tolist() == ["wrong", "given", "grader_failed"]
     assert table.reward.fillna(-1).tolist() == [0.0, 1.0, -1.0]
     assert rates(scored) == {PLUS: (1, 0)}
-
-
-def test_solve_rates_by_hand(tmp_path: Path) -> None:
-    scored = run(tmp_path, ASKED, ANSWERED)
-    assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
-    (row, _) = read_table(scored.folder / "solve_rates.parquet", SOLVE_RATES).sort_values("tried").to_dict("records")
-    assert (row["night"], row["policy_digest"], row["level"]) == ("2026-11-20", "cafe42", "1")
 
 
 def test_earlier_tries_fade_and_kinds_that_were_not_drawn_stay(tmp_path: Path) -> None:
@@ -170,12 +167,7 @@ def test_an_owners_prompt_has_a_learned_reward_and_no_solve_rate(tmp_path: Path)
     weight = LearnedRewardConfig().weight
     assert table.reward[:6].tolist() == [1.0, 0.0, 0.0, 1.0, weight + 0.5, -weight]
     assert table.reward.isna().tolist() == [False] * 6 + [True]
-    assert json.loads(table.parts[5]) == {
-        "learned": 0.0,
-        "learned_z": -1.0,
-        "format": 0.0,
-        "length": 0.0,
-    }
+    assert json.loads(table.parts[5]) == {"learned": 0.0, "learned_z": -1.0, "format": 0.0, "length": 0.0}
     assert rates(scored) == {PLUS: (3, 1), MINUS: (1, 1)}
     counts = scored.read_json("verdicts.json")
     assert (counts["arithmetic"]["correct"], counts["owner"]["judged"], counts["owner"]["grader_failed"]) == (2, 2, 1)

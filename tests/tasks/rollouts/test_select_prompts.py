@@ -36,6 +36,7 @@ def select(
     count: int = 40,
     exploration: float = 0.3,
     choice: Choice = "solve_rate",
+    hints: tuple[float, ...] = (),
     solve_rates: Artifact | None = None,
     seed: str = "1 2026-11-20 round 1",
     excluded: Sequence[str] = (),
@@ -47,7 +48,7 @@ def select(
         select_prompts,
         folder,
         sources=tuple(sources),
-        grpo=GrpoConfig(exploration=exploration, choice=choice),
+        grpo=GrpoConfig(exploration=exploration, choice=choice, hints=hints),
         student=StudentConfig(),
         checkpoint=student,
         solve_rates=solve_rates,
@@ -75,10 +76,8 @@ def gsm8k(folder: Path, problems: int, question: str = "How many?") -> Benchmark
 
 def test_expected_signal_by_hand() -> None:
     # of two completions: 1 − ¼ − ¼, nothing, and for the new kind 1 − 1/16 − 9/16 at the mean of the known, ¼
-    solved = {"half": 0.5, "never": 0.0}
-    assert expected_signal(["half"], solved, 2) == 0.5
-    assert expected_signal(["never"], solved, 2) == expected_signal(["always"], {"always": 1.0}, 8) == 0.0
-    assert expected_signal(["half", "never", "new"], solved, 2) == pytest.approx((0.5 + 0.0 + 0.375) / 3)
+    found = expected_signal(["half", "never", "new"], {"half": 0.5, "never": 0.0}, 2)
+    assert found == pytest.approx((0.5 + 0.0 + 0.375) / 3)
 
 
 @given(st.floats(0, 1), st.integers(2, 16))
@@ -95,7 +94,7 @@ def test_shares_add_up_and_are_fair(weights: list[float], count: int) -> None:
         assert abs(share - count * weight / sum(weights)) < 1 + 1e-9
 
 
-def test_a_round_of_prompts(tmp_path: Path, student: Path) -> None:
+def test_a_round_of_prompts_is_the_same_for_the_same_seed_alone(tmp_path: Path, student: Path) -> None:
     table = select(tmp_path / "round", student)
     assert table.group.tolist() == list(range(40))
     assert set(table.kind) <= set(KINDS)
@@ -107,14 +106,10 @@ def test_a_round_of_prompts(tmp_path: Path, student: Path) -> None:
         rendered = tokenizer.decode([int(token) for token in row["prompt_token_ids"]])
         assert rendered == f"User: {message['content']}\nAssistant:"
         assert (row["benchmark"], row["level"]) == ("arithmetic", row["kind"].split("/")[1])
-
-
-def test_the_same_seed_draws_the_same_and_another_does_not(tmp_path: Path, student: Path) -> None:
-    one, same = select(tmp_path / "one", student), select(tmp_path / "same", student)
+    select(tmp_path / "same", student)
+    assert (tmp_path / "round/prompts.parquet").read_bytes() == (tmp_path / "same/prompts.parquet").read_bytes()
     other = select(tmp_path / "other", student, seed="1 2026-11-20 round 2")
-    assert one.question.tolist() == same.question.tolist()
-    assert (tmp_path / "one/prompts.parquet").read_bytes() == (tmp_path / "same/prompts.parquet").read_bytes()
-    assert set(one.question) != set(other.question)
+    assert set(table.question) != set(other.question)
 
 
 def test_no_exam_problem_is_ever_drawn(tmp_path: Path, student: Path) -> None:

@@ -69,17 +69,13 @@ def sampled(engine: SeededEngine, prompts: list[list[int]], shard: int | None, s
     return sample_verified(worker, Path("cafe"), config, prompts, size, seed=7, temperature=1.0, max_tokens=9)
 
 
-def test_without_shards_one_call_has_all_prompts_and_the_seed_as_it_is() -> None:
-    engine = SeededEngine()
-    sampled(engine, [[n] for n in range(5)], None)
-    assert engine.calls == [(7, 5)]
-
-
 @pytest.mark.parametrize(("size", "shards"), [(1, [16, 14]), (3, [4] * 7 + [2]), (16, [2] * 15)])
 def test_fewer_completions_of_a_prompt_make_longer_shards(size: int, shards: list[int]) -> None:
-    engine = SeededEngine()
+    engine, whole = SeededEngine(), SeededEngine()
     sampled(engine, [[n] for n in range(30)], 2, size)
     assert [count for _, count in engine.calls] == shards
+    sampled(whole, [[n] for n in range(30)], None, size)
+    assert whole.calls == [(7, 30)]  # without shards one call has all prompts, and the seed as it is
 
 
 def test_a_shard_depends_on_no_other_and_groups_are_numbered_through() -> None:

@@ -11,7 +11,7 @@ import pytest
 from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer
 from tasks.training.examples import ExampleReader
-from tests.tasks.doubles.student import END, write_student
+from tests.tasks.doubles.student import END
 
 EXAM = ("What is 3 + 4?",)
 ASKED = "User: How are you?\nAssistant:"
@@ -85,18 +85,16 @@ def test_feedback_keeps_its_size(student: Path) -> None:
     found = lines.feedback(
         table(judged("a", "x", 1.0), judged("b", "x", 0.25), judged("c", "x", -0.1), judged("d", "x", 0.0))
     )
-    assert [(text_of(student, one.prompt)[6], one.rating) for one in found] == [
-        ("a", 1.0),
-        ("b", 0.25),
-        ("c", -0.1),
-    ]
+    assert [(text_of(student, one.prompt)[6], one.rating) for one in found] == [("a", 1.0), ("b", 0.25), ("c", -0.1)]
     assert dict(lines.counts) == {"lines": 4, "used": 3, "exam": 0, "too_long": 0, "neutral": 1}
 
 
-def test_a_pick_has_each_other_answer_once(student: Path) -> None:
-    (found,) = reader(student).picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1)))
+def test_a_pick_has_each_other_answer_once_and_at_least_one(student: Path) -> None:
+    lines = reader(student)
+    (found,) = lines.picks(table(pick("a", ["no", "yes", "yes", "no", "hm"], 1), pick("a", ["yes", "yes"], 0)))
     assert [text_of(student, answer[:-1]) for answer in found.answers] == ["yes", "no", "hm"]
     assert found.chosen == 0
+    assert dict(lines.counts) == {"lines": 2, "used": 1, "exam": 0, "too_long": 0, "no_choice": 1}
 
 
 def test_conversations_that_judge_are_never_examples(student: Path) -> None:
@@ -107,12 +105,6 @@ def test_conversations_that_judge_are_never_examples(student: Path) -> None:
     feedback.feedback(table(*(judged("a", "yes", 1.0) | side for side in sides)))
     for lines in (picks, corrections, feedback):
         assert (lines.counts["held_out"], lines.counts["used"], lines.lessons) == (1, 1, ["1"])
-
-
-def test_a_pick_without_a_choice_is_counted(student: Path) -> None:
-    lines = reader(student)
-    assert lines.picks(table(pick("a", ["yes", "yes"], 0))) == []
-    assert dict(lines.counts) == {"lines": 1, "used": 0, "exam": 0, "too_long": 0, "no_choice": 1}
 
 
 def test_of_a_pick_only_what_fits_is_learned(student: Path) -> None:
@@ -142,12 +134,3 @@ def test_text_of_one_token_or_none_is_counted(student: Path) -> None:
     lines = reader(student)
     assert lines.words(table({"text": "a"}, {"text": ""}, {"text": "ab"}), 256) == [([64], [65])]
     assert dict(lines.counts) == {"lines": 3, "used": 1, "exam": 0, "too_long": 0, "too_short": 2}
-
-
-def test_a_conversation_that_the_template_refuses_is_counted(tmp_path: Path) -> None:
-    strict = write_student(tmp_path / "strict")
-    tokenizer = load_tokenizer(strict, StudentConfig().trust_remote_code)  # it is cached
-    tokenizer.chat_template = "{{ raise_exception('speakers must take turns') }}"
-    lines = reader(strict)
-    assert lines.corrections(table(correction("How are you?", "Fine."))) == []
-    assert (lines.counts["refused"], lines.counts["used"]) == (1, 0)

@@ -27,7 +27,7 @@ STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
     "corrections": (train.corrections, CorrectionsConfig(), "dpo"),
     "words": (train.words, WordsConfig(), "imitation"),
     "feedback": (train.feedback, FeedbackConfig(), "kto"),
-    "dpo": (train.picks, PicksConfig(), "dpo"),
+    "preferences": (train.picks, PicksConfig(), "dpo"),
 }
 PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
 
@@ -131,21 +131,17 @@ def test_without_lines_the_checkpoint_stays_the_same(tmp_path: Path, name: str) 
     assert (counts, curve, calls) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0, "later": 0}, [], 0)
 
 
-TABLES = {"dpo": "preferences"}
-
-
 @pytest.mark.parametrize("name", STAGES)
 def test_a_checkpoint_knows_what_it_has_learned_and_learns_only_the_rest(tmp_path: Path, base: Path, name: str) -> None:
-    table = TABLES.get(name, name)
-    write_learned(base, ["before", f"{table} 2"])
+    write_learned(base, ["before", f"{name} 2"])
     learned_all, counts, _, _ = study(tmp_path / "once", name, base, lines=3)
     assert (counts["lines"], counts["later"]) == (2, 0)
-    assert learned(learned_all) == {"before", *(f"{table} {number}" for number in (1, 2, 3))}
+    assert learned(learned_all) == {"before", *(f"{name} {number}" for number in (1, 2, 3))}
     same, counts, _, calls = study(tmp_path / "twice", name, learned_all, lines=3)
     assert (same, counts["lines"], calls) == (learned_all, 0, 0)
 
 
-@pytest.mark.parametrize(("name", "taught"), [("corrections", 8), ("words", 3), ("dpo", 16)])
+@pytest.mark.parametrize(("name", "taught"), [("corrections", 8), ("words", 3), ("preferences", 16)])
 def test_a_night_teaches_only_so_many_steps_of_a_channel_and_the_oldest_lines_first(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str, taught: int
 ) -> None:
@@ -153,7 +149,7 @@ def test_a_night_teaches_only_so_many_steps_of_a_channel_and_the_oldest_lines_fi
     monkeypatch.setattr(train, "MOST_STEPS", 2)
     checkpoint, counts, curve, _ = study(tmp_path / "tonight", name, base, lines=50)
     assert len(curve) == 2
-    assert learned(checkpoint) == {f"{TABLES.get(name, name)} {number}" for number in range(1, taught + 1)}
+    assert learned(checkpoint) == {f"{name} {number}" for number in range(1, taught + 1)}
     assert counts["later"] == 50 - taught
 
 
@@ -167,7 +163,7 @@ def test_two_students_on_one_home_do_not_take_each_others_lessons(tmp_path: Path
 
     def night(date: str, student: Path) -> tuple[Path, int]:
         frozen = journals.freeze(tmp_path, date, start=student.name)
-        checkpoint, counts, _, _ = study(tmp_path / "nights" / date, "dpo", student, frozen=frozen)
+        checkpoint, counts, _, _ = study(tmp_path / "nights" / date, "preferences", student, frozen=frozen)
         return checkpoint, counts["used"]
 
     theirs, taught = night(DAYS[0], other)

@@ -14,14 +14,7 @@ import psutil
 import pytest
 
 from tasks.workers.heartbeat import FIRST_LIMIT, Heartbeat, next_limit, processor_seconds
-from tasks.workers.worker import (
-    HoursOverError,
-    Worker,
-    WorkerDiedError,
-    WorkerEndedError,
-    WorkerHungError,
-    working_on,
-)
+from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError, WorkerEndedError, WorkerHungError, working_on
 from tests.tasks.doubles import child_calls
 from tests.tasks.doubles.processes import gone_within, is_running
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -54,9 +53,3 @@ def test_not_while_a_night_runs(school: School, run: Run, options: tuple[str, ..
     assert f"the night 2026-11-20 is running (process {other.pid})" in err
     assert loser.is_dir()
     assert school.registered() == [loser.name]
-
-
-def test_a_home_without_nights(run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("prune", "--json")
-    assert (code, json.loads(out)) == (0, {"dry_run": False, "bytes": 0, "goes": [], "stays": []})
-    assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Files of worked solutions become traces; what is none goes to a quarantine with its line and reason."""
+"""Worked solutions from files, the benchmarks and the student itself become traces; what is none is put aside."""
 
 import json
 import os
@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
+from conf.schema import BenchmarkConfig, SandboxConfig
 from conf.sections.lessons import TraceFile
 from conf.storage.home import InputError
 from rewards.competition_math import CompetitionMath
-from tasks.distillation.trace_sources import check_source, import_traces
+from tasks.distillation.trace_filter import Trace, counts, filter_traces, read_traces
+from tasks.distillation.trace_sources import check_source, import_traces, own_answers, reference_solutions
 from tasks.journal.tables import QUARANTINE, TRACES
 from tasks.tables import read_table
-from tests.rewards.datasets import needs_data
-from tests.tasks.doubles.tables import run_stage
+from tests.rewards.datasets import needs_data, write_rows
+from tests.tasks.doubles.tables import RIGHT, WRONG, run_stage, write_round
+
+# --- files
 
 
 def imported(tmp_path: Path, *files: TraceFile) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -107,10 +111,8 @@ def test_files_that_do_not_exist_or_are_damaged(tmp_path: Path) -> None:
 @needs_data
 def test_the_real_file(tmp_path: Path) -> None:
     """Every trace of the file is read, most are right, and all that are kept are so in MATH's own form."""
-    from conf.schema import SandboxConfig
     from rewards.data.solution_formats import has_tags
     from rewards.symbolic.boxed import last_boxed
-    from tasks.distillation.trace_filter import counts, filter_traces, read_traces
 
     source = str(Path(os.environ["NIGHTSCHOOL_DATA"]) / "traces" / "math_reasoning_traces.jsonl")
     _, bad = imported(tmp_path, TraceFile(source=source, benchmark="math", teacher="R1"))
@@ -127,3 +129,87 @@ def test_the_real_file(tmp_path: Path) -> None:
     assert not any("A conversation between" in trace.messages[-1]["content"] for trace in kept)
     few = filter_traces(traces, SandboxConfig(), (), 4, lambda trace: None)
     assert counts(few)["kept"] <= 4 * 128
+
+
+# --- the benchmarks
+
+
+def drawn(folder: Path, *sources: BenchmarkConfig, count: int = 4, seed: str = "1") -> list[Trace]:
+    run_stage(reference_solutions, folder, sources=sources, sandbox=SandboxConfig(), count=count, seed=seed)
+    return [*read_traces(folder)]
+
+
+def test_the_easiest_problems_are_drawn_from(tmp_path: Path) -> None:
+    rows = [{"question": f"How many? {n}", "answer": f"{'2+2=<<2+2=4>>4 ' * (1 + n % 3)}\n#### {n}"} for n in range(60)]
+    source = write_rows(tmp_path / "train.jsonl", *rows)
+    sources = (BenchmarkConfig(name="gsm8k", source=source), BenchmarkConfig(name="arithmetic", weight=9))
+    first, again, other = (drawn(tmp_path / name, *sources, count=2, seed=name[0]) for name in ("1", "1b", "2"))
+    assert [trace.response for trace in first] == [trace.response for trace in again]
+    assert {trace.messages[0]["content"] for trace in first} != {trace.messages[0]["content"] for trace in other}
+    assert len(first) == 2  # arithmetic has no solutions of its own
+    for trace in (*first, *other):
+        assert trace.response.startswith("2+2=4 \n#### ")
+        assert (trace.teacher, trace.source.split("/")[0]) == ("dataset", "gsm8k:gsm8k")
+
+
+@needs_data
+def test_the_real_solutions_are_graded_as_correct(tmp_path: Path) -> None:
+    sources = (
+        BenchmarkConfig(name="gsm8k", weight=2),
+        BenchmarkConfig(name="math", levels=("1", "2"), weight=2),
+        BenchmarkConfig(name="mbpp"),
+    )
+    traces = drawn(tmp_path / "real", *sources, count=100)
+    filtered = filter_traces(traces, SandboxConfig(), (), 4, lambda trace: None)
+    fates = {name: [trace.fate for trace in filtered if trace.benchmark == name] for name in ("gsm8k", "math", "mbpp")}
+    assert {name: len(found) for name, found in fates.items()} == {"gsm8k": 40, "math": 40, "mbpp": 20}
+    assert fates["gsm8k"] == ["kept"] * 40
+    for name in ("math", "mbpp"):
+        assert fates[name].count("kept") >= 0.9 * len(fates[name])
+
+
+# --- the student itself
+
+
+def answers(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[str, str]]:
+    """Return questions and answers that the stage writes on 2026-11-20."""
+    nights = tmp_path / "nights"
+    done = run_stage(
+        own_answers,
+        tmp_path / f"answers-{upto}-{per_problem}",
+        model="starter",
+        scores=(),
+        upto=upto,
+        per_problem=per_problem,
+        date="2026-11-20",
+        night=nights / "2026-11-20",
+        nights=nights,
+    )
+    table = read_table(done.folder / "traces.parquet", TRACES)
+    assert set(table.teacher) <= {"itself"}
+    questions = [json.loads(messages)[0]["content"] for messages in table.messages]
+    return list(zip(questions, table.response, strict=True))
+
+
+def test_correct_answers_to_hard_problems_the_shortest_first(tmp_path: Path) -> None:
+    attempts = {
+        "hard": [("a longer way", 1.0), ("short", 1.0), ("short", 1.0), ("b", 1.0), *[WRONG] * 5],
+        "even": [RIGHT, WRONG],
+        "never": [WRONG] * 3,
+        "ungraded": [RIGHT, ("?", None), ("?", None)],
+    }
+    write_round(tmp_path / "nights/2026-11-20/round-01", attempts)
+    assert answers(tmp_path) == [("hard", "b"), ("hard", "short"), ("hard", "a longer way")]
+    assert answers(tmp_path, per_problem=2) == [("hard", "b"), ("hard", "short")]
+
+
+def test_attempts_of_rounds_refills_and_earlier_nights_are_added_up(tmp_path: Path) -> None:
+    nights = tmp_path / "nights"
+    write_round(nights / "2026-11-18/round-02", {"one": [("old", 1.0)]})
+    write_round(nights / "2026-11-20/round-01", {"one": [WRONG] * 2, "two": [RIGHT]})
+    write_round(nights / "2026-11-20/round-02/refill-1", {"two": [WRONG] * 2})
+    write_round(nights / "2026-11-20/round-10", {"one": [("later", 1.0)]})
+    write_round(nights / "2026-11-21/round-01", {"one": [("tomorrow", 1.0)]})
+    assert answers(tmp_path) == [("two", "right")]
+    assert answers(tmp_path, upto=2) == [("one", "old"), ("two", "right")]
+    assert answers(tmp_path, upto=1) == [("one", "old")]

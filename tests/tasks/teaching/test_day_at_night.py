@@ -1,5 +1,6 @@
-"""The day copy at night: what it is made of, and that a night which begins with it teaches none of it again."""
+"""The day copy at night: when a night begins with it, what is asked again, and that none of it is taught twice."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,17 +8,20 @@ import pytest
 from safetensors.torch import load_file
 
 from conf.load import STARTER, load_night
-from conf.schema import NightConfig
+from conf.schema import EngineConfig, NightConfig, StudentConfig
 from models.hf.checkpoint import base_of, keep, learned, parent_of, write_lineage
 from models.lessons.preference_data import is_held_out
+from tasks.journal.tables import CORRECTIONS
 from tasks.stage import Artifact
-from tasks.teaching.day_at_night import replay_day
+from tasks.teaching.day_at_night import ask_again, choose_start, replay_day
 from tasks.teaching.day_learner import DayLearner
 from tasks.teaching.lessons import lessons_without
 from tasks.training import trainer_process
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles import journals
-from tests.tasks.doubles.tables import run_stage
+from tests.tasks.doubles.exam import TableEngine, taken_quiz
+from tests.tasks.doubles.picks import ranking
+from tests.tasks.doubles.tables import run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 DATE = journals.DAYS[0]
@@ -96,3 +100,68 @@ def test_without_lessons_by_day_the_champion_stays_as_it_is(tmp_path: Path, conf
     day = replayed(tmp_path, champion, config)
     assert (day.folder / "checkpoint.txt").read_text() == champion.name
     assert day.read_json("day.json")["lessons"] == 0
+
+
+# --- beginning with it, and asking again
+
+
+def chosen(folder: Path, right: int | None, solved: int | None, refused: str = "") -> dict[str, Any]:
+    """`right`: of 12 held-out picks. `solved`: of 40 quiz problems, of which the champion solves 20."""
+    count = 3 if right is None else 12
+    choose_start.write(
+        folder,
+        champion=taken_quiz(folder / "quiz-champion", 20, 40),
+        day=None if solved is None else taken_quiz(folder / "quiz-day", solved, 40),
+        champion_picks=ranking(folder / "champion", [False] * count),
+        day_picks=ranking(folder / "day", [number < (right or 3) for number in range(count)]),
+        alpha=0.025,
+        refused=refused,
+    )
+    return json.loads((folder / "start.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("right", "solved", "begins", "reason"),
+    [
+        (10, 20, True, "in 10 of 10 conversations (p = 0.0010), and ranks it first in 10 of 12"),
+        (10, None, True, "in 10 of 10 conversations"),  # the night has no quizzes
+        (3, 20, False, "not enough"),
+        (10, 15, True, "in 10 of 10 conversations"),  # p = 1/32
+        (10, 14, False, "In the quiz it does worse than the champion (p = 0.0156)."),
+        (None, 20, False, "too few held-out picks"),
+    ],
+)
+def test_to_begin_with_it_must_be_earned(
+    tmp_path: Path, right: int | None, solved: int | None, begins: bool, reason: str
+) -> None:
+    found = chosen(tmp_path, right, solved)
+    assert found["day"] is begins
+    assert reason in " ".join(found["reasons"])
+
+
+def test_a_ranking_that_failed_is_not_called_too_few_picks(tmp_path: Path) -> None:
+    picks: dict[str, Any] = {"champion_picks": ranking(tmp_path / "champion", [False] * 12), "day_picks": None}
+    choose_start.write(tmp_path, champion=None, day=None, alpha=0.025, **picks)
+    found = json.loads((tmp_path / "start.json").read_text())
+    assert found == {"day": False, "reasons": ["The held-out picks were not ranked."]}
+
+
+def test_it_says_why_there_is_no_day_copy(tmp_path: Path) -> None:
+    assert chosen(tmp_path, 12, 20, "The merge is wrong.") == {"day": False, "reasons": ["The merge is wrong."]}
+
+
+def correction(question: str, **changes: Any) -> dict[str, Any]:
+    said = json.dumps([{"role": "user", "content": question}])
+    return {"messages": said, "response": "no", "correction": "An owl.", "lesson": question} | changes
+
+
+def test_corrected_questions_are_asked_again(tmp_path: Path, student: Path) -> None:
+    """Only those that it has learned, and that fit."""
+    rows = [correction("Who?"), correction("left for later"), correction("W" * 99)]
+    day = write_stage(tmp_path / "freeze_journal", {"corrections": (CORRECTIONS, rows)})
+    engine: Any = TableEngine(student, {"Who?": " A hen.\n"})
+    inputs: dict[str, Any] = {"checkpoint": student, "student": StudentConfig(), "engine": engine}
+    config, learned = EngineConfig(max_model_len=64), ("Who?", "W" * 99)
+    ask_again.write(tmp_path, day=day, lessons=learned, config=config, max_completion_tokens=8, **inputs)
+    found = json.loads((tmp_path / "answers.json").read_text())
+    assert found == [{"question": "Who?", "correction": "An owl.", "answer": "A hen."}]
