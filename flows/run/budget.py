@@ -5,8 +5,10 @@
 | exam | the time for its maximum number of problems; while that exceeds 15 %, the number is halved (to 100 at least) |
 | guards | part of the exam's time, which is at least that for one look and the guards |
 | report | one minute for decision, promotion and report, and one more if adapters are merged |
-| lessons, reward model | together, half the learning time at most (time left before them, minus exam and report) |
+| lessons, reward model | at most half the learning time (time left before them, minus exam and report); see below |
 | rounds | the rest, including their quizzes |
+
+On a slow machine, lessons get more: the time of up to ten rounds, as long as three rounds still fit.
 """
 
 import json
@@ -31,6 +33,7 @@ from tasks.workers.worker import HoursOverError
 # than none.
 LATE = 30 * 60.0
 EXAM_SHARE, LESSONS_SHARE = 0.15, 0.5
+FEW, LEAST = 10, 3  # rounds
 LEAST_EXAM = 100  # problems: the first look is never shortened
 REST = 60.0  # seconds to save the last state, decide, promote and write the report
 MERGE = 60.0  # seconds, if the night merges adapters
@@ -115,8 +118,8 @@ def divide(
             exam = answer * max(answers(most), answers(min(problems, LEAST_EXAM), guards))
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
-        lessons = LESSONS_SHARE * shared if any(not step.is_block for step in config.steps) else 0.0
         a_round, enough, a_step = expected() or (None, None, None)
+        lessons = most_for_lessons(shared, a_round) if any(not step.is_block for step in config.steps) else 0.0
         sharing = sum(step.kind == "distill" for step in config.steps)
         steps = max(TIMED, math.ceil(lessons / sharing / a_step)) if a_step and sharing else None
         rounds, before = shared - lessons if config.rounds else 0.0, whole - left
@@ -124,6 +127,16 @@ def divide(
         division = Division(most, exam, whole, before, after, lessons, rounds, a_round, enough, steps, answer)
     write_atomically(file, json.dumps(asdict(division)))
     return division
+
+
+def most_for_lessons(learning: float, a_round: float | None) -> float:
+    """Return how many of the `learning` seconds lessons may take. `a_round`: the seconds expected per round, if known.
+
+    Half of them at least. A few rounds teach less than more steps of the lesson (docs/performance.md, measured on a
+    slow CPU), so if fewer than ten would fit into the other half, lessons may take more, but leave time for three.
+    """
+    half = LESSONS_SHARE * learning
+    return half if a_round is None else max(half, min(FEW * a_round, learning - LEAST * a_round))
 
 
 def seconds_answering(quiz: Artifact | None) -> float:

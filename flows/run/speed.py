@@ -12,7 +12,7 @@ from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError, NightError
 from conf.storage.layout import PACE_FOLDER
-from flows.run.budget import EXAM_SHARE, LESSONS_SHARE
+from flows.run.budget import EXAM_SHARE, most_for_lessons
 from flows.run.dates import Hours, date_of_night
 from flows.run.history import expected_start, finished, read_round_metrics
 from flows.run.levels import joined_levels
@@ -76,12 +76,13 @@ class Estimate:
     def rounds_that_fit(self, minutes: float) -> int:
         """Estimate how many rounds fit into a night of `minutes` minutes besides its exam and lessons."""
         left = self._learning(minutes)
-        rounds = left - min(self.steps * self.step, LESSONS_SHARE * left)
+        rounds = left - min(self.steps * self.step, most_for_lessons(left, self.round))
         return max(0, math.floor(rounds / self.round))
 
     def steps_that_fit(self, minutes: float) -> int:
         """Estimate how many of the lesson's planned steps fit into a night of `minutes` minutes."""
-        return min(self.steps, max(0, math.floor(LESSONS_SHARE * self._learning(minutes) / self.step)))
+        most = most_for_lessons(self._learning(minutes), self.round)
+        return min(self.steps, max(0, math.floor(most / self.step)))
 
     def minutes_enough(self) -> int:
         """Return the length of the shortest night with time for the whole lesson and a round, in whole minutes.

@@ -8,7 +8,7 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from flows.run.budget import Allowance, Division, divide, end_of_asking, seconds_answering
+from flows.run.budget import Allowance, Division, divide, end_of_asking, most_for_lessons, seconds_answering
 from flows.run.context import Night
 from flows.run.dates import Hours
 from flows.training.reward_model import slowest_ranking
@@ -89,6 +89,15 @@ def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Pat
     no_round = load_night(STARTER, ["budget_minutes=15", "stages=[distill]"])
     (tmp_path / "no_round").mkdir()
     assert divide(arguments[0], no_round, tmp_path / "no_round", 868, 0, taken).rounds == 0
+
+
+@pytest.mark.parametrize(
+    ("a_round", "lessons"),
+    [(None, 300.0), (20.0, 300.0), (30.0, 300.0), (40.0, 400.0), (50.0, 450.0), (90.0, 330.0), (120.0, 300.0)],
+)
+def test_where_few_rounds_fit_lessons_get_more(a_round: float | None, lessons: float) -> None:
+    """Of 600 s. Ten rounds of 40 s take 400 s; of 50 s and 90 s, three remain; of 120 s, not even these."""
+    assert most_for_lessons(600.0, a_round) == lessons
 
 
 def test_the_time_of_a_reward_model_fitted_before_the_division_is_not_taken_from_the_lessons_again(

@@ -68,9 +68,9 @@ def test_the_estimate_of_a_small_student_is_near_what_was_measured() -> None:
 
 
 def test_the_rounds_that_fit() -> None:
-    """Of 900 s: 60 fixed, 135 for the exam, 105 for 100 quizzed; of 600 left half at most for the lesson."""
+    """Of 900 s: 60 fixed, 135 for the exam, 105 for 100 quizzed; of 600 left 450 at most for the lesson."""
     known = Estimate(sampling=30, update=20, answer=0.5, step=10, steps=48, fixed=60, quizzed=210)
-    assert known.rounds_that_fit(15) == 6
+    assert (known.steps_that_fit(15), known.rounds_that_fit(15)) == (45, 3)
     assert Estimate(30, 20, 0.5, 10, 5, 60, 210).rounds_that_fit(15) == 11  # a lesson of 50 s
     assert known.rounds_that_fit(1) == 0
     assert known.least == 60 + 100
