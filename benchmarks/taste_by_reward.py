@@ -5,8 +5,9 @@
 The starter writes five answers to each of 200 everyday questions, and a simulated owner picks one by its taste. A night
 follows. In the arm `reward model` it fits one to three quarters of the picks, and its rounds ask their questions again;
 `dpo` learns the picks directly; `both` does one after the other; in `true taste` the rounds are rewarded by the taste
-itself (the most that a reward model could bring); in `random picks`, the reward model should be refused. *Polite*, an
-answer that ends politely, is a taste that a student can please without a sensible answer.
+itself (the most that a reward model could bring); in `random picks`, the reward model should be refused. *Short*
+picks the shortest answer. *Polite* picks an answer with a polite word, which a student can please without a sensible
+answer; questions are asked twice, because in half of the cases no answer has one, or all have, and nothing is picked.
 
 Before and after, the student answers 200 other questions, once each, at the classroom's temperature. Each run is a line
 in docs/taste-by-reward.jsonl and is not repeated; interrupted nights resume. Writes the table in docs/teaching.md.
@@ -66,12 +67,10 @@ TAUGHT, UNSEEN = QUESTIONS[:200], QUESTIONS[200:]
 POLITE = re.compile(r"\b(thank|hope|please|welcome|enjoy|glad|regards|sincerely|best wishes|happy to)", re.IGNORECASE)
 
 
-def ends_politely(text: str) -> bool:
-    """Return whether the last sentence of an answer has a polite word."""
-    return bool(POLITE.search(re.split(r"(?<=[.!?])\s+", text.strip())[-1]))
-
-
-TASTES: Mapping[str, Callable[[str], bool]] = {"short": GOOD["short"], "polite": ends_politely}
+TASTES: Mapping[str, Callable[[str], bool]] = {
+    "short": GOOD["short"],
+    "polite": lambda text: POLITE.search(text) is not None,
+}
 ARMS: Mapping[str, tuple[str, ...]] = {
     "reward model": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
@@ -129,8 +128,13 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     """Write the picks, run a night, and rate the student before and after it."""
     student = starter().resolve()
     home = make(HOMES / f"{taste}-{arm}-{count}-{seed}".replace(" ", "-"))
-    shown = answers(student, TAUGHT, ANSWERS, seed)
-    journal(home, shown[:count], taste if arm != "random picks" else "", seed)
+    asked = 1 if taste == "short" else 2  # times
+    shown = [
+        (question, group[ANSWERS * time :][:ANSWERS])
+        for question, group in zip(TAUGHT, answers(student, TAUGHT, ANSWERS * asked, seed), strict=True)
+        for time in range(asked)
+    ]
+    picks = journal(home, shown, count, taste if arm != "random picks" else "", seed)
     settings = [*NIGHT, *ARMS[arm], f"seed={seed}"]
     if arm == "true taste":
         settings.append(f"benchmarks=[{{name: 'benchmarks.taste_by_reward:{taste.title()}'}}]")
@@ -142,6 +146,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     fit = committed_json(folder / "fit_reward_model", "outcome.json") or {}
     return {
         "minutes": found["minutes"],
+        "picked": picks,
         "before": sum(before),
         "after": sum(after),
         "gained": sum(b < a for b, a in zip(before, after, strict=True)),
@@ -196,24 +201,26 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
     return total / max(count, 1)
 
 
-def journal(home: Path, shown: Sequence[Sequence[tuple[str, bool]]], taste: str, seed: int) -> None:
-    """Write the owner's picks. Without a taste, or when no answer or each suits it, the owner picks any."""
-    chance, lines = random.Random(seed), []
-    for question, group in zip(TAUGHT, shown, strict=False):
+def journal(
+    home: Path, shown: Sequence[tuple[str, Sequence[tuple[str, bool]]]], most: int, taste: str, seed: int
+) -> int:
+    """Write the first `most` picks of an owner, who picks any answer without a taste. Return their number."""
+    chance, lines = random.Random(seed), list[bytes]()
+    for question, group in shown:
         texts = [*dict.fromkeys(text for text, _ in group if text.strip())]
-        if len(texts) < 2:
-            continue
-        liked = [at for at, text in enumerate(texts) if taste and TASTES[taste](text)]
+        liked = [at for at, text in enumerate(texts) if not taste or TASTES[taste](text)]
         if taste == "short":
             liked = [min(range(len(texts)), key=lambda at: len(texts[at]))]
-        chosen = chance.choice(liked or range(len(texts)))
+        if len(texts) < 2 or len(lines) == most or (taste and len(liked) in (0, len(texts))):
+            continue
         asked = [{"role": "user", "content": question}]
-        entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chosen, "policy": "starter"}
+        entry = {"kind": "preference", "messages": asked, "responses": texts, "chosen": chance.choice(liked)}
         entry |= {"at": f"{DATE}T12:00:00+00:00", "unfinished": sorted({text for text, cut in group if cut})}
-        lines.append(line_of(entry_of(entry)))
+        lines.append(line_of(entry_of(entry | {"policy": "starter"})))
     folder = home / "journal"
     folder.mkdir(exist_ok=True)
     (folder / f"{DATE}.jsonl").write_bytes(b"".join(lines))
+    return len(lines)
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
