@@ -29,8 +29,9 @@ from tasks.pretraining.pretrain import CURVE
 
 RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 CONFIG = STARTER.with_name("small.yaml")
-RATES = {"1M": (2e-3, 1e-4), "5M": (1e-3, 7e-5), "15M": (6e-4, 5e-5), "49M": (4e-4, 3e-5)}  # of lesson and rounds
-ROUNDS = 30
+RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
+ROUNDS = 60
+LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
 
 
@@ -57,7 +58,7 @@ def night(size: str, seed: int, arm: str) -> Run:
     json_of("flows", "pretrain", size, "--seed", str(seed), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
     student = home.resolve() / "students" / size
     lesson, rounds = RATES[size]
-    settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null"]
+    settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]
     settings += [f"distill.learning_rate={lesson}", f"optimizer.learning_rate={rounds}", "exam.after_lessons=true"]
     found = whole_night(home / arm, *settings, config=CONFIG)
     curve = (student / CURVE).read_text().splitlines()

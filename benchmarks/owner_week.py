@@ -3,11 +3,11 @@
     python -m benchmarks.owner_week [--starts champion latest day] [--weeks short turns] [--seeds 1 2] [--days 5]
 
 By day, an owner who likes short answers teaches in the real classroom: picks, and corrections to an answer's first
-sentence. The night learns these lessons, then practises arithmetic for a few rounds. On Monday, the student is the
-starter after a night's lesson in arithmetic. `starts` are the values of `start_from`. In the week `turns`,
-the owner likes questions back from the fourth day on. Each morning and evening, answers to questions that are never
-taught are rated by both tastes. Each week is a line in docs/owner-week.jsonl and is not repeated; an interrupted one
-begins with the day that is missing. Writes the table in docs/teaching.md.
+sentence. The night learns these lessons, then practises arithmetic for three rounds, as many as fit on a slow CPU. On
+Monday, the student is the starter after a night's lesson in arithmetic. `starts` are the values of `start_from`. In the
+week `turns`, the owner likes questions back from the fourth day on. Each morning and evening, answers to questions that
+are never taught are rated by both tastes. Each week is a line in docs/owner-week.jsonl and is not repeated; an
+interrupted one begins with the day that is missing. Writes the table in docs/teaching.md.
 """
 
 import argparse
@@ -41,7 +41,7 @@ FIRST = datetime.date(2026, 1, 5)  # a Monday
 LAST = "2026-02"  # later files of the journal are not the week's
 LESSONS, CORRECTED = 30, 6  # lessons a day; so many of them are corrections
 UNSEEN = 24  # questions at each look, with five answers each
-NIGHT = ("budget_minutes=null", "stages=[lessons, {grpo: 8}]", "day.generated_traces=0")
+NIGHT = ("budget_minutes=null", "stages=[lessons, {grpo: 3}]", "day.generated_traces=0")
 Day = dict[str, Any]
 
 
