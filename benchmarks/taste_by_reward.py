@@ -5,9 +5,12 @@
 The starter writes five answers to each of 200 everyday questions, and a simulated owner picks one by its taste. A night
 follows. In the arm `reward model` it fits one to three quarters of the picks, and its rounds ask their questions again;
 `dpo` learns the picks directly; `both` does one after the other; in `true taste` the rounds are rewarded by the taste
-itself (the most that a reward model could bring); in `random picks`, the reward model should be refused. *Short*
-picks the shortest answer. *Polite* picks an answer with a polite word, which a student can please without a sensible
-answer; questions are asked twice, because in half of the cases no answer has one, or all have, and nothing is picked.
+itself (the most that a reward model could bring); in `random picks`, the reward model should be refused. `ten times the
+rate` pushes the student so hard that an alarm should fire and the champion stay.
+
+*Short* picks the shortest answer. *Polite* picks an answer with a polite word, which a student can please without a
+sensible answer; questions are asked twice, because in half of the cases no answer has one, or all have, and nothing is
+picked.
 
 Before and after, the student answers 200 other questions, once each, at the classroom's temperature. Each run is a line
 in docs/taste-by-reward.jsonl and is not repeated; interrupted nights resume. Writes the table in docs/teaching.md.
@@ -76,6 +79,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
     "both": ("stages=[lessons, {grpo: 6}]", "preference_learning=both"),
     "true taste": ("stages=[{grpo: 6}]", "preference_learning=direct"),
+    "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
 }
 WITHOUT_LIMIT = "dpo without its limit"  # at d1ed00f7
@@ -157,6 +161,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
         "log_ratio": log_ratio(candidate, student, later),
         "instructions": found["benchmarks"].get("instructions"),
         "english": [mean_nats(folder / "evaluate" / role) for role in ("champion", "candidate")],
+        "decision": found["decision"],
         "alarms": found["alarms"],
         "reasons": found["reasons"],
     }
