@@ -2,11 +2,11 @@
 
     python -m benchmarks.floor [--sizes 1M 5M 15M] [--seeds 1 2 3] [--arms lesson none]
 
-Each size is pretrained once per seed (`nightschool pretrain`). Then a night of conf/small.yaml with fixed numbers of
-steps and rounds teaches sums of one step: in the arm `lesson`, a lesson comes before the rounds; in `none`, the rounds
-begin with a student that was never shown a solution in the form that the exam asks for. Each night is a line in
-docs/floor.jsonl and is not run again; what was interrupted goes on. Writes docs/floor.png, and the table between the
-markers in docs/floor.md. `--seeds` without a seed only writes these.
+Each size is pretrained once per seed, on the same million tokens (`nightschool pretrain`). Then a night of
+conf/small.yaml with fixed numbers of steps and rounds teaches sums of one step: in the arm `lesson`, a lesson comes
+before the rounds; in `none`, the rounds begin with a student that was never shown a solution in the form that the exam
+asks for. Each night is a line in docs/floor.jsonl and is not run again; what was interrupted goes on. Writes
+docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` without a seed only writes these.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from tasks.pretraining.pretrain import CURVE
 RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
+TOKENS = 1_000_000  # of pretraining: the same texts for all sizes
 ROUNDS = 60
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
@@ -55,7 +56,8 @@ def main() -> None:
 def night(size: str, seed: int, arm: str) -> Run:
     """Pretrain the student if it is missing, run a night with it, and return the night's record."""
     home = make(SCHOOL / "floor" / f"{size}-{seed}")
-    json_of("flows", "pretrain", size, "--seed", str(seed), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
+    command = ("pretrain", size, "--tokens", str(TOKENS), "--seed", str(seed), "--json")
+    json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home)})
     student = home.resolve() / "students" / size
     lesson, rounds = RATES[size]
     settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]
