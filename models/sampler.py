@@ -122,6 +122,8 @@ class Sampler:
                     top_k=0,
                     max_tokens=limits[i],
                     logprobs=0,
+                    flat_logprobs=True,
+                    detokenize=False,  # decoding a whole completion is cheaper than token after token
                     seed=random.Random(f"{seed} {attempt} {i}").getrandbits(48) if self._cuda else None,
                 )
                 for i in missing
@@ -265,10 +267,11 @@ class Sampler:
             self._asleep = True
 
     def _rollout(self, group: int, sample: int, prompt: list[int], completion: Any) -> Rollout:
-        token_ids = list(completion.token_ids)
-        logprobs = [step[token].logprob for step, token in zip(completion.logprobs, token_ids, strict=True)]
+        token_ids, logprobs = [*completion.token_ids], [*completion.logprobs.logprobs]
+        tokenizer: Any = self.llm.get_tokenizer()
+        text = tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         written, reason = [True] * len(token_ids), completion.finish_reason
-        return Rollout("", group, sample, prompt, token_ids, logprobs, written, reason, completion.text, self.digest)
+        return Rollout("", group, sample, prompt, token_ids, logprobs, written, reason, text, self.digest)
 
 
 def _check_room(prompts: Sequence[list[int]], context: int) -> None:
