@@ -11,10 +11,13 @@ docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` wi
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
@@ -24,7 +27,7 @@ from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
-from tasks.evaluation.statistics import mcnemar
+from tasks.evaluation.statistics import detectable_mean, mcnemar
 from tasks.pretraining.pretrain import CURVE
 
 RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
@@ -72,16 +75,32 @@ def night(size: str, seed: int, arm: str) -> Run:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return a Markdown table of all nights."""
-    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | minutes"
-    return markdown(columns, map(_row, sorted(runs, key=lambda run: (NEW_SIZES.index(run["size"]), run["seed"]))))
+    """Return a Markdown table of all nights, and what the rounds changed over all seeds.
+
+    `practised`: the mean reward of the first and of the last ten rounds.
+    """
+    runs = sorted(runs, key=lambda run: (NEW_SIZES.index(run["size"]), run["seed"]))
+    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | practised"
+    return "\n".join([markdown(f"{columns} | minutes", map(_row, runs)), "", *_pooled(runs)])
 
 
 def _row(run: Run) -> list[Any]:
     shares = [f"{right / n:.3f}" for right, n in (run[when] for when in ("untouched", "before", "after"))]
     p, minutes = mcnemar(run["gained"], run["lost"]), run["minutes"]
     known = [run["size"], run["seed"], run["arm"], f"{run['pretrained']:.2f}"]
-    return [*known, *shares, f"{p:.2g}", "–" if minutes is None else f"{minutes:.0f}"]
+    practised = f"{fmean(run['reward'][:10]):.2f} → {fmean(run['reward'][-10:]):.2f}"
+    return [*known, *shares, f"{p:.2g}", practised, "–" if minutes is None else f"{minutes:.0f}"]
+
+
+def _pooled(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield, by size and arm, the flips of all seeds, their one-sided exact test, and the detectable gain."""
+    for size, arm in dict.fromkeys((run["size"], run["arm"]) for run in runs):
+        same = [run for run in runs if (run["size"], run["arm"]) == (size, arm)]
+        gained, lost = (sum(run[flip] for run in same) for flip in ("gained", "lost"))
+        asked = sum(run["after"][1] for run in same)
+        least = detectable_mean(np.repeat([1.0, -1.0, 0.0], [gained, lost, asked - gained - lost]), 0.05) or 0.0
+        changed = f"{(gained - lost) / asked:+.3f}, p = {mcnemar(gained, lost):.2g}; {least:+.3f} would be detected"
+        yield f"- {size}, *{arm}*: of {asked} answers, the rounds gained {gained} and lost {lost} ({changed})."
 
 
 def draw(runs: Sequence[Run]) -> None:

@@ -244,8 +244,8 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
         change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
         rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.2g}", change, serves, minutes])
-    head = "taste | arm | picks | liked answers, by seed | mean gain | p | change, nats a token | reward model used"
-    return markdown(f"{head} | minutes", rows)
+    head = "taste | arm | picks, at most | liked answers, by seed | mean gain | p | change, nats a token"
+    return markdown(f"{head} | reward model used | minutes", rows)
 
 
 if __name__ == "__main__":

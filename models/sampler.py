@@ -270,6 +270,7 @@ class Sampler:
         token_ids, logprobs = [*completion.token_ids], [*completion.logprobs.logprobs]
         tokenizer: Any = self.llm.get_tokenizer()
         text = tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        text = text.rstrip("\ufffd")  # the beginning of a character that the limit cut, which vLLM leaves out as well
         written, reason = [True] * len(token_ids), completion.finish_reason
         return Rollout("", group, sample, prompt, token_ids, logprobs, written, reason, text, self.digest)
 
