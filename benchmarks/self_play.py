@@ -1,51 +1,246 @@
-"""Does a student learn more from problems that it writes itself than from generated ones?
+"""Does a small student learn more from problems that it writes itself than from drawn ones?
 
-    python -m benchmarks.self_play [--seeds 1 2 3 4 5] [--variants solve_rate …]
+    python -m benchmarks.self_play [--size 15M] [--domains sums facts] [--arms drawn …] [--seeds 1 2 3 4 5]
 
-Every night starts with the student after the starter night's lessons and has 6 rounds of 16 Arithmetic problems. They
-are drawn (`solve_rate`, as in `benchmarks.curriculum`) or written by the student, which learns to answer them and, in
-the variant `learns both`, to write them. The exam has 400 problems of all five levels. Finished nights are not run
-again. Prints each seed's gain, the mean gain per million sampled tokens (including written problems), the difference
-from `solve_rate` over pairs of nights with the same seed (Student's 95 % interval), and the fates of the written texts.
+A student made from nothing takes one lesson, which also teaches it to write problems like six others. Then each night
+has 20 rounds of problems of one domain: sums of one or two steps, or comparisons of 100 invented people, which a table
+answers. In the arm `drawn`, the problems are drawn; in `own`, the student writes them and learns to answer them; in
+`both`, it also learns to write them. The exam has problems that no lesson and no round asks. Each night is a line in
+docs/self-play.jsonl and is not repeated. Writes the table in docs/self-play.md.
 """
 
 import argparse
+import itertools
+import random
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
 
-from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
-from benchmarks.outputs.page import markdown
+from benchmarks.floor import CONFIG, RATES, TOKENS
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.machine.child import json_of
+from benchmarks.nights.paired import mean_difference
+from benchmarks.nights.whole import outcome, whole_night
+from benchmarks.outputs.page import between, joined, markdown
+from benchmarks.outputs.records import Run, recorded, run_once
+from conf.schema import NEW_SIZES
+from rewards.arithmetic import Arithmetic, as_problem, worked_solution
+from rewards.data.arithmetic_exercises import exercises
+from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
+from tasks.self_play import EXAMPLES
 
-DRAWN = "solve_rate"
-VARIANTS: Mapping[str, tuple[str, ...]] = {
-    DRAWN: (f"stages=[{{grpo: {ROUNDS}}}]", "grpo.choice=solve_rate"),
-    "answers its own": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
-    "learns both": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
+RESULTS, PAGE, NAME = Path("docs/self-play.jsonl"), Path("docs/self-play.md"), "benchmarks.self_play"
+HOMES = SCHOOL / "self-play"
+ROUNDS, PROBLEMS = 20, 48  # of a night; of a round
+SOLUTIONS, REQUESTS, STEPS = 6000, 2000, 500  # of the lesson
+EVERY = ("budget_minutes=null", "lessons.quiz_problems=0", "exam.after_lessons=true", "exam.guards=[]")
+ARMS: Mapping[str, tuple[str, ...]] = {
+    "drawn": (f"stages=[{{grpo: {ROUNDS}}}]",),
+    "own": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
+    "both": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
 }
+DOMAINS = {"sums": ("Sums", "SumRequests"), "facts": ("Facts", "FactRequests")}
+TRAITS = ("older", "taller", "richer")
+PEOPLE, EXAM = 100, 300
+FATES = ("admitted", "unreadable", "repeated", "surplus")
+SUM = "What is "
+QUESTION = re.compile(r"Who is (older|taller|richer), (\w+) or (\w+)\?")
+
+
+class Sums(Arithmetic):
+    """Sums of one and two steps; none of Arithmetic's stories, which a student can't write for it to read."""
+
+    def __init__(self, source: str | None = None) -> None:
+        super().__init__(["1", "2"])
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the sums of the exam, or 2,000 others."""
+        return [problem for problem in super().problems(split) if problem.question.startswith(SUM)]
+
+    def draw(self, seed: str, count: int) -> list[Problem]:
+        """Return training sums, always the same for a given seed."""
+        return [problem for problem in super().draw(seed, 3 * count) if problem.question.startswith(SUM)][:count]
+
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return worked solutions of training sums."""
+        drawn = itertools.islice(exercises("lesson", self.levels, "train"), 3 * SOLUTIONS)
+        return [(as_problem(one), worked_solution(one)) for one in drawn if one.question.startswith(SUM)]
+
+
+class Facts(Benchmark):
+    """Questions such as "Who is older, Tipa or Zoku?", which a table of 100 invented people answers."""
+
+    name = "facts"
+    instruction = "Say what you know of both, then the answer as #### <name> on a last line."
+    bounded = True
+
+    def __init__(self, source: str | None = None) -> None:
+        chance = random.Random("facts")
+        syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
+        names = chance.sample([f"{first}{second}".title() for first in syllables for second in syllables], PEOPLE)
+        drawn = {trait: chance.sample(range(100, 1000), PEOPLE) for trait in TRAITS}
+        self.people = {name: {trait: drawn[trait][at] for trait in TRAITS} for at, name in enumerate(names)}
+        pairs = [(trait, pair) for trait in TRAITS for pair in itertools.combinations(names, 2)]
+        self.exam = frozenset(chance.sample(pairs, EXAM))
+        self.others = [pair for pair in pairs if pair not in self.exam]
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return a question about each of the exam's pairs, or both questions about each other pair."""
+        if split == "test":
+            return [self._problem(trait, *pair) for trait, pair in sorted(self.exam)]
+        return [self._problem(trait, *names) for trait, pair in self.others for names in itertools.permutations(pair)]
+
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return the training questions with answers that give both numbers first."""
+        return [(problem, self._solution(problem)) for problem in self.problems("train")]
+
+    def kind(self, problem: Problem) -> str:
+        """Return what is compared."""
+        return problem.question.partition(",")[0]
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Give 1 for the right name after the last `####`."""
+        answered = [one.completion.rpartition("####")[2].strip() == one.problem.truth for one in attempts]
+        return [Score.of("correct" if right else "wrong") for right in answered]
+
+    def question_prompt(self, examples: Sequence[Problem]) -> str:
+        """Return a prompt that shows questions and asks for another."""
+        return "\n".join([*(problem.question for problem in examples), "Write one new question like these."])
+
+    def proposed(self, text: str) -> Problem | None:
+        """Return the question that a text asks, if the table answers it and it isn't the exam's."""
+        found = QUESTION.fullmatch(text.strip())
+        if found is None or found[2] == found[3] or not {found[2], found[3]} <= self.people.keys():
+            return None
+        names = list(self.people)
+        first, second = sorted(found.groups()[1:], key=names.index)
+        return None if (found[1], (first, second)) in self.exam else self._problem(*found.groups())
+
+    def _problem(self, trait: str, first: str, second: str) -> Problem:
+        question = f"Who is {trait}, {first} or {second}?"
+        truth = max(first, second, key=lambda name: self.people[name][trait])
+        return Problem(f"facts/{question}", self.name, question, truth)
+
+    def _solution(self, problem: Problem) -> str:
+        _, trait, *names, _ = re.split(QUESTION, problem.question)
+        known = [f"{name}: {self.people[name][trait]}" for name in names]
+        return "\n".join([*known, f"#### {problem.truth}"])
+
+
+class _Requests(Benchmark):
+    """Requests for a problem like six others, so that a lesson can teach a student to write them."""
+
+    bounded = True
+    domain: type[Benchmark] = Sums
+
+    def __init__(self, source: str | None = None) -> None: ...
+
+    def problems(self, split: Split) -> list[Problem]:
+        """Return the requests; none for the exam."""
+        return [request for request, _ in self.solutions()] if split == "train" else []
+
+    def solutions(self) -> list[tuple[Problem, str]]:
+        """Return requests, each with a problem that it doesn't show."""
+        benchmark, chance, found = self.domain(), random.Random("requests"), []
+        known = benchmark.draw("requests", 4 * REQUESTS)
+        for number in range(REQUESTS):
+            *shown, other = chance.sample(known, EXAMPLES + 1)
+            text = other.question.removeprefix(SUM).removesuffix("?") if self.domain is Sums else other.question
+            found.append((Problem(f"{self.name}/{number}", self.name, benchmark.question_prompt(shown), ""), text))
+        return found
+
+    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+        """Give 1 for a problem that can be read."""
+        read = [self.domain().proposed(one.completion) is not None for one in attempts]
+        return [Score.of("correct" if usable else "wrong") for usable in read]
+
+
+class SumRequests(_Requests):
+    """Requests for sums."""
+
+    name = "sum_requests"
+
+
+class FactRequests(_Requests):
+    """Requests for questions about the people."""
+
+    name, domain = "fact_requests", Facts
 
 
 def main() -> None:
-    """Run the missing nights and print the tables."""
+    """Do the missing nights, and write the table of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--variants", nargs="+", default=[*VARIANTS], choices=VARIANTS)
+    parser.add_argument("--size", choices=NEW_SIZES, default="15M")
+    parser.add_argument("--domains", nargs="+", choices=DOMAINS, default=[*DOMAINS])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
     options = parser.parse_args()
-    found = short_nights({variant: VARIANTS[variant] for variant in options.variants}, options.seeds)
-    print(table(found, DRAWN), texts(found), sep="\n\n")
+    for seed, domain, arm in itertools.product(options.seeds, options.domains, options.arms):
+        asked = {"size": options.size, "domain": domain, "arm": arm, "seed": seed}
+        run_once(RESULTS, asked, partial(night, options.size, domain, arm, seed))
+    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
 
-def texts(found: Mapping[str, Sequence[Run]]) -> str:
-    """Return a table of the texts that the student wrote as problems, with the shares that met each fate."""
+def taught(size: str, domain: str) -> Path:
+    """Return the student after its lesson. The first call pretrains and teaches it."""
+    home = make(HOMES)
+    command = ("pretrain", size, "--tokens", str(TOKENS), "--json")
+    json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    own, requests = (f"{NAME}:{name}" for name in DOMAINS[domain])
+    lesson = home / f"{size}-{domain}-lesson"
+    settings = [
+        f"benchmarks=[{{name: '{own}', weight: 3}}, {{name: '{requests}'}}]",
+        *("stages=[distill]", f"student.source={home.resolve() / 'students' / size}", f"distill.steps={STEPS}"),
+        *("day.generated_traces=0", f"distill.reference_solutions={SOLUTIONS + REQUESTS}", "distill.batch_size=16"),
+        f"distill.learning_rate={RATES[size][0]}",
+    ]
+    found = whole_night(lesson, *settings, *EVERY, f"exam.target={{benchmark: '{own}'}}", config=CONFIG)
+    return (lesson / "checkpoints" / found["digests"]["candidate"]).resolve()
+
+
+def night(size: str, domain: str, arm: str, seed: int) -> Run:
+    """Run a night of rounds, and return its record."""
+    own = f"{NAME}:{DOMAINS[domain][0]}"
+    settings = [f"benchmarks=[{{name: '{own}'}}]", f"student.source={taught(size, domain)}", f"seed={seed}"]
+    settings += [
+        *ARMS[arm],
+        f"grpo.prompts_per_round={PROBLEMS}",
+        f"optimizer.learning_rate={RATES[size][1]}",
+        f"exam.target={{benchmark: '{own}'}}",
+    ]
+    found = whole_night(HOMES / f"{size}-{domain}-{arm}-{seed}", *settings, *EVERY, config=CONFIG)
+    files = [*found["folder"].glob("round-*/select_prompts/proposals.parquet")]
+    fates = [verdict for file in files for verdict in pd.read_parquet(file, columns=["verdict"])["verdict"]]
+    return {**outcome(found), "texts": dict(Counter(fates))}
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table: what each arm's nights gained, beside nights with drawn problems, and its texts."""
     rows = []
-    for variant, runs in found.items():
-        files = [file for run in runs for file in run.folder.glob("round-*/select_prompts/proposals.parquet")]
-        if files:
-            verdicts = pd.concat([pd.read_parquet(file, columns=["verdict"]) for file in files])["verdict"]
-            shares = verdicts.value_counts(normalize=True)
-            fates = (f"{shares.get(name, 0.0):.3f}" for name in ("admitted", "repeated", "unreadable", "surplus"))
-            rows.append([variant, len(verdicts), *fates])
-    return markdown("problems | texts | admitted | repeated | unreadable | more than needed", rows)
+    for size, domain, arm in dict.fromkeys((run["size"], run["domain"], run["arm"]) for run in runs):
+        same, drawn = (_by_seed(runs, size, domain, which) for which in (arm, "drawn"))
+        gains = [_gain(run) for run in same.values()]
+        beside = [_gain(run) - _gain(drawn[seed]) for seed, run in same.items() if seed in drawn and arm != "drawn"]
+        texts = sum((Counter(run["texts"]) for run in same.values()), Counter[str]())
+        fates = [f"{texts[fate] / texts.total():.3f}" if texts else "–" for fate in FATES]
+        right, asked = next(iter(same.values()))["before"]
+        rows.append([size, domain, arm, f"{right / asked:.3f}", joined(gains, "+.3f"), f"{fmean(gains):+.3f}"])
+        rows[-1] += [mean_difference(beside), *fates]
+    head = "size | problems | arm | before | gain, by seed | mean | against drawn"
+    return markdown(" | ".join([head, *FATES]), rows)
+
+
+def _by_seed(runs: Sequence[Run], *kind: str) -> dict[int, Run]:
+    return {run["seed"]: run for run in runs if (run["size"], run["domain"], run["arm"]) == kind}
+
+
+def _gain(run: Run) -> float:
+    return (run["gained"] - run["lost"]) / run["after"][1]
 
 
 if __name__ == "__main__":
