@@ -1,63 +1,121 @@
 """Do three ants with one nest find more food than three times one ant, and do trails and signals pay?
 
-    python -m benchmarks.colony [--seeds 1 2]
+    python -m benchmarks.colony [--seeds 1 2] [--kinds one three silent]
 
-Nights of conf/ants.yaml on tier 1, each with the untouched student in a home of its own under `school/colony/`: one
-ant, three ants, and three ants that can neither leave trails nor signal. Each model then plays the same 100 layouts of
-the exam. An ant has equally many turns in all three. Prints a Markdown table: food per ant and layout. Finished nights
-are not run again.
+First, greedy ants play 200 layouts of three tiers: one, three, and three that use trails, signals or notes. Then nights
+teach a student of a million weights, made from nothing, on tier 1: one ant, three ants, and three ants that can neither
+leave trails nor signal. All practise about the same number of turns. Each student then plays the exam's first 100
+layouts. Each night is a line in docs/colony.jsonl and is not repeated; without a seed, only the tables are written (in
+docs/ants.md).
 """
 
 import argparse
+import itertools
 import json
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from benchmarks.ants import CONFIG, delivered
-from benchmarks.inputs.school import SCHOOL
+from benchmarks.ants import CONFIG, PAGE, POLICIES, delivered
+from benchmarks.floor import TOKENS
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
 from benchmarks.inputs.silent_ants import SilentColony
+from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import markdown
-from rewards.environments.ants import Ants, parse
+from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.records import Run, recorded, run_once
+from rewards.environments.ants import Ants, outcome, parse
 from rewards.environments.episodes import texts_of
 from tasks.evaluation.statistics import bootstrap
 from tasks.tables import EVALUATIONS, read_table
 
-SILENT = "benchmarks.inputs.silent_ants:SilentColony"
+RESULTS, NAME = Path("docs/colony.jsonl"), "benchmarks.colony"
+SCRIPTED = ("1", "2", "3")  # tiers
+HABITS = {"greedy": POLICIES["greedy"], "trails": with_trails, "signals": with_signals, "notes": with_notes}
+EPISODES, PROBLEMS, ROUNDS = 600, 12, 10  # of the lesson; of a round, each played eight times; for one ant
 KINDS: dict[str, tuple[str, dict[str, Any], Ants]] = {
     "one": ("ants", {"levels": ["1"]}, Ants(("1",))),
     "three": ("ants", {"levels": ["1"], "ants": 3}, Ants(("1",), ants=3)),
-    "three, silent": (SILENT, {}, SilentColony()),
+    "silent": ("benchmarks.inputs.silent_ants:SilentColony", {}, SilentColony()),
 }
 
 
 def main() -> None:
-    """Run the missing nights, and print the table."""
+    """Run the missing nights, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    rows = [row(kind, seed) for seed in parser.parse_args().seeds for kind in KINDS]
-    print(markdown("seed | ants | food per ant | valid | trails and signals, share of turns | decision | rounds", rows))
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
+    options = parser.parse_args()
+    for seed, kind in itertools.product(options.seeds, options.kinds):
+        run_once(RESULTS, {"ants": kind, "seed": seed}, partial(night, kind, seed))
+    tables = [scripted(), students(recorded(RESULTS))]
+    PAGE.write_text(between(PAGE.read_text(), NAME, "\n\n".join(filter(None, tables))))
 
 
-def row(kind: str, seed: int) -> list[Any]:
-    """Run a night of one kind, and return its row."""
-    name, choice, game = KINDS[kind]
+def scripted() -> str:
+    """Return a Markdown table: what greedy ants deliver, and what each habit adds to three of them."""
+    rows = []
+    for tier in SCRIPTED:
+        one, three = Ants((tier,)), Ants((tier,), ants=3)
+        problems = one.problems("test")
+        alone = [outcome(one, problem, HABITS["greedy"])["food"] for problem in problems]
+        food = {name: np.array([outcome(three, p, habit)["food"] for p in problems]) for name, habit in HABITS.items()}
+        greedy = food.pop("greedy")
+        added = [interval(each - greedy) for each in food.values()]
+        rows.append([tier, f"{3 * fmean(alone):.2f}", f"{greedy.mean():.2f}", *added])
+    return markdown(f"tier | three times one ant | three ants | {' | '.join(f'with {name}' for name in food)}", rows)
+
+
+def interval(differences: Any) -> str:
+    """Return a mean with its 95 % interval."""
+    low, high = bootstrap(differences, seed=1)
+    return f"{fmean(differences):+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def night(kind: str, seed: int) -> Run:
+    """Run a night of one kind, and return what the student then delivers."""
+    home, (name, choice, game) = make(SCHOOL / "colony").resolve(), KINDS[kind]
+    json_of("flows", "pretrain", "1M", "--tokens", str(TOKENS), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
     target = json.dumps({"benchmark": name, **choice, "problems": 100})
-    practised = json.dumps([{"name": name, **choice}])
-    home = SCHOOL / "colony" / f"{kind.replace(', ', '-')}-{seed}"
-    exam = f'exam={{"target": {target}, "max_completion_tokens": 16}}'
-    found = whole_night(home, f"seed={seed}", f"benchmarks={practised}", exam, config=CONFIG)
-    exams = read_table(found["folder"] / "evaluate" / "candidate" / "evaluations.parquet", EVALUATIONS)
-    food = [delivered(one, game) / game.ants for one in exams.to_dict("records")]
-    low, high = bootstrap(pd.Series(food).to_numpy(), seed=seed)
+    settings = [f"seed={seed}", f"student.source={home / 'students' / '1M'}", "budget_minutes=null"]
+    settings += [f"benchmarks={json.dumps([{'name': name, **choice}])}", f"grpo.rounds={ROUNDS}"]
+    settings += [f"distill.{key}={EPISODES // game.ants}" for key in ("steps", "reference_solutions")]
+    settings += [f"grpo.prompts_per_round={PROBLEMS // game.ants}", "lessons.quiz_problems=0"]
+    settings.append(f'exam={{"target": {target}, "max_completion_tokens": 16, "after_lessons": true}}')
+    found = whole_night(home / f"{kind}-{seed}", *settings, config=CONFIG)
+    looks = {role: played(found["folder"] / "evaluate" / f"whole-{role}", game) for role in ("distilled", "candidate")}
+    return {"minutes": found["minutes"], "decision": found["decision"]} | looks
+
+
+def played(folder: Path, game: Ants) -> dict[str, Any]:
+    """Return an exam's food by layout, and its shares of valid turns, and of turns with trails and signals."""
+    exams = read_table(folder / "evaluations.parquet", EVALUATIONS)
     acts = Counter(act for text in exams.text for each in texts_of(text) for act, _ in parse(each) or [])
     shared = sum(acts[act] for act in ("DEPOSIT", "REINFORCE", "SIGNAL")) / exams.turns.sum()
     valid = (exams.valid * exams.turns).sum() / exams.turns.sum()
-    means = [f"{fmean(food):.2f} [{low:.2f}, {high:.2f}]", f"{valid:.1%}", f"{shared:.1%}"]
-    return [seed, kind, *means, found["decision"], found["rounds"]]
+    food = {row["problem_id"]: delivered(row, game) for row in exams.to_dict("records")}
+    return {"food": food, "valid": float(valid), "shared": float(shared)}
+
+
+def students(runs: Sequence[Run]) -> str:
+    """Return a Markdown table of the nights: the food of three ants after the lesson and after the rounds."""
+    rows = []
+    for run in runs:
+        times = 3 / KINDS[run["ants"]][2].ants
+        food = [pd.Series(run[look]["food"]) * times for look in ("distilled", "candidate")]
+        figures = [f"{run['candidate'][share]:.1%}" for share in ("valid", "shared")]
+        rows.append([run["ants"], run["seed"], *(f"{each.mean():.2f}" for each in food), *figures, run["decision"]])
+    head = (
+        "ants | seed | food of three, after the lesson | after the rounds | valid | with trails or signals | decision"
+    )
+    return markdown(head, rows) if rows else ""
 
 
 if __name__ == "__main__":

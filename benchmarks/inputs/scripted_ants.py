@@ -1,0 +1,66 @@
+"""Greedy ants that also use what a colony has: trails, signals, or notes."""
+
+import random
+
+from rewards.environment import State
+from rewards.environments.ant_colony import acting_ant, cell_of, food_seen, key_of
+from rewards.environments.ant_layouts import WAYS, Cell, distances, layout_of
+from rewards.environments.ants import greedy_policy
+
+LATELY = 4  # cells: an ant that follows a trail doesn't turn back
+
+
+def with_trails(state: State, rng: random.Random) -> str:
+    """Leave a trail on the way home. An ant that neither carries nor sees food follows a trail away from the nest."""
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here, away = cell_of(ant["at"]), distances(layout.free, [layout.nest])
+    if ant["carrying"] and here != layout.nest:
+        return f"ACT: DEPOSIT\n{greedy_policy(state, rng)}"
+    strength: dict[str, float] = {}
+    for way in WAYS:
+        after = layout.after(here, way)
+        if after and away[after] > away[here] and list(after) not in ant["seen"][-LATELY:]:
+            strength[way] = state["pheromones"].get(key_of(after), 0.0)
+    if ant["carrying"] or food_seen(state) or not any(strength.values()):
+        return greedy_policy(state, rng)
+    return f"ACT: MOVE {max(strength, key=lambda way: strength[way])}"
+
+
+def with_signals(state: State, rng: random.Random) -> str:
+    """Tell where food is that the ant sees and doesn't take. An ant without food in sight goes to what it heard of."""
+    heard = [_cell(said) for number, said in state["signals"] if number != state["ant"]]
+    spare = _spare(state)
+    said = f'\nACT: SIGNAL "{spare[0][0]},{spare[0][1]}"' if spare else ""
+    return _towards_any(state, heard, rng) + said
+
+
+def with_notes(state: State, rng: random.Random) -> str:
+    """Note where food is that the ant sees and doesn't take, and go there when there is none in sight."""
+    ant, spare = acting_ant(state), _spare(state)
+    known = [_cell(note) for note in ant["notes"]][-1:]
+    if known == [cell_of(ant["at"])]:
+        return f"{greedy_policy(state, rng)}\nACT: FORGET"
+    noted = f'\nACT: REMEMBER "{spare[0][0]},{spare[0][1]}"' if spare and known != spare[:1] else ""
+    return _towards_any(state, known, rng) + noted
+
+
+def _spare(state: State) -> list[Cell]:
+    """Return the cells with food that the ant sees but won't take next."""
+    seen = food_seen(state)
+    return seen if acting_ant(state)["carrying"] else seen[1:]
+
+
+def _towards_any(state: State, cells: list[Cell], rng: random.Random) -> str:
+    """Return a step to the nearest cell if the ant neither carries nor sees food; else a greedy ant's action."""
+    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
+    here = cell_of(ant["at"])
+    if ant["carrying"] or food_seen(state) or not cells or here in cells:
+        return greedy_policy(state, rng)
+    away = distances(layout.free, cells)
+    ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
+    return f"ACT: MOVE {min(ways, key=lambda way: ways[way])}"
+
+
+def _cell(text: str) -> Cell:
+    across, down = text.split(",")
+    return int(across), int(down)
