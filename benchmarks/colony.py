@@ -2,7 +2,7 @@
 
     python -m benchmarks.colony [--seeds 1 2] [--kinds one three silent]
 
-First, greedy ants play 200 layouts of three tiers: one, three, and three that use trails, signals or notes. Then nights
+First, greedy ants play 200 layouts of three tiers, alone and in threes, also with notes, trails or signals. Then nights
 teach a student of a million weights, made from nothing, on tier 1: one ant, three ants, and three ants that can neither
 leave trails nor signal. All practise about the same number of turns. Each student then plays the exam's first 100
 layouts. Each night is a line in docs/colony.jsonl and is not repeated; without a seed, only the tables are written (in
@@ -12,17 +12,17 @@ docs/ants.md).
 import argparse
 import itertools
 import json
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from benchmarks.ants import CONFIG, PAGE, POLICIES, delivered
+from benchmarks.ants import CONFIG, PAGE, delivered
 from benchmarks.floor import TOKENS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
@@ -31,14 +31,15 @@ from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
-from rewards.environments.ants import Ants, outcome, parse
+from rewards.environment import State
+from rewards.environments.ants import Ants, greedy_policy, outcome, parse
 from rewards.environments.episodes import texts_of
 from tasks.evaluation.statistics import bootstrap
 from tasks.tables import EVALUATIONS, read_table
 
 RESULTS, NAME = Path("docs/colony.jsonl"), "benchmarks.colony"
 SCRIPTED = ("1", "2", "3")  # tiers
-HABITS = {"greedy": POLICIES["greedy"], "trails": with_trails, "signals": with_signals, "notes": with_notes}
+HABITS = {1: (greedy_policy, with_notes), 3: (greedy_policy, with_trails, with_signals, with_notes)}
 EPISODES, PROBLEMS, ROUNDS = 600, 12, 10  # of the lesson; of a round, each played eight times; for one ant
 KINDS: dict[str, tuple[str, dict[str, Any], Ants]] = {
     "one": ("ants", {"levels": ["1"]}, Ants(("1",))),
@@ -60,17 +61,19 @@ def main() -> None:
 
 
 def scripted() -> str:
-    """Return a Markdown table: what greedy ants deliver, and what each habit adds to three of them."""
+    """Return a Markdown table: what greedy ants deliver, and what each habit adds to one of them or to three."""
     rows = []
     for tier in SCRIPTED:
-        one, three = Ants((tier,)), Ants((tier,), ants=3)
-        problems = one.problems("test")
-        alone = [outcome(one, problem, HABITS["greedy"])["food"] for problem in problems]
-        food = {name: np.array([outcome(three, p, habit)["food"] for p in problems]) for name, habit in HABITS.items()}
-        greedy = food.pop("greedy")
-        added = [interval(each - greedy) for each in food.values()]
-        rows.append([tier, f"{3 * fmean(alone):.2f}", f"{greedy.mean():.2f}", *added])
-    return markdown(f"tier | three times one ant | three ants | {' | '.join(f'with {name}' for name in food)}", rows)
+        (one, noting), (three, *others) = ([food(tier, ants, habit) for habit in HABITS[ants]] for ants in (1, 3))
+        rows.append([tier, f"{one.mean():.2f}", interval(noting - one), f"{three.mean():.2f}"])
+        rows[-1] += [interval(each - three) for each in others]
+    return markdown("tier | one ant | with notes | three ants | with trails | with signals | with notes", rows)
+
+
+def food(tier: str, ants: int, habit: Callable[[State, random.Random], str]) -> Any:
+    """Return the food that scripted ants deliver on each layout of a tier's exam."""
+    game = Ants((tier,), ants=ants)
+    return np.array([outcome(game, problem, habit)["food"] for problem in game.problems("test")])
 
 
 def interval(differences: Any) -> str:
@@ -109,9 +112,9 @@ def students(runs: Sequence[Run]) -> str:
     rows = []
     for run in runs:
         times = 3 / KINDS[run["ants"]][2].ants
-        food = [pd.Series(run[look]["food"]) * times for look in ("distilled", "candidate")]
+        looks = [fmean(run[look]["food"].values()) * times for look in ("distilled", "candidate")]
         figures = [f"{run['candidate'][share]:.1%}" for share in ("valid", "shared")]
-        rows.append([run["ants"], run["seed"], *(f"{each.mean():.2f}" for each in food), *figures, run["decision"]])
+        rows.append([run["ants"], run["seed"], *(f"{each:.2f}" for each in looks), *figures, run["decision"]])
     head = (
         "ants | seed | food of three, after the lesson | after the rounds | valid | with trails or signals | decision"
     )
