@@ -5,9 +5,8 @@
 Each measurement runs in its own process, ours and TRL's in the same environment. Peak memory is that of the process, or
 on a GPU that of the device. TRL computes in our precision (models/hf/hardware.py) on fp32 weights (its default and
 ours), with and without gradient checkpointing and with several batch sizes; its fastest setting counts. TRL with bf16
-weights and moments, which round most of such small steps away, is reported separately (`bf16_weights`). The workload
-`lessons` compares a supervised step on 24 worked solutions with the step of 0.1.0 (`benchmarks.prompts`). The figures
-of `benchmarks.night` come last, unless --no-night is given.
+weights and moments, which round most of such small steps away, is reported separately (`bf16_weights`). The figures of
+`benchmarks.night` come last, unless --no-night is given.
 """
 
 import argparse
@@ -20,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import prompts
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.inputs.workloads import advantages, grown, sampled_by, thinking, workload
 from benchmarks.machine.child import json_of
@@ -30,7 +28,6 @@ from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
 WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
-LESSONS = "lessons"
 GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
 COLUMNS = "workload | seconds | TRL | ratio | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
@@ -40,7 +37,7 @@ def main() -> None:
     """Run every measurement and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--workloads", nargs="+", default=(*WORKLOADS, LESSONS), choices=(*WORKLOADS, LESSONS))
+    parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS)
     parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")
@@ -51,9 +48,7 @@ def main() -> None:
         return
     starter(options.student)
     figures: dict[str, Any] = {"workloads": {}}
-    if LESSONS in options.workloads:
-        figures[LESSONS] = prompts.in_child("lesson", options.student, 2 * options.steps)
-    for name in [name for name in options.workloads if name != LESSONS]:
+    for name in options.workloads:
         figures["workloads"][name] = compare(name, options)
         print(name, json.dumps(figures["workloads"][name]), file=sys.stderr)
     if figures["workloads"]:
@@ -163,10 +158,7 @@ def table(figures: dict[str, Any]) -> str:
         keys = ("seconds", "trl_seconds", "time_ratio", "peak_gb", "trl_peak_gb", "memory_ratio")
         rounding = joined(found["bf16_weights"].values(), ".2f")
         rows.append([name, *(f"{found[key]:.2f}" for key in keys), rounding])
-    others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name not in ("workloads", LESSONS)]
-    if LESSONS in figures:
-        before, after = (figures[LESSONS][side]["seconds"] for side in ("question_first", "now"))
-        others.append(f"lessons: {after:.2f} s a step, beside {before:.2f} s of 0.1.0's: {after / before:.2f}")
+    others = [f"{name:24}{value:8.3f}" for name, value in figures.items() if name != "workloads"]
     return "\n".join([markdown(COLUMNS, rows), "", *others])
 
 
