@@ -1,12 +1,11 @@
 """Do three ants with one nest find more food than three times one ant, and do trails and signals pay?
 
-    python -m benchmarks.colony [--seeds 1 2] [--kinds one three silent]
+    python -m benchmarks.colony [--seeds 1 2] [--ants 1 3]
 
-First, greedy ants play 200 layouts of three tiers, alone and in threes, also with notes, trails or signals. Then nights
-teach a student of a million weights, made from nothing, on tier 1: one ant, three ants, and three ants that can neither
-leave trails nor signal. All practise about the same number of turns. Each student then plays the exam's first 100
-layouts. Each night is a line in docs/colony.jsonl and is not repeated; without a seed, only the tables are written (in
-docs/ants.md).
+Greedy ants first play the 200 exam layouts of each of three tiers, alone and in threes, with and without notes, trails
+or signals. Then nights teach a student of a million weights, made from nothing, on tier 1, alone and in threes, with
+the same number of steps and turns. It then plays the exam's first 100 layouts. Each night is a line in
+docs/colony.jsonl and is not repeated; `--seeds` without a number only writes the tables in docs/ants.md.
 """
 
 import argparse
@@ -26,7 +25,6 @@ from benchmarks.ants import CONFIG, PAGE, delivered
 from benchmarks.floor import TOKENS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
-from benchmarks.inputs.silent_ants import SilentColony
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
@@ -40,22 +38,17 @@ from tasks.tables import EVALUATIONS, read_table
 RESULTS, NAME = Path("docs/colony.jsonl"), "benchmarks.colony"
 SCRIPTED = ("1", "2", "3")  # tiers
 HABITS = {1: (greedy_policy, with_notes), 3: (greedy_policy, with_trails, with_signals, with_notes)}
-EPISODES, PROBLEMS, ROUNDS = 600, 12, 10  # of the lesson; of a round, each played eight times; for one ant
-KINDS: dict[str, tuple[str, dict[str, Any], Ants]] = {
-    "one": ("ants", {"levels": ["1"]}, Ants(("1",))),
-    "three": ("ants", {"levels": ["1"], "ants": 3}, Ants(("1",), ants=3)),
-    "silent": ("benchmarks.inputs.silent_ants:SilentColony", {}, SilentColony()),
-}
+STEPS, PROBLEMS, ROUNDS = 200, 12, 10  # steps of the lesson; problems of a round for one ant, each played eight times
 
 
 def main() -> None:
     """Run the missing nights, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
+    parser.add_argument("--ants", type=int, nargs="+", default=[1, 3])
     options = parser.parse_args()
-    for seed, kind in itertools.product(options.seeds, options.kinds):
-        run_once(RESULTS, {"ants": kind, "seed": seed}, partial(night, kind, seed))
+    for seed, ants in itertools.product(options.seeds, options.ants):
+        run_once(RESULTS, {"ants": ants, "seed": seed}, partial(night, ants, seed))
     tables = [scripted(), students(recorded(RESULTS))]
     PAGE.write_text(between(PAGE.read_text(), NAME, "\n\n".join(filter(None, tables))))
 
@@ -82,19 +75,20 @@ def interval(differences: Any) -> str:
     return f"{fmean(differences):+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
-def night(kind: str, seed: int) -> Run:
-    """Run a night of one kind, and return what the student then delivers."""
-    home, (name, choice, game) = make(SCHOOL / "colony").resolve(), KINDS[kind]
+def night(ants: int, seed: int) -> Run:
+    """Run a night with so many ants, and return what they then deliver."""
+    home, game = make(SCHOOL / "colony").resolve(), {"levels": ["1"], "ants": ants}
     json_of("flows", "pretrain", "1M", "--tokens", str(TOKENS), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
-    target = json.dumps({"benchmark": name, **choice, "problems": 100})
+    target = json.dumps({"benchmark": "ants", **game, "problems": 100})
     settings = [f"seed={seed}", f"student.source={home / 'students' / '1M'}", "budget_minutes=null"]
-    settings += [f"benchmarks={json.dumps([{'name': name, **choice}])}", f"grpo.rounds={ROUNDS}"]
-    settings += [f"distill.{key}={EPISODES // game.ants}" for key in ("steps", "reference_solutions")]
-    settings += [f"grpo.prompts_per_round={PROBLEMS // game.ants}", "lessons.quiz_problems=0"]
+    settings += [f"benchmarks={json.dumps([{'name': 'ants', **game}])}", f"grpo.rounds={ROUNDS}"]
+    settings += [f"distill.steps={STEPS}", f"distill.batch_size={3 // ants}", "lessons.quiz_problems=0"]
+    settings += [f"distill.reference_solutions={STEPS * 3 // ants}", f"grpo.prompts_per_round={PROBLEMS // ants}"]
     settings.append(f'exam={{"target": {target}, "max_completion_tokens": 16, "after_lessons": true}}')
-    found = whole_night(home / f"{kind}-{seed}", *settings, config=CONFIG)
-    looks = {role: played(found["folder"] / "evaluate" / f"whole-{role}", game) for role in ("distilled", "candidate")}
-    return {"minutes": found["minutes"], "decision": found["decision"]} | looks
+    found = whole_night(home / f"{ants}-{seed}", *settings, config=CONFIG)
+    exams, game = found["folder"] / "evaluate", Ants(("1",), ants=ants)
+    looks = {role: played(exams / f"whole-{role}", game) for role in ("distilled", "candidate")}
+    return {"minutes": found["minutes"], "rounds": found["rounds"], "decision": found["decision"]} | looks
 
 
 def played(folder: Path, game: Ants) -> dict[str, Any]:
@@ -108,17 +102,18 @@ def played(folder: Path, game: Ants) -> dict[str, Any]:
 
 
 def students(runs: Sequence[Run]) -> str:
-    """Return a Markdown table of the nights: the food of three ants after the lesson and after the rounds."""
+    """Return a Markdown table of the nights, and by how much three ants deliver more than three times one."""
     rows = []
     for run in runs:
-        times = 3 / KINDS[run["ants"]][2].ants
-        looks = [fmean(run[look]["food"].values()) * times for look in ("distilled", "candidate")]
+        looks = [fmean(run[look]["food"].values()) for look in ("distilled", "candidate")]
         figures = [f"{run['candidate'][share]:.1%}" for share in ("valid", "shared")]
-        rows.append([run["ants"], run["seed"], *(f"{each:.2f}" for each in looks), *figures, run["decision"]])
-    head = (
-        "ants | seed | food of three, after the lesson | after the rounds | valid | with trails or signals | decision"
-    )
-    return markdown(head, rows) if rows else ""
+        rows.append([run["ants"], run["seed"], *(f"{each:.2f}" for each in looks), *figures, run["rounds"]])
+    head = "ants | seed | food after the lesson | after the rounds | valid | trails or signals | rounds"
+    food = {(run["ants"], run["seed"]): run["candidate"]["food"] for run in runs}
+    seeds = [seed for ants, seed in food if ants == 3 and (1, seed) in food]
+    more = [food[3, seed][name] - 3 * alone for seed in seeds for name, alone in food[1, seed].items()]
+    added = f"\n\nThree ants less three times one, by layout: {interval(np.array(more))}." if more else ""
+    return markdown(head, rows) + added if rows else ""
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python -m benchmarks.self_play [--size 15M] [--domains sums facts] [--arms drawn …] [--seeds 1 2 3 4 5]
 
 A student made from nothing takes one lesson, which also teaches it to write problems like six others. Then each night
-has 20 rounds of problems of one domain: sums of one or two steps, or comparisons of 100 invented people, which a table
+has 20 rounds of problems of one domain: sums of two steps, or comparisons of 100 invented people, which a table
 answers. In the arm `drawn`, the problems are drawn; in `own`, the student writes them and learns to answer them; in
-`both`, it also learns to write them. The exam has problems that no lesson and no round asks. Each night is a line in
-docs/self-play.jsonl and is not repeated. Writes the table in docs/self-play.md.
+`both`, it also learns to write them. Missing problems are drawn. The exam has problems that no lesson and no round
+asks. Each night is a line in docs/self-play.jsonl and is not repeated. Writes the table in docs/self-play.md.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -30,7 +30,7 @@ from benchmarks.outputs.page import between, joined, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
-from rewards.data.arithmetic_exercises import exercises
+from rewards.data.arithmetic_exercises import Exercise, written_exercise
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 from tasks.self_play import EXAMPLES
 
@@ -38,7 +38,7 @@ RESULTS, PAGE, NAME = Path("docs/self-play.jsonl"), Path("docs/self-play.md"), "
 HOMES = SCHOOL / "self-play"
 ROUNDS, PROBLEMS = 20, 48  # of a night; of a round
 SOLUTIONS, REQUESTS, STEPS = 6000, 2000, 500  # of the lesson
-EVERY = ("budget_minutes=null", "lessons.quiz_problems=0", "exam.after_lessons=true", "exam.guards=[]")
+EVERY = ("budget_minutes=null", "lessons.quiz_problems=0", "exam.after_lessons=true", "day.generated_traces=0")
 ARMS: Mapping[str, tuple[str, ...]] = {
     "drawn": (f"stages=[{{grpo: {ROUNDS}}}]",),
     "own": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
@@ -47,29 +47,39 @@ ARMS: Mapping[str, tuple[str, ...]] = {
 DOMAINS = {"sums": ("Sums", "SumRequests"), "facts": ("Facts", "FactRequests")}
 TRAITS = ("older", "taller", "richer")
 PEOPLE, EXAM = 100, 300
-FATES = ("admitted", "unreadable", "repeated", "surplus")
-SUM = "What is "
+FATES = ("admitted", "unreadable", "repeated", "surplus")  # of a text
 QUESTION = re.compile(r"Who is (older|taller|richer), (\w+) or (\w+)\?")
 
 
 class Sums(Arithmetic):
-    """Sums of one and two steps; none of Arithmetic's stories, which a student can't write for it to read."""
+    """Sums such as 17 * 4 + 9 and 17 + 4 - 9, with numbers up to 30."""
 
     def __init__(self, source: str | None = None) -> None:
-        super().__init__(["1", "2"])
+        super().__init__()
 
     def problems(self, split: Split) -> list[Problem]:
         """Return the sums of the exam, or 2,000 others."""
-        return [problem for problem in super().problems(split) if problem.question.startswith(SUM)]
+        drawn = itertools.islice(sums(split, split), EXAM if split == "test" else 2000)
+        return [*{one.expression: as_problem(one) for one in drawn}.values()]
 
     def draw(self, seed: str, count: int) -> list[Problem]:
         """Return training sums, always the same for a given seed."""
-        return [problem for problem in super().draw(seed, 3 * count) if problem.question.startswith(SUM)][:count]
+        return [as_problem(one) for one in itertools.islice(sums(seed, "train"), count)]
 
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return worked solutions of training sums."""
-        drawn = itertools.islice(exercises("lesson", self.levels, "train"), 3 * SOLUTIONS)
-        return [(as_problem(one), worked_solution(one)) for one in drawn if one.question.startswith(SUM)]
+        drawn = itertools.islice(sums("lesson", "train"), SOLUTIONS)
+        return [(as_problem(one), worked_solution(one)) for one in drawn]
+
+
+def sums(seed: str, split: Split) -> Iterator[Exercise]:
+    """Yield random sums of a split endlessly."""
+    chance = random.Random(seed)
+    while True:
+        first, second, third = (chance.randint(1, 30) for _ in range(3))
+        exercise = written_exercise(f"{first} {chance.choice(('* {} +', '+ {} -')).format(second)} {third}")
+        if exercise is not None and exercise.split == split:
+            yield exercise
 
 
 class Facts(Benchmark):
@@ -105,8 +115,9 @@ class Facts(Benchmark):
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give 1 for the right name after the last `####`."""
-        answered = [one.completion.rpartition("####")[2].strip() == one.problem.truth for one in attempts]
-        return [Score.of("correct" if right else "wrong") for right in answered]
+        found = [(one.problem.truth, *one.completion.rpartition("####")[1:]) for one in attempts]
+        given = ((marker, answer.strip() == truth) for truth, marker, answer in found)
+        return [Score.of("no_answer" if not marker else "correct" if right else "wrong") for marker, right in given]
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
         """Return a prompt that shows questions and asks for another."""
@@ -147,16 +158,17 @@ class _Requests(Benchmark):
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return requests, each with a problem that it doesn't show."""
         benchmark, chance, found = self.domain(), random.Random("requests"), []
-        known = benchmark.draw("requests", 4 * REQUESTS)
+        known = list(dict.fromkeys(benchmark.draw("requests", 4 * REQUESTS)))
         for number in range(REQUESTS):
             *shown, other = chance.sample(known, EXAMPLES + 1)
-            text = other.question.removeprefix(SUM).removesuffix("?") if self.domain is Sums else other.question
+            text = other.question.removeprefix("What is ").removesuffix("?") if self.domain is Sums else other.question
             found.append((Problem(f"{self.name}/{number}", self.name, benchmark.question_prompt(shown), ""), text))
         return found
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give 1 for a problem that can be read."""
-        read = [self.domain().proposed(one.completion) is not None for one in attempts]
+        domain = self.domain()
+        read = [domain.proposed(one.completion) is not None for one in attempts]
         return [Score.of("correct" if usable else "wrong") for usable in read]
 
 
@@ -183,7 +195,8 @@ def main() -> None:
     for seed, domain, arm in itertools.product(options.seeds, options.domains, options.arms):
         asked = {"size": options.size, "domain": domain, "arm": arm, "seed": seed}
         run_once(RESULTS, asked, partial(night, options.size, domain, arm, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    if runs := recorded(RESULTS):
+        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
 
 
 def taught(size: str, domain: str) -> Path:
@@ -196,7 +209,7 @@ def taught(size: str, domain: str) -> Path:
     settings = [
         f"benchmarks=[{{name: '{own}', weight: 3}}, {{name: '{requests}'}}]",
         *("stages=[distill]", f"student.source={home.resolve() / 'students' / size}", f"distill.steps={STEPS}"),
-        *("day.generated_traces=0", f"distill.reference_solutions={SOLUTIONS + REQUESTS}", "distill.batch_size=16"),
+        *(f"distill.reference_solutions={SOLUTIONS + REQUESTS}", "distill.batch_size=16"),
         f"distill.learning_rate={RATES[size][0]}",
     ]
     found = whole_night(lesson, *settings, *EVERY, f"exam.target={{benchmark: '{own}'}}", config=CONFIG)
@@ -209,18 +222,21 @@ def night(size: str, domain: str, arm: str, seed: int) -> Run:
     settings = [f"benchmarks=[{{name: '{own}'}}]", f"student.source={taught(size, domain)}", f"seed={seed}"]
     settings += [
         *ARMS[arm],
-        f"grpo.prompts_per_round={PROBLEMS}",
+        *(f"grpo.prompts_per_round={PROBLEMS}", f"self_play.proposals={4 * PROBLEMS}"),
         f"optimizer.learning_rate={RATES[size][1]}",
         f"exam.target={{benchmark: '{own}'}}",
     ]
     found = whole_night(HOMES / f"{size}-{domain}-{arm}-{seed}", *settings, *EVERY, config=CONFIG)
     files = [*found["folder"].glob("round-*/select_prompts/proposals.parquet")]
     fates = [verdict for file in files for verdict in pd.read_parquet(file, columns=["verdict"])["verdict"]]
-    return {**outcome(found), "texts": dict(Counter(fates))}
+    return {**outcome(found), "rounds": found["rounds"], "texts": dict(Counter(fates))}
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return a Markdown table: what each arm's nights gained, beside nights with drawn problems, and its texts."""
+    """Return a Markdown table: each arm's gain, its difference from `drawn`, and the shares of its texts by verdict.
+
+    `own`: the share of the rounds' problems that the student wrote.
+    """
     rows = []
     for size, domain, arm in dict.fromkeys((run["size"], run["domain"], run["arm"]) for run in runs):
         same, drawn = (_by_seed(runs, size, domain, which) for which in (arm, "drawn"))
@@ -230,8 +246,9 @@ def table(runs: Sequence[Run]) -> str:
         fates = [f"{texts[fate] / texts.total():.3f}" if texts else "–" for fate in FATES]
         right, asked = next(iter(same.values()))["before"]
         rows.append([size, domain, arm, f"{right / asked:.3f}", joined(gains, "+.3f"), f"{fmean(gains):+.3f}"])
-        rows[-1] += [mean_difference(beside), *fates]
-    head = "size | problems | arm | before | gain, by seed | mean | against drawn"
+        own = texts["admitted"] / PROBLEMS / sum(run["rounds"] for run in same.values())
+        rows[-1] += [mean_difference(beside), f"{own:.2f}", *fates]
+    head = "size | problems | arm | before | gain, by seed | mean | against drawn | own"
     return markdown(" | ".join([head, *FATES]), rows)
 
 

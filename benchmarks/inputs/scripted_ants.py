@@ -1,4 +1,4 @@
-"""Greedy ants that also use what a colony has: trails, signals, or notes."""
+"""Greedy ants that also use trails, signals or notes."""
 
 import random
 
@@ -27,7 +27,7 @@ def with_trails(state: State, rng: random.Random) -> str:
 
 
 def with_signals(state: State, rng: random.Random) -> str:
-    """Tell where food is that the ant sees and doesn't take. An ant without food in sight goes to what it heard of."""
+    """Signal visible food that the ant won't take next. An ant that sees no food goes to the nearest signal."""
     heard = [_cell(said) for number, said in state["signals"] if number != state["ant"]]
     spare = _spare(state)
     said = f'\nACT: SIGNAL "{spare[0][0]},{spare[0][1]}"' if spare else ""
@@ -35,7 +35,7 @@ def with_signals(state: State, rng: random.Random) -> str:
 
 
 def with_notes(state: State, rng: random.Random) -> str:
-    """Note where food is that the ant sees and doesn't take, and go there when there is none in sight."""
+    """Note a visible cell with food that the ant won't take next, and return to it when no food is in sight."""
     ant, spare = acting_ant(state), _spare(state)
     known = [_cell(note) for note in ant["notes"]][-1:]
     if known == [cell_of(ant["at"])]:
