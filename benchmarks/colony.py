@@ -76,19 +76,19 @@ def interval(differences: Any) -> str:
 
 
 def night(ants: int, seed: int) -> Run:
-    """Run a night with so many ants, and return what they then deliver."""
-    home, game = make(SCHOOL / "colony").resolve(), {"levels": ["1"], "ants": ants}
+    """Run a night with this number of ants, and return what they then deliver."""
+    home, choice = make(SCHOOL / "colony").resolve(), {"name": "ants", "levels": ["1"], "ants": ants}
     json_of("flows", "pretrain", "1M", "--tokens", str(TOKENS), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
-    target = json.dumps({"benchmark": "ants", **game, "problems": 100})
+    target = json.dumps({"benchmark": "ants", "levels": ["1"], "ants": ants, "problems": 100})
     settings = [f"seed={seed}", f"student.source={home / 'students' / '1M'}", "budget_minutes=null"]
-    settings += [f"benchmarks={json.dumps([{'name': 'ants', **game}])}", f"grpo.rounds={ROUNDS}"]
+    settings += [f"benchmarks={json.dumps([choice])}", f"grpo.rounds={ROUNDS}"]
     settings += [f"distill.steps={STEPS}", f"distill.batch_size={3 // ants}", "lessons.quiz_problems=0"]
     settings += [f"distill.reference_solutions={STEPS * 3 // ants}", f"grpo.prompts_per_round={PROBLEMS // ants}"]
     settings.append(f'exam={{"target": {target}, "max_completion_tokens": 16, "after_lessons": true}}')
     found = whole_night(home / f"{ants}-{seed}", *settings, config=CONFIG)
     exams, game = found["folder"] / "evaluate", Ants(("1",), ants=ants)
     looks = {role: played(exams / f"whole-{role}", game) for role in ("distilled", "candidate")}
-    return {"minutes": found["minutes"], "rounds": found["rounds"], "decision": found["decision"]} | looks
+    return {"minutes": found["minutes"], "rounds": found["rounds"]} | looks
 
 
 def played(folder: Path, game: Ants) -> dict[str, Any]:

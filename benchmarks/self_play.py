@@ -44,7 +44,6 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "own": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=answerer"),
     "both": (f"stages=[{{self_play: {ROUNDS}}}]", "self_play.train=both"),
 }
-DOMAINS = {"sums": ("Sums", "SumRequests"), "facts": ("Facts", "FactRequests")}
 TRAITS = ("older", "taller", "richer")
 PEOPLE, EXAM = 100, 300
 FATES = ("admitted", "unreadable", "repeated", "surplus")  # of a text
@@ -143,13 +142,13 @@ class Facts(Benchmark):
         return "\n".join([*known, f"#### {problem.truth}"])
 
 
-class _Requests(Benchmark):
-    """Requests for a problem like six others, so that a lesson can teach a student to write them."""
+class Requests(Benchmark):
+    """Requests for a problem like six others, from which a student learns to write them. `source`: a domain."""
 
-    bounded = True
-    domain: type[Benchmark] = Sums
+    name, bounded = "requests", True
 
-    def __init__(self, source: str | None = None) -> None: ...
+    def __init__(self, source: str) -> None:
+        self.domain = DOMAINS[source]()
 
     def problems(self, split: Split) -> list[Problem]:
         """Return the requests; none for the exam."""
@@ -157,31 +156,21 @@ class _Requests(Benchmark):
 
     def solutions(self) -> list[tuple[Problem, str]]:
         """Return requests, each with a problem that it doesn't show."""
-        benchmark, chance, found = self.domain(), random.Random("requests"), []
-        known = list(dict.fromkeys(benchmark.draw("requests", 4 * REQUESTS)))
+        chance, found = random.Random("requests"), []
+        known = list(dict.fromkeys(self.domain.draw("requests", 4 * REQUESTS)))
         for number in range(REQUESTS):
             *shown, other = chance.sample(known, EXAMPLES + 1)
-            text = other.question.removeprefix("What is ").removesuffix("?") if self.domain is Sums else other.question
-            found.append((Problem(f"{self.name}/{number}", self.name, benchmark.question_prompt(shown), ""), text))
+            request = Problem(f"requests/{number}", self.name, self.domain.question_prompt(shown), "")
+            found.append((request, self.domain.question_prompt([other]).partition("\n")[0]))  # as it would be shown
         return found
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Give 1 for a problem that can be read."""
-        domain = self.domain()
-        read = [domain.proposed(one.completion) is not None for one in attempts]
+        read = [self.domain.proposed(one.completion) is not None for one in attempts]
         return [Score.of("correct" if usable else "wrong") for usable in read]
 
 
-class SumRequests(_Requests):
-    """Requests for sums."""
-
-    name = "sum_requests"
-
-
-class FactRequests(_Requests):
-    """Requests for questions about the people."""
-
-    name, domain = "fact_requests", Facts
+DOMAINS: Mapping[str, type[Benchmark]] = {"sums": Sums, "facts": Facts}
 
 
 def main() -> None:
@@ -204,10 +193,10 @@ def taught(size: str, domain: str) -> Path:
     home = make(HOMES)
     command = ("pretrain", size, "--tokens", str(TOKENS), "--json")
     json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
-    own, requests = (f"{NAME}:{name}" for name in DOMAINS[domain])
+    own, requests = f"{NAME}:{DOMAINS[domain].__name__}", f"{{name: '{NAME}:Requests', source: {domain}}}"
     lesson = home / f"{size}-{domain}-lesson"
     settings = [
-        f"benchmarks=[{{name: '{own}', weight: 3}}, {{name: '{requests}'}}]",
+        f"benchmarks=[{{name: '{own}', weight: 3}}, {requests}]",
         *("stages=[distill]", f"student.source={home.resolve() / 'students' / size}", f"distill.steps={STEPS}"),
         *(f"distill.reference_solutions={SOLUTIONS + REQUESTS}", "distill.batch_size=16"),
         f"distill.learning_rate={RATES[size][0]}",
@@ -218,7 +207,7 @@ def taught(size: str, domain: str) -> Path:
 
 def night(size: str, domain: str, arm: str, seed: int) -> Run:
     """Run a night of rounds, and return its record."""
-    own = f"{NAME}:{DOMAINS[domain][0]}"
+    own = f"{NAME}:{DOMAINS[domain].__name__}"
     settings = [f"benchmarks=[{{name: '{own}'}}]", f"student.source={taught(size, domain)}", f"seed={seed}"]
     settings += [
         *ARMS[arm],

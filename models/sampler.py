@@ -21,6 +21,7 @@ from models.engine.environment import CPU_BLOCK, gpu_share, kv_cache_bytes
 from models.engine.sync_probe import VISIBLE, Probe, SyncError, read_probe, tolerance
 from models.hf.checkpoint import base_of, same_weights, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.loading import answer_text
 from models.rollout import Rollout
 
 # For answers that people read. `min_p`: how likely a token must be, relative to the likeliest one (arXiv 2407.01082).
@@ -269,8 +270,7 @@ class Sampler:
     def _rollout(self, group: int, sample: int, prompt: list[int], completion: Any) -> Rollout:
         token_ids, logprobs = [*completion.token_ids], [*completion.logprobs.logprobs]
         tokenizer: Any = self.llm.get_tokenizer()
-        text = tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        text = text.rstrip("\ufffd")  # the beginning of a character that the limit cut, which vLLM leaves out as well
+        text = answer_text(tokenizer, token_ids)
         written, reason = [True] * len(token_ids), completion.finish_reason
         return Rollout("", group, sample, prompt, token_ids, logprobs, written, reason, text, self.digest)
 

@@ -5,7 +5,7 @@ import random
 from rewards.environment import State
 from rewards.environments.ant_colony import acting_ant, cell_of, food_seen, key_of
 from rewards.environments.ant_layouts import WAYS, Cell, distances, layout_of
-from rewards.environments.ants import greedy_policy
+from rewards.environments.ants import greedy_policy, towards
 
 LATELY = 4  # cells: an ant that follows a trail doesn't turn back
 
@@ -52,13 +52,10 @@ def _spare(state: State) -> list[Cell]:
 
 def _towards_any(state: State, cells: list[Cell], rng: random.Random) -> str:
     """Return a step to the nearest cell if the ant neither carries nor sees food; else a greedy ant's action."""
-    ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
-    here = cell_of(ant["at"])
-    if ant["carrying"] or food_seen(state) or not cells or here in cells:
+    ant = acting_ant(state)
+    if ant["carrying"] or food_seen(state) or not cells or cell_of(ant["at"]) in cells:
         return greedy_policy(state, rng)
-    away = distances(layout.free, cells)
-    ways = {way: away[after] for way in WAYS if (after := layout.after(here, way)) is not None}
-    return f"ACT: MOVE {min(ways, key=lambda way: ways[way])}"
+    return towards(state, cells)
 
 
 def _cell(text: str) -> Cell:

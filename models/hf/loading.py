@@ -155,6 +155,12 @@ def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str, finished: b
     return [*encode(tokenizer, answer), *([tokenizer.eos_token_id] if finished else [])]
 
 
+def answer_text(tokenizer: "PreTrainedTokenizerBase", token_ids: list[int]) -> str:
+    """Return an answer's text, without special tokens and without a last character of which only a part was written."""
+    text = tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return str(text).rstrip("\ufffd")
+
+
 def encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:
     """Return the token ids of a text, without adding special tokens."""
     return tokenizer.encode(text, add_special_tokens=False)

@@ -162,7 +162,7 @@ def greedy_policy(state: State, rng: random.Random) -> str:
     """
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     if goals := [layout.nest] if ant["carrying"] else food_seen(state)[:1]:
-        return _towards(state, goals)
+        return towards(state, goals)
     here = cell_of(ant["at"])
     seen = [cell_of(cell) for cell in ant["seen"]]
     ways = {way: after for way in WAYS if (after := layout.after(here, way)) is not None}
@@ -176,7 +176,7 @@ def oracle(state: State, rng: random.Random) -> str:
 
     `rng` is not used.
     """
-    return _towards(state, _goals(state))
+    return towards(state, _goals(state))
 
 
 def outcome(ants: Ants, problem: Problem, policy: Callable[[State, random.Random], str]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     """Return how many items of food the oracle delivers on a layout within the given turns."""
     state = colony(tier, seed, turns, ants)
     while state["turn"] < turns:
-        for name, argument in parse(_towards(state, _goals(state))) or []:
+        for name, argument in parse(towards(state, _goals(state))) or []:
             act(state, name, argument)
         end_turn(state)
     return state["delivered"]
@@ -236,7 +236,7 @@ def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
     return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
-def _towards(state: State, goals: Sequence[Cell]) -> str:
+def towards(state: State, goals: Sequence[Cell]) -> str:
     """If at a goal, return PICK_UP or DROP; else the move that leads closest to a goal, of equal ones the first."""
     ant, layout = acting_ant(state), layout_of(state["tier"], state["seed"])
     here = cell_of(ant["at"])

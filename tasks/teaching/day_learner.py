@@ -26,7 +26,7 @@ from conf.storage.journal import (
 )
 from models import learn
 from models.engine.sync_probe import take_probe, write_probe
-from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.hf.loading import answer_text, answer_tokens, load_tokenizer, prompt_tokens
 from models.hf.lora import load_adapter, save_adapter
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
@@ -165,7 +165,7 @@ class DayLearner:
         prompt = torch.tensor([prompt_tokens(self.tokenizer, messages, self.student)], device=self.day.device)
         model: Any = self.day.model
         written = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=max_tokens)
-        return str(self.tokenizer.decode(written[0][prompt.shape[1] :], skip_special_tokens=True))
+        return answer_text(self.tokenizer, written[0][prompt.shape[1] :].tolist())
 
     def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
         """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name.

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import dynamic_module_utils
+from tokenizers import ByteLevelBPETokenizer
+from transformers import PreTrainedTokenizerFast, dynamic_module_utils
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.storage.home import InputError
 from models.hf.loading import (
     PLAIN_TEMPLATE,
+    answer_text,
     answer_tokens,
     check_config,
     check_tokenizers,
+    encode,
     load_tokenizer,
     prompt_tokens,
 )
@@ -149,3 +152,13 @@ def test_another_tokenizer_is_refused(folder: Path, teacher: Path, tmp_path: Pat
     with pytest.raises(InputError) as caught:
         check_tokenizers(folder, other, "on_policy.teacher")
     assert str(caught.value).startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
+
+
+def test_an_answer_that_is_cut_within_a_character_ends_before_it() -> None:
+    bytewise = ByteLevelBPETokenizer()
+    bytewise.train_from_iterator([])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytewise)
+    owl, tokens = "An owl, \N{OWL}.", encode(tokenizer, "An owl, \N{OWL}.")
+    assert len(tokens) == len(owl.encode())
+    cuts = [answer_text(tokenizer, tokens[:length]) for length in range(len(tokens) + 1)]
+    assert cuts == [owl.encode()[:length].decode(errors="ignore") for length in range(len(tokens) + 1)]
