@@ -6,10 +6,10 @@ from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from conf.storage.journal import POLICIES, Preference
+from conf.storage.journal import POLICIES
 from flows.run.history import last_finished
 from flows.teaching.book import blind_test
-from tasks.journal.read import Line, read_lines
+from tasks.journal.read import valid_lines
 
 REPORT = "report.html"
 
@@ -41,10 +41,8 @@ def last_report(home: Home, config: NightConfig) -> Path | None:
 def blind_by_day(journal: Path) -> list[dict[str, Any]]:
     """Return each day's blind tests, oldest first: the `day`, its `picks`, those `won` and expected by `chance`."""
     days = dict[str, dict[str, Any]]()
-    for line in read_lines(journal, str(datetime.date.today())):
-        entry: Any = line.entry if isinstance(line, Line) else None
-        if not isinstance(entry, Preference):
-            continue
+    for line in valid_lines(journal):
+        entry = line.entry
         if (found := blind_test(entry, (entry.model_extra or {}).get(POLICIES))) is not None:
             day = days.setdefault(str(entry.day), {"day": str(entry.day), "picks": 0, "won": 0.0, "chance": 0.0})
             day["picks"] += 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import datetime
 import difflib
 import re
 import secrets
@@ -175,7 +174,7 @@ class Chats:
         return found
 
     def _learned_by(self, name: str) -> list[str]:
-        return conversations.learned_by(self.journal, name, str(datetime.date.today()), self.room.home.checkpoints)
+        return conversations.learned_by(self.journal, name, self.room.home.checkpoints)
 
     def _record(self, question: Question, policy: str, new: bool, answer: str, finished: bool) -> None:
         """Record a question with an answer that is not blank, at the end of its conversation or as a `new` one."""

@@ -4,7 +4,6 @@ Version 0.1 recorded only which bytes of the journal each night had read (`freez
 lessons are therefore inferred from the nights that made the checkpoint.
 """
 
-import datetime
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Set
@@ -19,7 +18,7 @@ from conf.storage.journal import LESSON, Conversation, Trace, Words
 from conf.storage.layout import check_path
 from models.hf.checkpoint import learned, write_learned
 from models.lessons.preference_data import is_held_out
-from tasks.journal.read import Line, read_lines
+from tasks.journal.read import Line, valid_lines
 from tasks.monitoring.incidents import ended_early
 from tasks.stage import committed
 
@@ -38,7 +37,7 @@ def prepare_home(home: Home) -> None:
 
 def carry_over(home: Home) -> None:
     """Record next to each checkpoint which lessons it has learned. Raises InputError if a night is unreadable."""
-    lines = [line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line)]
+    lines = [*valid_lines(home.journal)]
     made: dict[str, tuple[str, set[str]]] = {}  # from a checkpoint's digest to its parent's and the lessons taught
     for night, digests in _decided(home.nights):
         for model in ("distilled", "candidate"):

@@ -14,7 +14,7 @@ from typing import Any
 from conf.storage.journal import CONVERSATION, UNFINISHED, entry_of
 from conf.storage.journal_file import Written, append, retract
 from models.hf.checkpoint import learned
-from tasks.journal.read import Line, read_lines
+from tasks.journal.read import valid_lines
 
 ANSWERS = "answers"  # of a recorded line: all answers to the last question, if there were several
 MARK = f'"{CONVERSATION}":"'.encode()  # in every line that this module has to read
@@ -120,10 +120,10 @@ def with_beginnings(journal: Path, name: str) -> set[str]:
     return {name, *(each.name for each in _records(journal) if each.turns == turns[: len(each.turns)])}
 
 
-def learned_by(journal: Path, name: str, date: str, checkpoints: Path) -> list[str]:
+def learned_by(journal: Path, name: str, checkpoints: Path) -> list[str]:
     """Return the digests of the checkpoints that have learned from a conversation's lessons, oldest first."""
-    read, names = (line for line in read_lines(journal, date) if isinstance(line, Line)), with_beginnings(journal, name)
-    about = (line for line in read if (line.entry.model_extra or {}).get(CONVERSATION) in names)
+    names = with_beginnings(journal, name)
+    about = (line for line in valid_lines(journal) if (line.entry.model_extra or {}).get(CONVERSATION) in names)
     lessons = {lesson for line in about for lesson in line.rows}
     found = (folder for folder in checkpoints.glob("*") if not learned(folder).isdisjoint(lessons))
     return [folder.name for folder in sorted(found, key=lambda folder: folder.stat().st_mtime)]

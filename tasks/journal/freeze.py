@@ -12,7 +12,7 @@ from conf.storage.journal import HELD_OUT, Entry, Trace, Words, lesson_digest, p
 from models.hf.checkpoint import learned, parent_of
 from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
-from tasks.journal.read import TABLES, Line, Refused, read_lines, table_row
+from tasks.journal.read import TABLES, Line, Refused, read_lines, table_row, valid_lines
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS
 from tasks.stage import Artifact, stage
 from tasks.tables import read_table, write_table
@@ -106,7 +106,7 @@ def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: 
 def waiting(journal: Path, date: str, student: Path | None, unseen_share: float) -> Counter[str]:
     """Return, by kind, how many journal lines the night of `date` may teach that the student has not learned."""
     known = learned(student) if student else frozenset[str]()
-    lines = [line for line in read_lines(journal, date) if isinstance(line, Line)]
+    lines = [*valid_lines(journal, date)]
     held_out = conversations_held_out(lines, known, unseen_share)
     taught = (line for line in lines if opening_of(line.entry) not in held_out)
     return Counter(line.entry.kind for line in taught if not line.rows.keys() <= known)

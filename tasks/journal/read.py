@@ -74,14 +74,20 @@ def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
         yield from (Refused(file.name, **each) for each in bad if each["reason"] != UNFINISHED)
 
 
+def valid_lines(journal: Path, date: str | None = None) -> Iterator[Line]:
+    """Yield the journal's valid lines that the night of `date` (default: today) may use."""
+    read = read_lines(journal, date or str(datetime.date.today()))
+    return (line for line in read if isinstance(line, Line))
+
+
 def lessons_in(journal: Path, date: str) -> set[str]:
     """Return the names of all lessons in the journal that the night of `date` may use."""
-    return {name for line in read_lines(journal, date) if isinstance(line, Line) for name in line.rows}
+    return {name for line in valid_lines(journal, date) for name in line.rows}
 
 
 def learned_by(home: Home, file: Path, number: int) -> int:
     """Return how many checkpoints in the home have learned from the journal line with this file and number."""
-    lines = (line for line in read_lines(home.journal, str(datetime.date.today())) if isinstance(line, Line))
+    lines = valid_lines(home.journal)
     names = next((line.rows.keys() for line in lines if (line.file, line.number) == (file, number)), set[str]())
     return sum(not learned(checkpoint).isdisjoint(names) for checkpoint in home.checkpoints.glob("*"))
 

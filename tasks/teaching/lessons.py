@@ -1,7 +1,8 @@
 """The classroom's lessons, as the journal records them."""
 
-import datetime
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from conf.storage.journal import HELD_OUT, LESSON, LIVE, Entry
 from conf.storage.journal_file import Written
 from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
-from tasks.journal.read import Line, read_lines
+from tasks.journal.read import Line, valid_lines
 
 MOST = 200  # maximum number of lessons in a day copy; if there are more, it learns the latest ones
 
@@ -49,28 +50,26 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
 
 def count_lessons(journal: Path) -> int:
     """Return the number of lessons that the classroom has written to the journal."""
-    lines = (line for line in read_lines(journal, str(datetime.date.today())) if isinstance(line, Line))
-    return len({name for line in lines if (name := (line.entry.model_extra or {}).get(LESSON)) is not None})
+    names = {(line.entry.model_extra or {}).get(LESSON) for line in valid_lines(journal)}
+    return len(names - {None})
 
 
 def lessons_without(champion: Path, journal: Path) -> list[Lesson]:
     """Return the latest classroom lessons that a champion has not learned, in the order in which they were taught."""
-    found: dict[str, Lesson] = {}
-    known, today = learned(champion), datetime.date.today()
-    for line in read_lines(journal, str(today)):
-        if not isinstance(line, Line) or (name := (line.entry.model_extra or {}).get(LESSON)) is None:
-            continue
-        if known.issuperset(names := line.rows):
-            continue
-        live = bool((line.entry.model_extra or {}).get(LIVE))
-        lesson = Lesson(str(name), (line.entry,), Written(line.file, line.number), live, frozenset(names))
-        if (before := found.get(lesson.name)) is not None:
-            count = line.number - before.written.line + 1
-            lesson = replace(
-                before,
-                entries=(*before.entries, line.entry),
-                written=replace(before.written, count=count),
-                names=before.names | lesson.names,
-            )
-        found[lesson.name] = lesson
-    return list(found.values())[-MOST:]
+    known, found = learned(champion), defaultdict[str, list[Line]](list)
+    for line in valid_lines(journal):
+        name = (line.entry.model_extra or {}).get(LESSON)
+        if name is not None and not known.issuperset(line.rows):
+            found[str(name)].append(line)
+    return [_lesson(name, lines) for name, lines in found.items()][-MOST:]
+
+
+def _lesson(name: str, lines: Sequence[Line]) -> Lesson:
+    first, last = lines[0], lines[-1]
+    return Lesson(
+        name,
+        entries=tuple(line.entry for line in lines),
+        written=Written(first.file, first.number, last.number - first.number + 1),
+        live=bool((first.entry.model_extra or {}).get(LIVE)),
+        names=frozenset(name for line in lines for name in line.rows),
+    )

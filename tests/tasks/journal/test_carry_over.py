@@ -13,7 +13,7 @@ from conf.storage.home import Home
 from models.hf.checkpoint import learned
 from models.lessons.preference_data import is_held_out
 from tasks.journal.carry_over import prepare_home
-from tasks.journal.read import Line, lessons_in, read_lines
+from tasks.journal.read import lessons_in, valid_lines
 from tasks.monitoring.incidents import end_early
 from tasks.stage import commit
 from tests.tasks.doubles.journals import ASKED, DAYS, corrected, journal, line, words
@@ -88,8 +88,7 @@ def test_a_checkpoint_has_what_the_nights_of_its_line_taught(home: Home) -> None
 
 
 def _of(home: Home, number: int) -> set[str]:
-    lines = [line for line in read_lines(home.journal, DAYS[0]) if isinstance(line, Line)]
-    return {*lines[number - 1].rows}
+    return {*[*valid_lines(home.journal, DAYS[0])][number - 1].rows}
 
 
 @pytest.mark.parametrize(

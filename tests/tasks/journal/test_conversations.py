@@ -44,7 +44,7 @@ def test_to_forget_a_conversation_takes_its_lessons_too_and_names_who_has_learne
     for number, lessons in enumerate([{of_a}, {of_a, of_b}, {of_b}]):
         (checkpoints / str(number)).mkdir(parents=True)
         write_learned(checkpoints / str(number), lessons)
-    assert learned_by(journal, "a", TODAY, checkpoints) == ["0", "1"]
+    assert learned_by(journal, "a", checkpoints) == ["0", "1"]
     assert forget(journal, "a") == 3
     (file,) = journal.glob("*")
     assert [entry.model_extra[CONVERSATION] for _, entry in read_file(file)[0]] == ["b", "b"]
