@@ -63,6 +63,15 @@ class Line(BaseModel):
         """The date part of the line's `at`."""
         return datetime.datetime.fromisoformat(self.at).date()
 
+    @property
+    def turns(self) -> list[dict[str, Any]]:
+        """The line's messages, each with its `role` and `content`; empty if the line has none."""
+        return [message.model_dump() for message in getattr(self, "messages", ())]
+
+    def extra(self, key: str) -> Any:
+        """Return the value of a key that the format does not define, or None."""
+        return (self.model_extra or {}).get(key)
+
 
 class Answer(Line):
     """The fields of every line about an answer."""
@@ -168,7 +177,7 @@ class Conversation(Line):
         if self.rewards is None:
             return []
         common = {"version": self.version, "at": self.at, "imported_from": self.imported_from, "kind": "feedback"}
-        common |= {UNFINISHED: cut} if (cut := (self.model_extra or {}).get(UNFINISHED)) else {}
+        common |= {UNFINISHED: cut} if (cut := self.extra(UNFINISHED)) else {}
         return [
             Feedback.model_validate(common | {"messages": self.messages[:turn], "response": text, "value": value})
             for (turn, text), value in zip(self._answers, self.values, strict=True)

@@ -64,7 +64,7 @@ class Book:
 
         Only picks among both models' answers count. If both wrote the chosen answer, the day copy's share of it counts.
         """
-        tests = [blind_test(lesson.entries[0], lesson.key(POLICIES)) for lesson in self.lessons.values()]
+        tests = [blind_test(lesson.entries[0]) for lesson in self.lessons.values()]
         found = [test for test in tests if test is not None]
         won, chance = (round(sum(each), 2) for each in zip(*found, strict=True)) if found else (0.0, 0.0)
         return {"picks": len(found), "day": won, "chance": chance}
@@ -87,13 +87,15 @@ class Book:
         }
 
 
-def blind_test(entry: Entry, policies: list[list[str]] | None) -> tuple[float, float] | None:
+def blind_test(entry: Entry) -> tuple[float, float] | None:
     """Return the share of the day copy in the picked answer, and its share in all answers; None if it was no test.
 
-    `policies`: who wrote each answer, DAY or CHAMPION. A test is a pick among answers of both.
+    A test is a pick among answers of both models, with their authors (POLICIES).
     """
-    authors = [author for each in policies or () for author in each]
-    if not isinstance(entry, Preference) or policies is None or not {DAY, CHAMPION} <= {*authors}:
+    if not isinstance(entry, Preference) or (policies := entry.extra(POLICIES)) is None:
+        return None
+    authors = [author for each in policies for author in each]
+    if not {DAY, CHAMPION} <= {*authors}:
         return None
     picked = policies[entry.chosen]
     return picked.count(DAY) / len(picked), authors.count(DAY) / len(authors)

@@ -6,7 +6,6 @@ from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from conf.storage.journal import POLICIES
 from flows.run.history import last_finished
 from flows.teaching.book import blind_test
 from tasks.journal.read import valid_lines
@@ -42,9 +41,9 @@ def blind_by_day(journal: Path) -> list[dict[str, Any]]:
     """Return each day's blind tests, oldest first: the `day`, its `picks`, those `won` and expected by `chance`."""
     days = dict[str, dict[str, Any]]()
     for line in valid_lines(journal):
-        entry = line.entry
-        if (found := blind_test(entry, (entry.model_extra or {}).get(POLICIES))) is not None:
-            day = days.setdefault(str(entry.day), {"day": str(entry.day), "picks": 0, "won": 0.0, "chance": 0.0})
+        if (found := blind_test(line.entry)) is not None:
+            date = str(line.entry.day)
+            day = days.setdefault(date, {"day": date, "picks": 0, "won": 0.0, "chance": 0.0})
             day["picks"] += 1
             day["won"] += found[0]
             day["chance"] += found[1]

@@ -90,8 +90,7 @@ class Day:
 
     def marked(self, entry: Entry) -> Entry:
         """Return a copy of an entry, marked as held out for evaluation or not, so that all nights treat it alike."""
-        messages = [message.model_dump() for message in getattr(entry, "messages", ())]
-        return entry.model_copy(update={HELD_OUT: self.is_held_out(messages)}) if messages else entry
+        return entry.model_copy(update={HELD_OUT: self.is_held_out(entry.turns)}) if entry.turns else entry
 
     def learn(self, lesson: Lesson, began: float) -> None:
         """Have the day copy learn a lesson of the book, taught at `began` (`time.perf_counter`); record the outcome.

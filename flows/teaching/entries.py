@@ -141,10 +141,9 @@ def conversation(lessons: list[Lesson]) -> tuple[list[dict[str, str]], tuple[str
             case "feedback" if entry.value > 0:
                 good = entry.response
             case "conversation" if entry.values[-1] > 0:
-                return [message.model_dump() for message in entry.messages], cut
+                return entry.turns, cut
         if good is not None:
-            turns = [message.model_dump() for message in entry.messages]
-            return [*turns, {"role": "assistant", "content": good}], cut
+            return [*entry.turns, {"role": "assistant", "content": good}], cut
     return [], ()
 
 

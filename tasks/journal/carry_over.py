@@ -14,10 +14,10 @@ from typing import Any
 from conf.load import load_night
 from conf.storage.durable import write_atomically
 from conf.storage.home import LAYOUT, NIGHTS, Home
-from conf.storage.journal import LESSON, Conversation, Trace, Words
+from conf.storage.journal import LESSON, Conversation, Trace
 from conf.storage.layout import check_path
 from models.hf.checkpoint import learned, write_learned
-from models.lessons.preference_data import is_held_out
+from tasks.journal.freeze import is_judge
 from tasks.journal.read import Line, valid_lines
 from tasks.monitoring.incidents import ended_early
 from tasks.stage import committed
@@ -74,17 +74,14 @@ def _taught(night: Path, is_candidate: bool, lines: list[Line]) -> set[str]:
     taught = set[str]()
     for line in read:
         entry, kind = line.entry, line.entry.kind
-        if (entry.model_extra or {}).get(LESSON) in by_day:
+        if entry.extra(LESSON) in by_day:
             taught |= line.rows.keys()
         elif ("feedback" if isinstance(entry, Conversation) else kind) not in kinds:
             continue
         elif isinstance(entry, Trace):
-            messages = [message.model_dump() for message in entry.messages]
-            if hashlib.sha256(json.dumps([messages, entry.response]).encode()).hexdigest() not in later:
+            if hashlib.sha256(json.dumps([entry.turns, entry.response]).encode()).hexdigest() not in later:
                 taught |= line.rows.keys()
-        elif isinstance(entry, Words) or not is_held_out(
-            [message.model_dump() for message in entry.messages], config.unseen_share
-        ):
+        elif not is_judge(entry, config.unseen_share):
             taught |= line.rows.keys()
     return taught
 

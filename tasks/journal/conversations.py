@@ -123,7 +123,7 @@ def with_beginnings(journal: Path, name: str) -> set[str]:
 def learned_by(journal: Path, name: str, checkpoints: Path) -> list[str]:
     """Return the digests of the checkpoints that have learned from a conversation's lessons, oldest first."""
     names = with_beginnings(journal, name)
-    about = (line for line in valid_lines(journal) if (line.entry.model_extra or {}).get(CONVERSATION) in names)
+    about = (line for line in valid_lines(journal) if line.entry.extra(CONVERSATION) in names)
     lessons = {lesson for line in about for lesson in line.rows}
     found = (folder for folder in checkpoints.glob("*") if not learned(folder).isdisjoint(lessons))
     return [folder.name for folder in sorted(found, key=lambda folder: folder.stat().st_mtime)]

@@ -95,7 +95,7 @@ def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: 
     for line in lines:
         if (start := opening_of(line.entry)) is None or isinstance(line.entry, Trace):
             continue
-        chosen = (line.entry.model_extra or {}).get(HELD_OUT)
+        chosen = line.entry.extra(HELD_OUT)
         if not known.isdisjoint(line.rows):
             said[start] = False
         elif start not in said:
@@ -114,16 +114,12 @@ def waiting(journal: Path, date: str, student: Path | None, unseen_share: float)
 
 def is_judge(entry: Entry, share: float) -> bool:
     """Return whether an entry's conversation is held out for judging, as decided by a hash of the conversation."""
-    return not isinstance(entry, Words | Trace) and is_held_out(_messages(entry), share)
+    return not isinstance(entry, Words | Trace) and is_held_out(entry.turns, share)
 
 
 def opening_of(entry: Entry) -> str | None:
     """Return the opening of an entry's conversation; None if the entry is a plain text."""
-    return None if isinstance(entry, Words) else opening(_messages(entry))
-
-
-def _messages(entry: Any) -> list[dict[str, Any]]:
-    return [message.model_dump() for message in entry.messages]
+    return None if isinstance(entry, Words) else opening(entry.turns)
 
 
 def _tables(

@@ -96,7 +96,7 @@ def table_row(entry: Entry) -> dict[str, Any]:
     """Return an entry as a row of its kind's table (`TABLES`), with lists as JSON and without the origin columns."""
     known = type(entry).model_fields.keys() - {"version", "kind", "at", "imported_from"}
     fields = entry.model_dump(include={*known})
-    if isinstance(entry, Preference | Correction | Feedback) and (cut := (entry.model_extra or {}).get(CUT)):
+    if isinstance(entry, Preference | Correction | Feedback) and (cut := entry.extra(CUT)):
         fields["unfinished"] = [*cut]
     return {name: json.dumps(value) if isinstance(value, list) else value for name, value in fields.items()}
 

@@ -213,7 +213,7 @@ class DayLearner:
             case Feedback() if entry.value > 0:
                 return learn.praise(day, prompt, tokens(entry.response), entry.value)
             case Feedback():
-                answer, start = tokens(entry.response), (entry.model_extra or {}).get(FROM_CHAR)
+                answer, start = tokens(entry.response), entry.extra(FROM_CHAR)
                 if start is None:
                     return learn.blame(day, prompt, answer, size=-entry.value)
                 return learn.wrong_from(day, prompt, answer, token_at(self.tokenizer, entry.response, int(start)))
@@ -222,8 +222,8 @@ class DayLearner:
 
     def _rendering(self, entry: Answer) -> tuple[list[int], Callable[[str], list[int]]]:
         """Return the tokens of an entry's conversation, and a function that tokenizes an answer to it."""
-        prompt = prompt_tokens(self.tokenizer, [message.model_dump() for message in entry.messages], self.student)
-        unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
+        prompt = prompt_tokens(self.tokenizer, entry.turns, self.student)
+        unfinished = entry.extra(UNFINISHED) or ()
 
         def tokens(answer: str) -> list[int]:
             found = answer_tokens(self.tokenizer, answer, answer not in unfinished)
@@ -242,8 +242,7 @@ def turns_of(
 
     Raises ValueError if the conversation is too long, or if the template renders a turn differently once others follow.
     """
-    messages = [message.model_dump() for message in entry.messages]
-    unfinished = (entry.model_extra or {}).get(UNFINISHED, ())
+    messages, unfinished = entry.turns, entry.extra(UNFINISHED) or ()
     last = answer_tokens(tokenizer, messages[-1]["content"])
     tokens, turns = prompt_tokens(tokenizer, messages[:-1], student) + last, list[tuple[int, int]]()
     if len(tokens) > max_tokens:

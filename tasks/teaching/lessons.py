@@ -31,7 +31,7 @@ class Lesson:
 
     def key(self, name: str) -> Any:
         """Return the first entry's value for a key that the journal's format does not define; None if it is absent."""
-        return (self.entries[0].model_extra or {}).get(name)
+        return self.entries[0].extra(name)
 
 
 def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
@@ -41,8 +41,7 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
     """
     if not lesson.live:
         return "only tonight"
-    messages = [message.model_dump() for message in getattr(lesson.entries[0], "messages", ())]
-    judges = lesson.key(HELD_OUT)
+    messages, judges = lesson.entries[0].turns, lesson.key(HELD_OUT)
     if unseen_share and messages and (is_held_out(messages, unseen_share) if judges is None else judges):
         return "kept to judge: a part of your questions is never learned, so that they can tell whether it helps"
     return ""
@@ -50,7 +49,7 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
 
 def count_lessons(journal: Path) -> int:
     """Return the number of lessons that the classroom has written to the journal."""
-    names = {(line.entry.model_extra or {}).get(LESSON) for line in valid_lines(journal)}
+    names = {line.entry.extra(LESSON) for line in valid_lines(journal)}
     return len(names - {None})
 
 
@@ -58,7 +57,7 @@ def lessons_without(champion: Path, journal: Path) -> list[Lesson]:
     """Return the latest classroom lessons that a champion has not learned, in the order in which they were taught."""
     known, found = learned(champion), defaultdict[str, list[Line]](list)
     for line in valid_lines(journal):
-        name = (line.entry.model_extra or {}).get(LESSON)
+        name = line.entry.extra(LESSON)
         if name is not None and not known.issuperset(line.rows):
             found[str(name)].append(line)
     return [_lesson(name, lines) for name, lines in found.items()][-MOST:]
@@ -70,6 +69,6 @@ def _lesson(name: str, lines: Sequence[Line]) -> Lesson:
         name,
         entries=tuple(line.entry for line in lines),
         written=Written(first.file, first.number, last.number - first.number + 1),
-        live=bool((first.entry.model_extra or {}).get(LIVE)),
+        live=bool(first.entry.extra(LIVE)),
         names=frozenset(name for line in lines for name in line.rows),
     )
