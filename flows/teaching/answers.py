@@ -183,22 +183,20 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
     First, the day copy writes four answers and the champion one, in random order. Duplicates are merged, and the day
     copy writes more answers in their place. Raises ValueError and EngineEndedError as `Engine.write` does.
     """
-    drawn = 0
-    while drawn < DRAWN and (missing := SHOWN - len(question.answers)) and not stop.is_set():
-        missing = min(missing, DRAWN - drawn)
-        authors = [DAY] * missing if drawn else [CHAMPION, *[DAY] * (SHOWN - 1)]
+    authors = [CHAMPION, *[DAY] * (SHOWN - 1)]
+    while authors and not stop.is_set():
         random.shuffle(authors)
-        async for event in _write(engine, question, authors, drawn + 1, max_tokens, stop):
+        async for event in _write(engine, question, authors, max_tokens, stop):
             yield event
-        drawn += len(authors)
+        drawn = len(question.answers) + len(question.merged)
+        authors = [DAY] * min(SHOWN - len(question.answers), DRAWN - drawn)
 
 
-async def sample_one(
+def sample_one(
     engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event, count: int = 1
 ) -> AsyncIterator[Event]:
     """Sample one answer, or `count`, written by the day copy. Yields and raises as `sample` does."""
-    async for event in _write(engine, question, [DAY] * count, 1, max_tokens, stop):
-        yield event
+    return _write(engine, question, [DAY] * count, max_tokens, stop)
 
 
 async def sample_rest(
@@ -215,11 +213,10 @@ async def sample_rest(
                 shown.text, shown.finished = begun + piece[0].text, piece[0].finished
 
 
-async def sample_both(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
+def sample_both(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
     """Write the greedy answers of the champion and of the day copy, in this order; just one if they are the same."""
     authors = [CHAMPION, DAY] if engine.has_adapter else [CHAMPION]
-    async for event in _write(engine, question, authors, 1, max_tokens, stop, temperature=0.0):
-        yield event
+    return _write(engine, question, authors, max_tokens, stop, temperature=0.0)
 
 
 def recorded_answer(journal: Path, name: str) -> tuple[Question, Shown] | None:
@@ -242,14 +239,14 @@ async def _write(
     engine: Engine,
     question: Question,
     authors: Sequence[str],
-    first: int,
     max_tokens: int,
     stop: asyncio.Event,
     temperature: float = TEMPERATURE,
 ) -> AsyncIterator[Event]:
-    """Write one answer per author, numbered from `first`, and merge them into the question's answers."""
+    """Write one answer per author, and merge them into the question's answers."""
     if not engine.has_adapter:  # the day copy has learned nothing yet, so it equals the champion
         authors = [CHAMPION] * len(authors)
+    first = len(question.answers) + len(question.merged) + 1
     slots = [Shown(f"{question.name}-{number}", "", [author]) for number, author in enumerate(authors, first)]
     by_day_copy = [author == DAY for author in authors]
     writing = engine.write(question.messages, by_day_copy, max_tokens, stop, temperature)
@@ -257,7 +254,6 @@ async def _write(
         async for piece in pieces:
             if isinstance(piece, tuple):
                 number, text = piece
-                slots[number].text += text
                 yield "answer", {"answer": slots[number].name, "delta": text}
             else:
                 for slot, answer in zip(slots, piece, strict=True):
