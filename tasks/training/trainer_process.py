@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,12 +71,18 @@ def lesson(
     learned, including its parent's. On a CPU, the same starting checkpoint gives the same result bit for bit.
     """
     global _trainer
+    from models.lessons import sft_preference
     from models.trainer import Trainer
 
     _let_go()
     _trainer = Trainer.load(checkpoint, lesson_config(config, lesson.learning_rate))
+    train: Any = sft_preference.imitation
+    if isinstance(lesson, FeedbackConfig):
+        train = sft_preference.kto
+    elif isinstance(lesson, CorrectionsConfig | PicksConfig):
+        train = sft_preference.dpo
     curve = []
-    for figures in _steps(_trainer, examples, lesson, config.seed, pace):
+    for figures in train(_trainer, examples, lesson, config.seed, pace):
         _trainer.round_stochastically()
         curve.append(figures)
     taken = examples_used(len(examples), lesson, config.seed, len(curve))
@@ -85,22 +91,6 @@ def lesson(
     kept = _keep(_trainer, checkpoints, checkpoint.name, base, lessons={*filter(None, names), *settled} - waiting)
     _let_go()
     return kept, curve
-
-
-def _steps(
-    trainer: "Trainer",
-    examples: Sequence[Any],
-    lesson: DistillConfig | LessonConfig,
-    seed: int,
-    pace: Pace | None,
-) -> Iterator[dict[str, float]]:
-    from models.lessons import sft_preference
-
-    if isinstance(lesson, FeedbackConfig):
-        return sft_preference.kto(trainer, examples, lesson, seed, pace)
-    if isinstance(lesson, CorrectionsConfig | PicksConfig):
-        return sft_preference.dpo(trainer, examples, lesson, seed, pace)
-    return sft_preference.imitation(trainer, examples, lesson, seed, pace)
 
 
 def lesson_config(config: TrainerConfig, learning_rate: float) -> TrainerConfig:
