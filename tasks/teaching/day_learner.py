@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +38,6 @@ OPENING = 16  # the most tokens that a template puts before an answer
 SNAPSHOTS = 20  # the most snapshots kept; each takes about 10 MB for a student of 135M parameters
 
 
-@dataclass(frozen=True)
-class _Lesson:
-    name: str
-    entries: Sequence[Entry]
-
-
 class DayLearner:
     """Holds the day copy, which depends only on the champion, the configuration, and the lessons in their order.
 
@@ -64,7 +57,7 @@ class DayLearner:
         self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
         self.student, self.max_tokens = student, max_tokens
         self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
-        self.lessons: list[_Lesson] = []
+        self.lessons: dict[str, Sequence[Entry]] = {}  # each lesson's entries by its name, in order
         self._picks: dict[str, tuple[Tensor, int] | None] = {}  # see `_pick`
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before it
 
@@ -83,7 +76,7 @@ class DayLearner:
         except (OSError, SafetensorError, StateError):
             self.day.restore(self._snapshots[0])
             return False
-        self.lessons = [_Lesson(name, entries) for name, entries in lessons]
+        self.lessons = dict(lessons)
         self._snapshots[len(self.lessons)] = self.day.snapshot()
         return True
 
@@ -97,7 +90,7 @@ class DayLearner:
         except RuntimeError as error:  # perhaps out of memory; the adapter may have changed already
             self.day.restore(self._snapshots[len(self.lessons)])
             raise ValueError(f"it failed: {str(error).splitlines()[0][:200]}") from error
-        self.lessons.append(_Lesson(name, entries))
+        self.lessons[name] = entries
         self._snapshots[len(self.lessons)] = self.day.snapshot()
         for number in sorted(self._snapshots)[1:-SNAPSHOTS]:  # the first stays, for undoing older lessons
             del self._snapshots[number]
@@ -119,24 +112,24 @@ class DayLearner:
 
     def forget(self, name: str) -> dict[str, LessonOutcome]:
         """Undo a lesson, if it was learned, and learn the later lessons again. Return their outcomes by name."""
-        names = [lesson.name for lesson in self.lessons]
-        if name not in names:
+        if name not in self.lessons:
             return {}
-        number = names.index(name)
+        lessons = [*self.lessons.items()]
+        number = [*self.lessons].index(name)
         start = max(known for known in self._snapshots if known <= number)
-        again = [lesson for lesson in self.lessons[start:] if lesson.name != name]
         self.day.restore(self._snapshots[start])
         self._snapshots = {known: kept for known, kept in self._snapshots.items() if known <= start}
-        del self.lessons[start:]
-        later = {lesson.name: self.learn(lesson.name, lesson.entries) for lesson in again}
-        return {name: outcome for name, outcome in later.items() if name in names[number:]}
+        self.lessons = dict(lessons[:start])
+        for each, entries in lessons[start:number]:
+            self.learn(each, entries)
+        return {each: self.learn(each, entries) for each, entries in lessons[number + 1 :]}
 
     def preferred(self, shown: Preference) -> int | None:
         """Return which of the answers shown the owner would pick, as far as today's picks and corrections tell.
 
         `shown.chosen` is ignored. None without picks, or if the model cannot compute several answers at once.
         """
-        picks = [pick for lesson in self.lessons if (pick := self._pick(lesson))]
+        picks = [pick for lesson in self.lessons.items() if (pick := self._pick(*lesson))]
         prompt, tokens = self._rendering(shown)
         states = self.day.states(prompt, [tokens(answer) for answer in shown.responses])
         if states is None or not picks:
@@ -144,21 +137,21 @@ class DayLearner:
         head = fit_head([states for states, _ in picks], [chosen for _, chosen in picks], [1.0] * len(picks))
         return int((torch.stack(states) @ head).argmax())
 
-    def _pick(self, lesson: _Lesson) -> tuple[Tensor, int] | None:
+    def _pick(self, name: str, entries: Sequence[Entry]) -> tuple[Tensor, int] | None:
         """Return the hidden states [n, width] of the answers that a lesson chose from, and the index of the chosen."""
-        match lesson.entries:
+        match entries:
             case [Preference() as entry]:
                 responses, chosen = entry.responses, entry.responses[entry.chosen]
             case [Correction() as entry]:
                 responses, chosen = [entry.response, entry.correction], entry.correction
             case _:
                 return None
-        if lesson.name not in self._picks:
+        if name not in self._picks:
             different = list(dict.fromkeys(responses))
             prompt, tokens = self._rendering(entry)
             states = self.day.states(prompt, [tokens(answer) for answer in different])
-            self._picks[lesson.name] = (torch.stack(states), different.index(chosen)) if states else None
-        return self._picks[lesson.name]
+            self._picks[name] = (torch.stack(states), different.index(chosen)) if states else None
+        return self._picks[name]
 
     def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> str:
         """Return the day copy's greedy answer to a conversation."""
@@ -174,12 +167,11 @@ class DayLearner:
         """
         prompt = prompt_tokens(self.tokenizer, messages, self.student)
         tokens = answer_tokens(self.tokenizer, answer, finished)
-        now, found = self.day.snapshot(), list[tuple[str, float]]()
+        now, names, found = self.day.snapshot(), ["", *self.lessons], list[tuple[str, float]]()
         try:
             for number, kept in sorted(self._snapshots.items()):
                 self.day.restore(kept)
-                name = self.lessons[number - 1].name if number else ""
-                found.append((name, float(self.day.logprobs(prompt, [tokens])[0].sum())))
+                found.append((names[number], float(self.day.logprobs(prompt, [tokens])[0].sum())))
         finally:
             self.day.restore(now)
         return found

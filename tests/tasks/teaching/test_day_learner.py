@@ -61,7 +61,7 @@ def test_undoing_is_never_having_taught(
             other.learn(str(number), [line(name)])
     learner.forget(str(undone))
     assert learner.digest == other.digest
-    assert [lesson.name for lesson in learner.lessons] == [lesson.name for lesson in other.lessons]
+    assert [*learner.lessons] == [*other.lessons]
     for each in (learner, other):  # and the day goes on from there
         each.learn("more", [line("praise", response="7")])
     assert learner.digest == other.digest
@@ -94,7 +94,7 @@ def test_what_cannot_be_learned_by_day_changes_nothing(make_learner: Any, entry:
     before = learner.digest
     with pytest.raises(ValueError, match=reason):
         learner.learn("1", [entry])
-    assert (learner.digest, learner.lessons) == (before, [])
+    assert (learner.digest, learner.lessons) == (before, {})
 
 
 def test_turns_where_the_template_opens_answers_otherwise_when_it_asks(tiny_student: Path, tmp_path: Path) -> None:
