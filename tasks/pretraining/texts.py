@@ -2,7 +2,6 @@
 
 import itertools
 import random
-from collections.abc import Sequence
 from importlib.resources import files
 
 from conf.sections.benchmark import LEVELS, BenchmarkConfig, BenchmarkName
@@ -20,7 +19,8 @@ def texts(seed: str, count: int) -> list[str]:
     """Return `count` generated exercises, everyday questions, and up to `count / REAL` real texts, in random order."""
     chance = random.Random(f"texts {seed}")
     made = [as_text(one, seed) for one in itertools.islice(exercises(seed, LEVELS, "train"), count)]
-    found = [*_everyday(), *_solutions(chance, count // REAL), *made]
+    everyday = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
+    found = [*everyday, *_solutions(chance, count // REAL), *made]
     chance.shuffle(found)
     return found
 
@@ -32,10 +32,6 @@ def as_text(exercise: Exercise, seed: str) -> str:
     """
     ending = random.Random(f"{seed} {exercise.question}").choice(ENDINGS)
     return "\n".join([exercise.question, *exercise.steps, ending.format(exercise.answer)])
-
-
-def _everyday() -> Sequence[str]:
-    return files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
 
 
 def _solutions(chance: random.Random, most: int) -> list[str]:

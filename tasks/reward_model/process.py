@@ -56,8 +56,7 @@ def run_fit(
         write_learned(draft, lessons)
         checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
-    gc.collect()
-    release_gpu_memory()
+    release()
     return Fitted(ranking, checkpoint)
 
 
