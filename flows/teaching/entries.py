@@ -42,10 +42,8 @@ def entries_of(
             fields = [{"kind": "feedback", "response": answer.text, "value": -1} for answer in choices]
         case "correct":
             fields = [{"kind": "correction", "response": shown.text, "correction": text}]
-        case "praise":
-            fields = [{"kind": "feedback", "response": shown.better, "value": 1}]
-        case "blame":
-            fields = [{"kind": "feedback", "response": shown.better, "value": -1}]
+        case "praise" | "blame":
+            fields = [{"kind": "feedback", "response": shown.better, "value": 1 if kind == "praise" else -1}]
         case "wrong_from":
             if not 0 <= from_char <= (length := len(shown.better)):
                 raise ValueError(f"from_char: {from_char} is not in the answer, which has {length} characters")

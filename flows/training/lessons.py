@@ -218,7 +218,6 @@ class Lessons:
             "upto": before,
             "date": night.date,
             "night": night.folder,
-            "nights": night.home.nights,
         }
 
     def _seed(self, path: str) -> str:

@@ -17,7 +17,7 @@ from tasks.tables import write_table
 log = logging.getLogger("nightschool")
 
 
-@stage(resources=("night", "nights", "cache", "until"))
+@stage(resources=("night", "cache", "until"))
 def ask_teacher(
     folder: Path,
     *,
@@ -28,7 +28,6 @@ def ask_teacher(
     upto: int,
     date: str,
     night: Path,
-    nights: Path,
     cache: Path,
     until: float = math.inf,
 ) -> None:
@@ -38,7 +37,7 @@ def ask_teacher(
     before this lesson. `upto`: the number of the last of these rounds. `until`: when to stop querying, in seconds since
     the epoch. Answers are kept in `cache`, so neither a resumed night nor a later night pays for them again.
     """
-    rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
+    rounds = [*earlier_rounds(night.parent, date, model), *rounds_of(night, upto)]
     failed = unsolved(practised_problems(rounds, answers=False), exam_questions)
     problems = _select(failed, config, cache, date)
     questions = [(entry, question) for entry in problems for question in _questions(entry, config)]

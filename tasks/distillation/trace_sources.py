@@ -100,7 +100,7 @@ def reference_solutions(
     write_table(folder / "traces.parquet", TRACES, rows)
 
 
-@stage(resources=("night", "nights"))
+@stage(resources=("night",))
 def own_answers(
     folder: Path,
     *,
@@ -110,7 +110,6 @@ def own_answers(
     per_problem: int,
     date: str,
     night: Path,
-    nights: Path,
 ) -> None:
     """Write a traces table of the student's correct answers to hard problems, tonight and on recent nights.
 
@@ -119,7 +118,7 @@ def own_answers(
     answers to each problem, because they have the fewest incidental details. This is rejection-sampling fine-tuning
     (Yuan et al. 2023, arXiv:2308.01825), which gains most from many different solutions, according to the paper.
     """
-    rounds = [*earlier_rounds(nights, date, model), *rounds_of(night, upto)]
+    rounds = [*earlier_rounds(night.parent, date, model), *rounds_of(night, upto)]
     hard = [entry for entry in practised_problems(rounds, answers=True) if 0 < entry.solved < HARD * entry.tried]
     rows = [
         entry.trace(response, "itself", "own answers")

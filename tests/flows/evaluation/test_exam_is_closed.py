@@ -180,7 +180,7 @@ def files_of_traces(inputs: LessonInputs, leak: str) -> list[str]:
 def own_answers_of_nights_with_another_exam(inputs: LessonInputs, leak: str) -> list[str]:
     hard = {question: [RIGHT, WRONG, WRONG] for question in (leak, INNOCENT)}
     write_round(inputs.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
-    folder, nights = inputs.make("own_answers"), inputs.folder / "nights"
+    folder = inputs.make("own_answers")
     own_answers.write(
         folder,
         model="starter",
@@ -188,8 +188,7 @@ def own_answers_of_nights_with_another_exam(inputs: LessonInputs, leak: str) -> 
         upto=0,
         per_problem=4,
         date="2026-11-20",
-        night=nights / "2026-11-20",
-        nights=nights,
+        night=inputs.folder / "nights/2026-11-20",
     )
     return distilled(inputs, of_no_benchmark(inputs, folder))
 
@@ -208,7 +207,6 @@ def asked(inputs: LessonInputs, leak: str, *questions: str) -> tuple[Path, list[
             upto=0,
             date="2026-11-20",
             night=inputs.folder / "nights" / "2026-11-20",
-            nights=inputs.folder / "nights",
             cache=inputs.folder / "teacher",
         )
     return folder, [json.dumps(request["messages"]) for request in server.requests]

@@ -26,7 +26,6 @@ def query(
         upto=upto,
         date=date,
         night=tmp_path / "nights" / date,
-        nights=tmp_path / "nights",
         cache=tmp_path / "teacher",
     )
     table: Any = read_table(done.folder / "traces.parquet", TRACES)

@@ -173,7 +173,6 @@ def test_the_real_solutions_are_graded_as_correct(tmp_path: Path) -> None:
 
 def answers(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[str, str]]:
     """Return questions and answers that the stage writes on 2026-11-20."""
-    nights = tmp_path / "nights"
     done = run_stage(
         own_answers,
         tmp_path / f"answers-{upto}-{per_problem}",
@@ -182,8 +181,7 @@ def answers(tmp_path: Path, upto: int = 99, per_problem: int = 4) -> list[tuple[
         upto=upto,
         per_problem=per_problem,
         date="2026-11-20",
-        night=nights / "2026-11-20",
-        nights=nights,
+        night=tmp_path / "nights/2026-11-20",
     )
     table = read_table(done.folder / "traces.parquet", TRACES)
     assert set(table.teacher) <= {"itself"}
