@@ -1,6 +1,5 @@
 """The day's lessons and their outcomes, as the page, the terminal and MLflow show them."""
 
-from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ LAST = 10  # how many of the latest picks the page counts
 class Book:
     """The lessons, oldest first, and their outcomes, both by lesson name. `undone`: how many lessons were removed."""
 
-    lessons: OrderedDict[str, Lesson] = field(default_factory=OrderedDict)
+    lessons: dict[str, Lesson] = field(default_factory=dict)
     outcomes: dict[str, LessonOutcome] = field(default_factory=dict)
     undone: int = 0
 

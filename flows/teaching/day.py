@@ -5,7 +5,6 @@ import json
 import shutil
 import tempfile
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -51,7 +50,7 @@ class Day:
         """`engine`: an engine that holds the champion, and to which the day copy is offered."""
         self.home, self.config, self.champion, self.engine = home, config, champion, engine
         lessons = lessons_without(self.champion, home.journal)
-        self.book = Book(OrderedDict((lesson.name, lesson) for lesson in lessons))
+        self.book = Book({lesson.name: lesson for lesson in lessons})
         self._taught_before = count_lessons(home.journal) - len(lessons)  # lessons that the champion has learned
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons

@@ -119,10 +119,8 @@ class Terminal:
                     held_out, self.proposal = data["held_out"], data.get("proposal", {})
                     self.conversation = data.get("conversation", self.conversation)
                     self.question = data["question"]
-                cards = (
-                    Panel(escape(text), title=f"{n}", title_align="left") for n, text in enumerate(texts.values(), 1)
-                )
-                live.update(Group(*cards))
+                numbered = enumerate(map(escape, texts.values()), 1)
+                live.update(Group(*(Panel(text, title=f"{number}", title_align="left") for number, text in numbered)))
         self.shown = [*texts.items()]
         if self.proposal:
             self.console.print(f"Teach this as a correction? {escape(self.proposal['text'])}  [bold]t[/bold]: yes")

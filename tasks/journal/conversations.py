@@ -52,9 +52,8 @@ def go_on(journal: Path, name: str, exchange: list[Turn], policy: str, unfinishe
     """
     with _CHANGING:
         if (found := conversation(journal, name)) is not None:
-            record(
-                journal, name, [*found.turns, *exchange], policy, unfinished=[*found.unfinished, *unfinished], **keys
-            )
+            cut = [*found.unfinished, *unfinished]
+            record(journal, name, [*found.turns, *exchange], policy, unfinished=cut, **keys)
 
 
 def answer_index(turns: list[Turn], number: int) -> int | None:

@@ -104,13 +104,8 @@ def _labelled(row: Row, teacher: str) -> Fields:
     """Convert TRL's unpaired preference: an answer labelled true (good) or false (bad)."""
     if not isinstance(row["label"], bool):
         raise ValueError(f"label is {row['label']!r}, not true or false")
-    value = 1.0 if row["label"] else -1.0
-    return {
-        "kind": "feedback",
-        "messages": _prompt(row["prompt"]),
-        "response": _answer(row["completion"]),
-        "value": value,
-    }
+    messages, response, value = _prompt(row["prompt"]), _answer(row["completion"]), 1.0 if row["label"] else -1.0
+    return {"kind": "feedback", "messages": messages, "response": response, "value": value}
 
 
 # The first format whose columns are all present is used; worked solutions are tried last.

@@ -67,7 +67,7 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
     """Return the outcome of a fit as MLflow metrics, as a dict from name (`reward_model/serves`) to value."""
     values = {name: float(outcome[name]) for name in ("serves", "picks", "held_out")}
     if "accuracy" in outcome:
-        values |= {name: outcome["accuracy"][key] for name, key in (("accuracy", "value"), ("low", "low"))}
+        values |= {"accuracy": outcome["accuracy"]["value"], "low": outcome["accuracy"]["low"]}
         values["chance"] = outcome["chance"]
         values |= {f"length_{name}": outcome["length"][name] for name in ("longest_alone", "longest_top")}
     return {f"reward_model/{name}": value for name, value in values.items()}

@@ -49,14 +49,8 @@ def examine_judge(
     ]
     accuracy = exact_interval(sum(right), len(right))
     chance = fmean(1 / len(group.answers) for group in groups) if groups else 1.0
-    outcome = {
-        "judge": endpoint.model,
-        "serves": accuracy.low > chance,
-        "accuracy": asdict(accuracy),
-        "chance": chance,
-        **judged.summary,
-    }
-    (folder / "outcome.json").write_text(json.dumps(outcome))
+    outcome = {"judge": endpoint.model, "serves": accuracy.low > chance, "accuracy": asdict(accuracy), "chance": chance}
+    (folder / "outcome.json").write_text(json.dumps(outcome | judged.summary))
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:

@@ -64,10 +64,9 @@ def write(
 ) -> list[Written]:
     """Write one answer per item of `by_day_copy`: by the day copy if the item is True, by the champion if False.
 
-    `begun`: the text with which the answers begin; only what follows is sent and returned.
-
-    Each new piece of text is sent to the Unix socket at `address` as a JSON line [answer number, text]. If the reader
-    closes the socket, all answers stop. Raises ValueError if the template refuses the conversation, or if it is
+    `begun`: the text with which the answers begin; only what follows is sent and returned. Each new piece of text is
+    sent to the Unix socket at `address` as a JSON line [answer number, text]. If the reader closes the socket, all
+    answers stop. Raises ValueError if the template refuses the conversation, or if it is
     too long (a conversation of several turns must leave `ROOM` tokens for the answer).
     """
     sampler, prompt = _sampler(champion), _prompt(champion, messages, begun)
