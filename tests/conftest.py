@@ -141,6 +141,19 @@ def _own_server() -> Iterator[str]:
         server.end()
 
 
+@pytest.fixture(scope="module")  # no longer: it would hold the event loop of other tests
+def browser() -> Iterator[Any]:
+    """Chromium. Tests that need it are skipped without it."""
+    from playwright.sync_api import sync_playwright
+
+    if (chromium := shutil.which("chromium")) is None:
+        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
+    with sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
 @pytest.fixture(scope="session")
 def _empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database without a run: its tables take seconds to make."""

@@ -1,30 +1,16 @@
 """The page in a real browser: keys, buttons, what a screen reader is told, 400 and 1,200 pixels."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from tests.flows.teaching.conftest import ANSWERS, TOKEN, School, page_of
 
-CHROMIUM = shutil.which("chromium")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -1,22 +1,16 @@
 """The morning report in a real browser: on a desk, on a phone and on paper, in light and dark."""
 
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 from tasks.report import page as report_page
 from tasks.report.episode import shown_episode
 from tests.tasks.doubles.night import write_night, write_past_night
 from tests.tasks.report.test_episode import write_ants
 
-CHROMIUM = shutil.which("chromium")
 LONG = "<script>document.title='hacked'</script>" + "1234567890" * 40
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +27,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
         text = report_page.render(folder / "2026-11-20", summary | {"alarms": [LONG], "reasons": [LONG]})
     (folder / "report.html").write_text(text)
     return (folder / "report.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
