@@ -51,6 +51,13 @@ def learned(page: Any) -> None:
     page.locator("#status", has_text="learned in").wait_for()
 
 
+def teach(page: Any, key: str, count: int) -> None:
+    """Press a key, and wait until there are so many lessons and the last one is learned."""
+    page.keyboard.press(key)
+    lessons(page, count)
+    learned(page)
+
+
 def kinds(school: School) -> list[str]:
     return [entry.kind for entry in school.lines]
 
@@ -62,9 +69,7 @@ def test_a_lesson_by_keys_and_its_undoing(page: Any, school: School, errors: lis
     assert page.locator("#welcome").is_hidden()
     shown = page.locator("#answers .text").all_text_contents()
     assert sorted(shown) == sorted(ANSWERS)
-    page.keyboard.press("2")
-    lessons(page, 1)
-    learned(page)
+    teach(page, "2", 1)
     assert page.locator(".answer.picked .text").text_content() == shown[1]
     expect(page.locator(".answer.picked .top")).to_have_text("Answer 2by the champion")  # nothing was taught before
     assert shown[1] in page.locator("#lessons li").text_content()
@@ -90,9 +95,7 @@ def test_where_equal_answers_were_merged_each_key_picks_the_answer_of_its_number
 def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
     ask(page)
     for count, key in enumerate("+-0", 1):
-        page.keyboard.press(key)
-        lessons(page, count)
-        learned(page)
+        teach(page, key, count)
     page.keyboard.press("x")
     page.locator(".word >> nth=0").press("Enter")
     lessons(page, 4)
@@ -117,9 +120,7 @@ def test_the_other_lessons_by_keys(page: Any, school: School) -> None:
 def test_a_whole_conversation(page: Any, school: School) -> None:
     ask(page)
     assert page.locator("#talk").is_hidden()
-    page.keyboard.press("1")
-    lessons(page, 1)
-    learned(page)
+    teach(page, "1", 1)
     first = page.locator(".answer.picked .text").text_content()
     page.fill("#prompt", "And 1 more?")
     page.get_by_label("as a follow-up").check()
@@ -169,9 +170,7 @@ def test_a_chat_goes_on_after_a_reload_and_learns_a_proposed_correction(page: An
     say(page, "No, it is 13", 4)
     assert page.locator("#proposed").text_content() == "It is 13"
     page.locator("#prompt").press("Escape")
-    page.keyboard.press("t")
-    lessons(page, 1)
-    learned(page)
+    teach(page, "t", 1)
     page.locator("#turns .text >> nth=0", has_text="It is 13").wait_for()
     page.reload()
     page.locator("#turns li >> nth=3").wait_for()
@@ -352,9 +351,7 @@ def test_it_is_accessible_and_fits(page: Any, width: int, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     assert Axe().run(page).violations_count == 0
     ask(page)
-    page.keyboard.press("1")
-    lessons(page, 1)
-    learned(page)
+    teach(page, "1", 1)
     page.keyboard.press("x")
     report = Axe().run(page)
     assert report.violations_count == 0, report.generate_report()
