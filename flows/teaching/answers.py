@@ -225,9 +225,9 @@ def recorded_answer(journal: Path, name: str) -> tuple[Question, Shown] | None:
     The name is that of the conversation, the number of the answer in it, and which of the answers shown it was.
     """
     conversation, turn, number = [*name.rsplit("-", 2), "", ""][:3]
-    found = conversations.conversation(journal, conversation) if turn.isdecimal() and number.isdecimal() else None
+    found = conversations.conversation(journal, conversation) if turn.isdecimal() and number == "1" else None
     end = conversations.answer_index(found.turns, int(turn)) if found else None
-    if found is None or end is None or number != "1":
+    if found is None or end is None:
         return None
     text = found.turns[end]["content"]
     shown = Shown(name, text, [], finished=text not in found.unfinished)

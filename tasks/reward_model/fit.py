@@ -46,7 +46,7 @@ def fit_reward_model(
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
     outcome["broke"] = broke
     fitted, refusal = None, _refusal(config, picks, broke)
-    if config is not None and refusal is None:
+    if refusal is None:
         inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, trainer_config, checkpoints)
         try:
             fitted = trainer.call(process.run_fit, *inputs)

@@ -166,9 +166,7 @@ def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path,
     different = [list(dict.fromkeys(group.answers)) for group in groups]
     asked = [requests(group.question, answers) for group, answers in zip(groups, different, strict=True)]
     questions = [Question([{"role": "user", "content": request.text}]) for orders in asked for request in orders]
-    replies = Replies([])
-    if questions:
-        replies = ask(questions, endpoint, cache, until, f"{night}-judge", JUDGE_KEY)
+    replies = ask(questions, endpoint, cache, until, f"{night}-judge", JUDGE_KEY) if questions else Replies([])
     texts = iter(replies.answers)
     rankings = [[ranking_of(next(texts), request.ids) for request in orders] for orders in asked]
     found: list[list[float] | None] = []
