@@ -47,20 +47,11 @@ def choice_loss(
     return (losses if weights is None else losses * weights).mean()
 
 
-class Head(torch.nn.Module):
-    """The scalar head: reward = hidden state · weight, in fp32. The weight starts at 0, so all rewards start equal."""
-
-    def __init__(self, width: int, device: torch.device) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(width, device=device), requires_grad=False)
-
-    def forward(self, hidden: Float[Tensor, "answers width"]) -> Float[Tensor, "answers"]:
-        """Return a reward for each answer."""
-        return hidden.float() @ self.weight
-
-
 class RewardModel:
-    """Scores answers to prompts. With packing, a prompt goes through the model once for all of its answers."""
+    """Scores answers to prompts. With packing, a prompt goes through the model once for all of its answers.
+
+    A reward is the product of an answer's mean hidden state and `head` [width], in fp32.
+    """
 
     def __init__(self, checkpoint: Path, config: TrainerConfig, depth: float = 1.0) -> None:
         """Take the first layers of a checkpoint (`depth`: their share) and the final norm, and an all-zero head."""
@@ -70,13 +61,13 @@ class RewardModel:
         _cut(self.model, depth)
         self.packs = choose_packing(self.model) is packed_logprobs
         self.model.eval().requires_grad_(False)
-        self.head = Head(self.model.config.get_text_config().hidden_size, self.device)
+        self.head = torch.zeros(self.model.config.get_text_config().hidden_size, device=self.device)
 
     @classmethod
     def load(cls, checkpoint: Path, config: TrainerConfig) -> "RewardModel":
         """Load a reward model from a folder that `save` wrote. Raises OSError if the folder has no head."""
         loaded = cls(checkpoint, config)
-        loaded.head.load_state_dict(load_file(checkpoint / HEAD, device=str(loaded.device)))
+        loaded.head = load_file(checkpoint / HEAD, device=str(loaded.device))["weight"]
         return loaded
 
     def save(self, folder: Path) -> None:
@@ -84,7 +75,7 @@ class RewardModel:
         copy_companions(self.checkpoint, folder)
         (folder / PROBE_FILE).unlink(missing_ok=True)  # it describes the original language model
         self.model.save_pretrained(folder)
-        save_file(self.head.state_dict(), folder / HEAD)
+        save_file({"weight": self.head}, folder / HEAD)
 
     def _states(self, packed: Pack) -> Float[Tensor, "answers width"]:
         """Return the mean hidden state over each answer's tokens, in pack order.
@@ -106,7 +97,7 @@ class RewardModel:
             for prompt, answers in groups
             if answers
         ]
-        found = self.head.weight.new_zeros(sum(len(group.rows) for group in asked), len(self.head.weight))
+        found = self.head.new_zeros(sum(len(group.rows) for group in asked), len(self.head))
         for batch in split(asked, tokens_per_pass(self.config.microbatch_tokens, self.device)):
             packed = pack(batch, self.device)
             found[list(packed.rows)] = self._states(packed)
@@ -114,7 +105,7 @@ class RewardModel:
 
     def judge(self, groups: Groups) -> list[list[float]]:
         """Return a reward for each answer. `groups`: prompts with their answers, as token ids (with any end tokens)."""
-        rewards = iter(self.head(self.read(groups)).tolist())
+        rewards = iter((self.read(groups) @ self.head).tolist())
         return [[next(rewards) for _ in answers] for _, answers in groups]
 
     def _alone(self, prompt: Sequence[int], answer: Sequence[int]) -> Float[Tensor, "tokens width"]:

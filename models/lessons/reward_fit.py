@@ -22,9 +22,7 @@ def fit(champion: Path, picks: Sequence[Pick], trainer: TrainerConfig) -> Reward
     model = RewardModel(champion, trainer, DEPTH)
     states = model.read([(pick.prompt, pick.answers) for pick in picks])
     shown = states.split([len(pick.answers) for pick in picks])
-    head = fit_head(shown, [pick.chosen for pick in picks], [pick.weight for pick in picks])
-    with torch.no_grad():
-        model.head.weight.copy_(head)
+    model.head = fit_head(shown, [pick.chosen for pick in picks], [pick.weight for pick in picks])
     return model
 
 

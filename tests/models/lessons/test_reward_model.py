@@ -40,8 +40,7 @@ def exact_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 def with_head(folder: Path, config: TrainerConfig | None = None) -> RewardModel:
     """A reward model whose head is no longer 0."""
     model = RewardModel(folder, config or trainer_config())
-    with torch.no_grad():
-        model.head.weight.copy_(torch.randn(model.head.weight.shape, generator=torch.Generator().manual_seed(5)))
+    model.head = torch.randn(model.head.shape, generator=torch.Generator().manual_seed(5))
     return model
 
 
@@ -55,7 +54,7 @@ def expected(folder: Path, head: Tensor) -> list[list[float]]:
     base: Any = plain_model(folder).base_model
     with torch.no_grad():
         states = [[mean_state(base, prompt, answer) for answer in answers] for prompt, answers in GROUPS]
-    return [[float(state @ head.detach()) for state in own] for own in states]
+    return [[float(state @ head) for state in own] for own in states]
 
 
 @pytest.mark.parametrize(("budget", "packs"), [(4096, True), (12, True), (1, True), (4096, False)])
@@ -69,7 +68,7 @@ def test_answers_are_judged_alone(
     assert model.packs == packs
     own = model.judge(GROUPS)
     assert [len(rewards) for rewards in own] == [3, 2, 1]
-    for found, wanted in zip(own, expected(exact_folder, model.head.weight), strict=True):
+    for found, wanted in zip(own, expected(exact_folder, model.head), strict=True):
         assert found == pytest.approx(wanted, abs=1e-4)
 
 
@@ -95,7 +94,7 @@ def test_what_is_saved_comes_back_to_the_bit(folder: Path, tmp_path: Path) -> No
     model.save(tmp_path / "kept")
     again = RewardModel.load(tmp_path / "kept", trainer_config())
     assert again.judge(GROUPS) == model.judge(GROUPS)
-    assert load_file(tmp_path / "kept" / HEAD)["weight"].equal(model.head.weight)
+    assert load_file(tmp_path / "kept" / HEAD)["weight"].equal(model.head)
     assert again.judge([]) == []
     assert again.judge([([5], []), ([5], [[6, 1]])])[0] == []
     with pytest.raises(OSError, match=HEAD):
