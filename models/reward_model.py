@@ -16,7 +16,7 @@ from models.engine.sync_probe import PROBE_FILE
 from models.hf.checkpoint import copy_companions
 from models.hf.hardware import compute_dtype, resolve_device, tokens_per_pass
 from models.hf.loading import load_model
-from models.packing.packing import Group, Pack, hidden_states, pack, split
+from models.packing.packing import Pack, answer_groups, hidden_states, pack, split
 from models.packing.self_check import choose_packing, packed_logprobs
 
 HEAD = "reward_head.safetensors"
@@ -91,12 +91,9 @@ class RewardModel:
     @torch.no_grad()
     def read(self, groups: Groups) -> Float[Tensor, "answers width"]:
         """Return the mean hidden state over each answer's tokens, in fp32 and in the order of the answers."""
-        rows = iter(range(sum(len(answers) for _, answers in groups)))
-        asked = [
-            Group(prompt, [[*answer, PADDING] for answer in answers], [next(rows) for _ in answers])
-            for prompt, answers in groups
-            if answers
-        ]
+        asked = answer_groups(
+            [(prompt, [[*each, PADDING] for each in answers]) for prompt, answers in groups if answers]
+        )
         found = self.head.new_zeros(sum(len(group.rows) for group in asked), len(self.head))
         for batch in split(asked, tokens_per_pass(self.config.microbatch_tokens, self.device)):
             packed = pack(batch, self.device)

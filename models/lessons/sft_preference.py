@@ -7,7 +7,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count
 from typing import TypeVar
 
 import torch
@@ -18,7 +17,7 @@ from conf.sections.lessons import CorrectionsConfig, DistillConfig, FeedbackConf
 from models.lessons.pace import Pace, paced, plan_steps
 from models.lessons.preference_data import EpisodeExample, Example, Pick, RatedAnswer
 from models.lessons.preference_losses import dpo_loss, kto_kl, kto_loss
-from models.packing.packing import Group, Pack
+from models.packing.packing import Group, Pack, answer_groups
 from models.trainer import Trainer
 
 BETA = 0.1  # of KTO and DPO; a smaller value lets the policy move further from the reference
@@ -167,12 +166,6 @@ def answer_logprobs(trainer: Trainer, groups: Sequence[Group]) -> Float[Tensor, 
     """Return log π of each whole answer, in nats, in the order of the rows, without gradients."""
     logprobs = trainer.completion_logprobs(groups)
     return torch.tensor([float(logprobs[row].sum()) for row in sorted(logprobs)], device=trainer.device)
-
-
-def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[Group]:
-    """Return prompts and their answers (token ids) as groups, with the answers' rows numbered from 0."""
-    rows = count()
-    return [Group(prompt, shown, [next(rows) for _ in shown]) for prompt, shown in answers]
 
 
 def tokens(examples: Sequence[Example | EpisodeExample]) -> int:

@@ -10,7 +10,7 @@ unpadded. The head computes logits only for tokens to train on (in multi-turn ep
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, compress, pairwise
+from itertools import accumulate, compress, count, pairwise
 from typing import NamedTuple
 
 import torch
@@ -45,6 +45,12 @@ class Group:
     def beginning(self) -> tuple[int, ...]:
         """The prompt prefix that other groups may share."""
         return tuple(self.prompt[: self.shared])
+
+
+def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> list[Group]:
+    """Return prompts and their answers (token ids) as groups, with the answers' rows numbered from 0."""
+    rows = count()
+    return [Group(prompt, shown, [next(rows) for _ in shown]) for prompt, shown in answers]
 
 
 @dataclass(frozen=True)
