@@ -21,27 +21,12 @@ from rewards.verifier import Attempt, Benchmark, Problem, Score, Split, Verdict
 
 HUB = "EleutherAI/hendrycks_math"
 HUB_500 = "HuggingFaceH4/MATH-500"
-SUBJECTS = (
-    "algebra",
-    "counting_and_probability",
-    "geometry",
-    "intermediate_algebra",
-    "number_theory",
-    "prealgebra",
-    "precalculus",
-)
+SUBJECTS = "algebra counting_and_probability geometry intermediate_algebra number_theory prealgebra precalculus".split()
 FIELDS = {"problem": str, "level": str, "type": str, "solution": str}
 FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
 LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
 # Training problems that were published with an empty box, as number_theory/7115 and number_theory/7117.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
-VERDICTS: dict[Outcome, Verdict] = {
-    "equal": "correct",
-    "different": "wrong",
-    "timeout": "timeout",
-    "out_of_memory": "out_of_memory",
-    "crashed": "crashed",
-}
 
 log = logging.getLogger(__name__)
 
@@ -96,9 +81,9 @@ class CompetitionMath(Benchmark):
             log.error("math: %d answers are not graded: %s", len(open_pairs), error)
             failed = Score.of("grader_failed", str(error))
             return [entry if isinstance(entry, Score) else failed for entry in judged]
-        verdicts = iter([_of_all([next(outcomes) for _ in pairs]) for pairs in open_pairs])
+        verdicts = iter([_verdict([next(outcomes) for _ in pairs]) for pairs in open_pairs])
         return [
-            entry if isinstance(entry, Score) else Score.of(VERDICTS[next(verdicts)], "compared as expressions")
+            entry if isinstance(entry, Score) else Score.of(next(verdicts), "compared as expressions")
             for entry in judged
         ]
 
@@ -153,9 +138,10 @@ def _math_500(rows: list[dict[str, Any]], ids: Path) -> list[dict[str, Any]]:
     return [by_id[name] for name in wanted]
 
 
-def _of_all(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return `equal` if all pairs of an answer are equal, else what another pair came to."""
-    return next((outcome for outcome in outcomes if outcome != "equal"), "equal")
+def _verdict(outcomes: Sequence[Outcome]) -> Verdict:
+    """Return `correct` if all pairs of an answer are equal, else what another pair came to."""
+    outcome: Outcome = next((outcome for outcome in outcomes if outcome != "equal"), "equal")
+    return "correct" if outcome == "equal" else "wrong" if outcome == "different" else outcome
 
 
 def _judged(attempt: Attempt) -> Score | tuple[MathAnswer, MathAnswer]:
