@@ -91,10 +91,9 @@ class MasterWeights:
         nearest would undo such a move; stochastic rounding preserves it on average. Unmoved weights stay unchanged.
         `generator` (on the weights' device) needs a new seed for each call, or weights always round the same way.
         """
-        for name, remainder in self.remainders.items():
-            parameter = self.trained[name].detach()
-            size = PART[parameter.device.type]
-            for rounded, left in zip(parameter.view(-1).split(size), remainder.view(-1).split(size), strict=True):
+        for name in self.remainders:
+            for rounded, left, *_ in self._parts(name):
+                assert left is not None
                 rounded.copy_(stochastic_bf16(join_bits(rounded, left), generator))
                 left.zero_()
 
