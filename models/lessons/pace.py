@@ -110,18 +110,15 @@ def plan_steps(examples: int, config: DistillConfig | LessonConfig, seed: int) -
     """
     if not examples:
         return []
+    rng = random.Random(seed)
     if not isinstance(config, DistillConfig):
-        return _plan_epochs(examples, config, seed)
+        steps = -(-examples // config.batch_size)
+        orders = [rng.sample(range(examples), examples) for _ in range(config.epochs)]
+        return [order[step::steps] for order in orders for step in range(steps)]
     total = min(config.steps * config.batch_size, config.max_epochs * examples)
-    steps, rng = -(-total // config.batch_size), random.Random(seed)
+    steps = -(-total // config.batch_size)
     order = [number for _ in range(-(-total // examples)) for number in rng.sample(range(examples), examples)]
     return [order[total * step // steps : total * (step + 1) // steps] for step in range(steps)]
-
-
-def _plan_epochs(examples: int, config: LessonConfig, seed: int) -> list[list[int]]:
-    rng, number = random.Random(seed), -(-examples // config.batch_size)
-    orders = [rng.sample(range(examples), examples) for _ in range(config.epochs)]
-    return [order[step::number] for order in orders for step in range(number)]
 
 
 def examples_used(examples: int, config: DistillConfig | LessonConfig, seed: int, steps: int) -> set[int]:
