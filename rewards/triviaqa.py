@@ -76,17 +76,12 @@ def names_in(truth: str) -> list[str]:
 
 def _as_problem(row: Mapping[str, Any], split: Split) -> Problem | Excluded:
     problem_id = f"triviaqa/{split}/{row['question_id']}"
-    names = _names(row["answer"], problem_id)
+    answer = checked(row["answer"], {"aliases": list}, f"{problem_id}, answer")
+    candidates = [answer.get("value"), *answer["aliases"]]
+    names = list(dict.fromkeys(name for name in candidates if isinstance(name, str) and normalised(name)))
     if not names:
         return Excluded(problem_id, "it has no answer")
     return Problem(problem_id, "triviaqa", row["question"], json.dumps(names, ensure_ascii=False))
-
-
-def _names(answer: dict[str, Any], where: str) -> list[str]:
-    """Return the answer's value and aliases without duplicates, in the data's order."""
-    aliases = checked(answer, {"aliases": list}, f"{where}, answer")["aliases"]
-    candidates = [answer.get("value"), *aliases]
-    return list(dict.fromkeys(name for name in candidates if isinstance(name, str) and normalised(name)))
 
 
 def _score(attempt: Attempt) -> Score:
