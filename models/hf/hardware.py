@@ -34,10 +34,8 @@ class Memory:
 
 def memory() -> Memory:
     """Return the machine's total memory, the memory available to this process, and its control group's limit."""
-    kib = {}
-    for line in (PROC / "meminfo").read_text().splitlines():
-        name, _, rest = line.partition(":")
-        kib[name] = int(rest.split()[0])
+    lines = [line.partition(":") for line in (PROC / "meminfo").read_text().splitlines()]
+    kib = {name: int(rest.split()[0]) for name, _, rest in lines}
     limits = [int(value) for value in _settings("memory", "memory.max", "memory.limit_in_bytes") if value.isdecimal()]
     total = kib["MemTotal"] / 2**20
     limit = min(limits, default=math.inf) / GIB

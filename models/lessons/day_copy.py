@@ -176,11 +176,8 @@ class DayCopy:
         weights, share = credit([each.detach() for each in view.logprobs], view.champion)
         pairs = zip(weights, view.logprobs, strict=True)
         objective = torch.stack([(weight.to(logprobs) * logprobs).sum() for weight, logprobs in pairs]).sum()
-        return (
-            weights,
-            share,
-            dict(zip(self.adapter, torch.autograd.grad(objective, [*self.adapter.values()]), strict=True)),
-        )
+        gradients = torch.autograd.grad(objective, [*self.adapter.values()])
+        return weights, share, dict(zip(self.adapter, gradients, strict=True))
 
     @torch.no_grad()
     def _try(

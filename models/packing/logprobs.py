@@ -66,10 +66,9 @@ class _ChunkedLogprobs(torch.autograd.Function):
             places = (targets - first).clamp(0, logits.shape[1] - 1)
             here = gradient.where(places == targets - first, 0.0)
             for part, block in _blocks(0, logits):
-                shares = (
-                    block.float().div_(ctx.temperature).sub_(normalisers[part, None]).exp_().mul_(-gradient[part, None])
-                )
-                block.copy_(shares.scatter_add_(1, places[part, None], here[part, None]))
+                shares = block.float().div_(ctx.temperature).sub_(normalisers[part, None]).exp_()
+                shares.mul_(-gradient[part, None]).scatter_add_(1, places[part, None], here[part, None])
+                block.copy_(shares)
             d_hidden += logits @ head[columns]
             if d_head is not None:
                 torch.mm(logits.T, hidden, out=d_head[columns])

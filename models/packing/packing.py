@@ -135,13 +135,9 @@ def pack(groups: Sequence[Group], device: torch.device, temperature: float = 1.0
     levels = _levels(groups, beginnings)
     ends = [*accumulate((len(sequence) for level in levels for sequence in level.sequences), initial=0)]
     places = [range(*pair) for pair in pairwise(ends)]
-    shared, asked, answered = (
-        places[: len(beginnings)],
-        places[len(beginnings) :],
-        places[len(beginnings) + len(groups) :],
-    )
+    asked, answered = places[len(beginnings) :], places[len(beginnings) + len(groups) :]
     spans = [
-        (shared[beginnings[groups[owner].beginning]] if beginnings else range(0), asked[owner], own)
+        (places[beginnings[groups[owner].beginning]] if beginnings else range(0), asked[owner], own)
         for owner, own in zip(levels[-1].owners, answered, strict=True)
     ]
     completions = [completion for group in groups for completion in group.completions]

@@ -23,11 +23,10 @@ def program_text(completion: str, entry_point: str | None = None) -> str | None:
     Text without a block is returned even if it is prose. Prose does not compile, so its verdict is `crashed`, whereas
     blank text gets `no_answer`. Fences without content are removed. Takes linear time and never raises.
     """
-    text = _with_plain_line_ends(completion)
-    block = last_block(text, entry_point)
+    block = last_block(completion, entry_point)
     if block is not None:
         return block
-    bare = FENCE.sub("", text)
+    bare = FENCE.sub("", _with_plain_line_ends(completion))
     return bare if bare.strip() else None
 
 

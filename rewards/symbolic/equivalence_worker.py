@@ -91,10 +91,8 @@ def judged(prediction: str, truth: str) -> str:
         right, answer = parsed(truth), parsed(prediction)
         if right is None or answer is None or differ(right, answer) or is_false(answer):
             return "different"
-        equal = verify(right, answer, timeout_seconds=None, allow_set_relation_comp=True) and not mistaken(
-            right, answer
-        )
-        return "equal" if equal else "different"
+        equal = verify(right, answer, timeout_seconds=None, allow_set_relation_comp=True)
+        return "equal" if equal and not mistaken(right, answer) else "different"
     except MemoryError:
         return "out_of_memory"
     except BaseException:  # math-verify's exceptions derive from BaseException, and sympy may raise anything

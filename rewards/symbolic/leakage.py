@@ -18,17 +18,14 @@ FUNCTION = re.compile(
 FORMULA = re.compile(r"\$([^$]+)\$")
 PART = re.compile(r"\\[A-Za-z]+|[0-9.]+|[^\s(){}+]")
 ORDERED = re.compile(r"[=<>|&]|\\[lg]e(?![A-Za-z])")  # in another order, such an expression says something else
-DECORATIONS = [
-    re.compile(pattern)
-    for pattern in (
-        r"\((.+)\)",
-        r"\{(.+)\}",
-        r"1(?:\\cdot)?((?:\\sqrt|\().+)",
-        r"(.+)[-+]0",
-        r"\\frac\{(.+)\}\{1\}",
-        r"(.+)/1",
-    )
-]
+DECORATIONS = (
+    r"\((.+)\)",
+    r"\{(.+)\}",
+    r"1(?:\\cdot)?((?:\\sqrt|\().+)",
+    r"(.+)[-+]0",
+    r"\\frac\{(.+)\}\{1\}",
+    r"(.+)/1",
+)
 SUM = re.compile(r"(?<=[0-9A-Za-z)}\]])[-+]")  # a sign between two terms
 
 
@@ -69,7 +66,7 @@ def _undecorated(value: str) -> str:
     while before != value:
         before = value
         for pattern in DECORATIONS:
-            if (found := pattern.fullmatch(value)) and _balanced(found[1]):
+            if (found := re.fullmatch(pattern, value)) and _balanced(found[1]):
                 value = found[1]
     return value
 

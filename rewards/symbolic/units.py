@@ -47,6 +47,4 @@ def _is_unit(text: str) -> bool:
     if re.fullmatch(r"\s*[ap]\.?\s?m\.?\s*", text):
         return False  # a time of day
     words = re.findall(r"[A-Za-z]+", text)
-    return all(len(word) > 1 or word in ONE_LETTER_UNITS for word in words) and not any(
-        word.lower() in NO_UNITS for word in words
-    )
+    return all((len(word) > 1 or word in ONE_LETTER_UNITS) and word.lower() not in NO_UNITS for word in words)
