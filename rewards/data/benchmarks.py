@@ -58,18 +58,11 @@ def configured(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig = DEFAU
 
     Answers to mbpp and humaneval run under the limits of `sandbox`. Raises InputError if a class cannot be imported.
     """
-    match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
-        case "gsm8k" | "math" | "mbpp" | "humaneval" | "triviaqa" | "questions":
-            cached: Any = _dataset
-            return cached(entry, sandbox, os.environ.get(DATA_VARIABLE))
-        case "arithmetic":
-            return Arithmetic(entry.levels)
-        case "instructions":
-            return Instructions()
-        case "ants":
-            return Episodes(Ants(entry.levels or ("0",), ants=entry.ants), bounded=True)
-        case name:
-            return _imported(name, entry.source)
+    name = entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark
+    if ":" in name:
+        return _imported(name, entry.source)
+    cached: Any = _built_in
+    return cached(name, entry, sandbox, os.environ.get(DATA_VARIABLE))
 
 
 def plays_episodes(entries: Sequence[BenchmarkConfig]) -> bool:
@@ -78,12 +71,18 @@ def plays_episodes(entries: Sequence[BenchmarkConfig]) -> bool:
 
 
 @lru_cache(maxsize=32)
-def _dataset(entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig, data: str | None) -> Benchmark:
-    """Return the benchmark of a dataset, always the same object, which reads its files once. `data`: NIGHTSCHOOL_DATA.
+def _built_in(name: str, entry: BenchmarkConfig | ExamPart, sandbox: SandboxConfig, data: str | None) -> Benchmark:
+    """Return a built-in benchmark, always the same object, which reads its files once. `data`: NIGHTSCHOOL_DATA.
 
     Every round of a night draws problems anew, but a change of the files must not reach a running night.
     """
-    match entry.name if isinstance(entry, BenchmarkConfig) else entry.benchmark:
+    match name:
+        case "arithmetic":
+            return Arithmetic(entry.levels)
+        case "instructions":
+            return Instructions()
+        case "ants":
+            return Episodes(Ants(entry.levels or ("0",), ants=entry.ants), bounded=True)
         case "gsm8k":
             return Gsm8k(entry.source, entry.revision, entry.lenient, entry.levels)
         case "math":

@@ -10,4 +10,4 @@ from rewards.data import benchmarks
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> Iterator[None]:
     yield
-    benchmarks._dataset.cache_clear()
+    benchmarks._built_in.cache_clear()
