@@ -28,17 +28,13 @@ Group = Sequence[Sequence[Visit]]
 Values = list[list[float]]
 
 
-def returns_to_go(episode: Sequence[Visit], gamma: float) -> list[float]:
-    """Return each turn's discounted return-to-go: G_t = r_t + γ·G_{t+1}."""
-    return gae([visit.reward for visit in episode], [0.0] * (len(episode) + 1), gamma, 1.0).tolist()
-
-
 def state_values(group: Group, gamma: float = GAMMA) -> Values:
     """Return a value V for each visit: the mean return-to-go over all of the group's visits to the same state.
 
     If the group visits the state only once, V is the mean return-to-go of all its episodes at that turn number.
     """
-    returns = [returns_to_go(episode, gamma) for episode in group]
+    zeros = [[0.0] * len(episode) for episode in group]
+    returns = td_advantages(group, zeros, gamma, 1.0)  # with λ = 1 and values of 0: G_t = r_t + γ·G_{t+1}
     by_key: dict[str, list[float]] = defaultdict(list)
     by_turn: dict[int, list[float]] = defaultdict(list)
     for episode, earned in zip(group, returns, strict=True):

@@ -6,15 +6,10 @@ import pytest
 import torch
 
 from conf.schema import GrpoConfig
-from models.credit import Visit, returns_to_go, state_values, td_advantages, turn_advantages
+from models.credit import Visit, state_values, td_advantages, turn_advantages
 
 # Two episodes begin in a; the first goes on to b and earns 1, the second to c and earns nothing.
 GROUP = [[Visit("a", 0.0), Visit("b", 1.0)], [Visit("a", 0.0), Visit("c", 0.0)]]
-
-
-def test_returns_to_go_by_hand() -> None:
-    assert returns_to_go([Visit("a", reward) for reward in (1.0, 0.0, 2.0)], 0.5) == [1.5, 1.0, 2.0]
-    assert returns_to_go([], 0.9) == []
 
 
 def test_a_state_seen_twice_has_its_own_mean_and_others_their_turns() -> None:
