@@ -19,21 +19,14 @@ from models.packing.batches import grouped, padded_rows
 from models.packing.packing import pack, split
 from models.rollout import Rollout
 from models.trainer import Trainer
-from tests.models.support.tiny import random_tokens, sampled_groups, trainer_config
+from tests.models.support.tiny import ADVANTAGES, LENGTHS, random_tokens, trainer_config
 from tests.models.support.weights import gradients_of_steps, masters_of
 
-LENGTHS = [[4, 3, 6], [2, 5]]
-ADVANTAGES = [1.0, -0.5, -0.5, 0.7, -0.7]
 EXAMPLES = [(random_tokens(4, 1), random_tokens(3, 2)), (random_tokens(9, 3), random_tokens(5, 4))]
 PICKS = [Pick(tuple(prompt), (tuple(answer), tuple(random_tokens(4, 5))), chosen=0) for prompt, answer in EXAMPLES]
 JUDGED = [RatedAnswer(prompt, answer, rating=1.0 if len(answer) < 4 else -1.0) for prompt, answer in EXAMPLES]
 
 pytestmark = pytest.mark.usefixtures("exact")
-
-
-@pytest.fixture(scope="module")
-def rollouts(folder: Path) -> list[Rollout]:
-    return sampled_groups(folder, LENGTHS)
 
 
 def test_adapters_begin_otherwise_on_each_checkpoint_but_always_alike_on_one(folder: Path, tmp_path: Path) -> None:
@@ -95,7 +88,7 @@ def test_the_gradient_is_of_the_pass_with_it_over_the_old_policy_without(folder:
         policy,
         old,
         torch.tensor([ADVANTAGES[row] for row in packed.rows]),
-        torch.tensor([[place < len(r.token_ids) for place in range(6)] for r in own]),
+        torch.tensor([[place < len(r.token_ids) for place in range(7)] for r in own]),
         config=twin.config.grpo,
         denominator=tokens,
         sampler_logprobs=torch.nn.utils.rnn.pad_sequence([torch.tensor(r.sampler_logprobs) for r in own], True),
