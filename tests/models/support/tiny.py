@@ -42,7 +42,6 @@ def write_tiny(
     architecture: Architecture = "llama",
     *,
     dtype: torch.dtype = torch.bfloat16,
-    template: bool = True,
     head_dim: int | None = None,
     context: int = 128,
 ) -> Path:
@@ -57,7 +56,7 @@ def write_tiny(
         config = Qwen3Config(**shape, head_dim=head_dim or 12, tie_word_embeddings=False)
     torch.manual_seed(1)
     AutoModelForCausalLM.from_config(config, dtype=dtype).save_pretrained(folder)
-    write_tokenizer(folder, template)
+    write_tokenizer(folder)
     return folder
 
 

@@ -83,11 +83,6 @@ def whole_run(request: pytest.FixtureRequest) -> Run:
     return run([program for pair in zip(attacks, itertools.cycle(honest), strict=False) for program in pair])
 
 
-def test_no_program_is_there_twice() -> None:
-    assert len({hostile.name.partition("/")[2] for hostile in CORPUS}) == len(CORPUS)
-    assert len({hostile.program for hostile in CORPUS}) == len(CORPUS)
-
-
 def test_what_the_corpus_allows() -> None:
     """A category's verdicts are those of its kind; few programs rest on one layer alone."""
     verdicts = {category: {v for h in CORPUS if h.category == category for v in h.allowed} for category in CATEGORIES}
