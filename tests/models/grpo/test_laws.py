@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conf.schema import GrpoConfig
-from models.grpo import grpo_loss, kl_estimate
+from models.grpo import kl_estimate
 from tests.models.support.microbatches import (
     Batch,
     configs,
     evaluate,
-    loss_and_gradient,
     microbatches,
     own_denominator,
     rows_of,
 )
 
-TWO = torch.ones(1, 2, dtype=torch.bool)
 BATCHES = st.one_of(microbatches(), microbatches(per_token=True), microbatches(holes=True))
 LOGPROBS = st.sampled_from([-math.inf, -3e38, -1e6, -800.0, -90.0, -21.0, -1.0, -1e-7, 0.0])
 
@@ -102,8 +100,7 @@ def test_what_impossible_tokens_count() -> None:
     """Ratio 1 where both policies give no probability, 0 where only the new one does; neither has a gradient."""
     policy = torch.tensor([[-math.inf, -math.inf, -1.0]])
     old = torch.tensor([[-math.inf, -1.0, -1.0]])
-    mask = torch.ones(1, 3, dtype=torch.bool)
-    loss, slope, _ = loss_and_gradient(policy, old, torch.tensor([1.0]), mask, config=GrpoConfig(), denominator=1.0)
+    loss, slope, _ = evaluate({"policy": policy, "old": old, "advantages": torch.ones(1)}, GrpoConfig(), 1.0)
     assert loss.item() == pytest.approx(-2.0)
     assert slope.tolist() == [[0.0, 0.0, -1.0]]
 
@@ -111,10 +108,8 @@ def test_what_impossible_tokens_count() -> None:
 def test_a_sampler_that_reports_no_number_masks_only_its_completion() -> None:
     old = torch.full((2, 2), -1.0)
     sampler = torch.tensor([[-1.0, math.nan], [-1.0, -1.0]])
-    mask = torch.ones(2, 2, dtype=torch.bool)
-    loss, slope, metrics = loss_and_gradient(
-        old, old, torch.tensor([1.0, 1.0]), mask, config=GrpoConfig(), denominator=4.0, sampler_logprobs=sampler
-    )
+    batch = {"policy": old, "old": old, "sampler": sampler, "advantages": torch.ones(2)}
+    loss, slope, metrics = evaluate(batch, GrpoConfig(), 4.0)
     assert loss.item() == pytest.approx(-0.5)
     assert slope.tolist() == [[0.0, 0.0], [-0.25, -0.25]]
     assert metrics["masked_sequences"] == 1.0
@@ -124,15 +119,8 @@ def test_the_pull_to_the_reference_far_from_it() -> None:
     """ref − π = −30 and +30: clamped to ±20."""
     policy = torch.tensor([[-1.0, -31.0]])
     ref = torch.tensor([[-31.0, -1.0]])
-    loss, slope, metrics = loss_and_gradient(
-        policy,
-        policy,
-        torch.tensor([0.0]),
-        TWO,
-        config=GrpoConfig(kl_coefficient=0.1),
-        denominator=1.0,
-        ref_logprobs=ref,
-    )
+    batch = {"policy": policy, "old": policy, "ref": ref, "advantages": torch.zeros(1)}
+    loss, slope, metrics = evaluate(batch, GrpoConfig(kl_coefficient=0.1), 1.0)
     assert slope[0].tolist() == pytest.approx([2.0, -2.0])
     assert metrics["kl"] == pytest.approx(19 + math.exp(20) - 21)
     assert loss.isfinite()
@@ -156,8 +144,6 @@ def test_the_kls_gradient_is_that_of_the_divergence() -> None:
 def test_a_nan_of_the_policy_makes_the_loss_nan(sampler: torch.Tensor | None) -> None:
     """A broken model must show, so that the step is not taken."""
     policy = torch.tensor([[math.nan, -1.0]])
-    config = GrpoConfig()
-    loss, _ = grpo_loss(
-        policy, policy, torch.tensor([1.0]), TWO, config=config, denominator=1.0, sampler_logprobs=sampler
-    )
+    batch = {"policy": policy, "old": policy, "sampler": sampler, "advantages": torch.ones(1)}
+    loss, _, _ = evaluate(batch, GrpoConfig(), 1.0)
     assert loss.isnan()

@@ -8,7 +8,7 @@ import torch
 
 from conf.schema import GrpoConfig
 from models.grpo import loss_denominator
-from tests.models.support.microbatches import loss_and_gradient
+from tests.models.support.microbatches import evaluate
 
 # --- by hand
 
@@ -35,14 +35,8 @@ def test_clipped_ratios(
     importance: Any, ratios: list[float], advantages: list[Any], loss: float, gradient: list[float]
 ) -> None:
     old = torch.tensor([[-1.0, -2.0][: len(ratios)]])
-    found, slope, metrics = loss_and_gradient(
-        old + torch.tensor([ratios]).log(),
-        old,
-        torch.tensor(advantages),
-        torch.ones_like(old, dtype=torch.bool),
-        config=GrpoConfig(importance=importance),
-        denominator=1.0,
-    )
+    batch = {"policy": old + torch.tensor([ratios]).log(), "old": old, "advantages": torch.tensor(advantages)}
+    found, slope, metrics = evaluate(batch, GrpoConfig(importance=importance), 1.0)
     assert found.item() == pytest.approx(loss)
     assert slope[0].tolist() == pytest.approx(gradient)
     assert metrics["clipped"] == gradient.count(0.0)
@@ -51,11 +45,8 @@ def test_clipped_ratios(
 def test_the_weight_against_the_sampler_is_truncated_and_has_no_gradient() -> None:
     old = torch.log(torch.tensor([[0.9, 0.5, 0.5]]))
     sampler = torch.log(torch.tensor([[0.3, 0.5, 0.625]]))  # ratios 3 → 2, 1, 0.8
-    mask = torch.ones(1, 3, dtype=torch.bool)
-    config = GrpoConfig(sampler_ratio_band=(0.1, 10.0))
-    loss, slope, metrics = loss_and_gradient(
-        old, old, torch.tensor([1.0]), mask, config=config, denominator=1.0, sampler_logprobs=sampler
-    )
+    batch = {"policy": old, "old": old, "advantages": torch.tensor([1.0]), "sampler": sampler}
+    loss, slope, metrics = evaluate(batch, GrpoConfig(sampler_ratio_band=(0.1, 10.0)), 1.0)
     assert loss.item() == pytest.approx(-3.8)
     assert slope[0].tolist() == pytest.approx([-2.0, -1.0, -0.8])
     assert metrics["sampler_ratio"] == pytest.approx(4.8)  # the raw ones
@@ -71,18 +62,9 @@ def test_completions_outside_the_band_are_masked_as_a_whole() -> None:
     """Geometric means 0.6 and 0.4: the second leaves [0.5, 2], its KL term with it."""
     old = torch.log(torch.tensor([[0.36, 0.5], [0.16, 0.5]]))
     sampler = torch.log(torch.tensor([[1.0, 0.5], [1.0, 0.5]]))
-    mask = torch.ones(2, 2, dtype=torch.bool)
-    config = GrpoConfig(kl_coefficient=0.5)
-    loss, slope, metrics = loss_and_gradient(
-        old,
-        old,
-        torch.tensor([1.0, 1.0]),
-        mask,
-        config=config,
-        denominator=1.0,
-        sampler_logprobs=sampler,
-        ref_logprobs=old - torch.tensor([[0.0], [1.0]]),
-    )
+    ref = old - torch.tensor([[0.0], [1.0]])
+    batch = {"policy": old, "old": old, "sampler": sampler, "ref": ref, "advantages": torch.ones(2)}
+    loss, slope, metrics = evaluate(batch, GrpoConfig(kl_coefficient=0.5), 1.0)
     assert loss.item() == pytest.approx(-1.36)
     assert slope.flatten().tolist() == pytest.approx([-0.36, -1.0, 0.0, 0.0])
     assert metrics["masked_sequences"] == 1.0
@@ -96,16 +78,8 @@ def test_completions_outside_the_band_are_masked_as_a_whole() -> None:
 def test_a_completion_that_was_not_graded_is_left_out(advantages: list[float]) -> None:
     """As a whole, where one token's advantage is no number; its own log-probabilities are worth nothing then."""
     policy = torch.tensor([[-1.0, -2.0], [-1.0, math.nan]])
-    loss, slope, metrics = loss_and_gradient(
-        policy,
-        policy,
-        torch.tensor(advantages),
-        torch.ones(2, 2, dtype=torch.bool),
-        config=GrpoConfig(kl_coefficient=0.1),
-        denominator=2.0,
-        sampler_logprobs=policy,
-        ref_logprobs=policy,
-    )
+    batch = dict.fromkeys(("policy", "old", "sampler", "ref"), policy) | {"advantages": torch.tensor(advantages)}
+    loss, slope, metrics = evaluate(batch, GrpoConfig(kl_coefficient=0.1), 2.0)
     assert loss.item() == -1.0
     assert slope.tolist() == [[-0.5, -0.5], [0.0, 0.0]]
     assert (metrics["tokens"], metrics["sequences"], metrics["masked_sequences"]) == (2.0, 1.0, 0.0)
@@ -117,16 +91,9 @@ def test_nothing_to_train_on(aggregation: str, shape: tuple[int, int]) -> None:
     """Completions without a token: a loss of 0 with no gradient, and a denominator of 0 that harms nothing."""
     config = GrpoConfig(aggregation=aggregation)
     assert loss_denominator([0] * shape[0], config) == 0.0
-    junk = torch.full(shape, math.nan)
-    loss, slope, metrics = loss_and_gradient(
-        junk,
-        junk,
-        torch.ones(shape[0]),
-        torch.zeros(shape, dtype=torch.bool),
-        config=config,
-        denominator=0.0,
-        sampler_logprobs=junk,
-    )
+    batch = dict.fromkeys(("policy", "old", "sampler"), torch.full(shape, math.nan))
+    batch |= {"advantages": torch.ones(shape[0]), "mask": torch.zeros(shape, dtype=torch.bool)}
+    loss, slope, metrics = evaluate(batch, config, 0.0)
     assert loss == 0.0
     assert not slope.any()
     assert set(metrics.values()) == {0.0}

@@ -49,27 +49,25 @@ def configs(draw: st.DrawFn, **fixed: Any) -> GrpoConfig:
     return GrpoConfig(**(drawn | fixed))
 
 
-def loss_and_gradient(policy: Tensor, *arguments: Any, **keywords: Any) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """The loss, its gradient with respect to the policy's log-probabilities, and the metrics."""
-    policy = policy.clone().requires_grad_()
-    loss, metrics = grpo_loss(policy, *arguments, **keywords)
-    return loss.detach(), torch.autograd.grad(loss, policy)[0], metrics
-
-
 def evaluate(
     batch: Batch, config: GrpoConfig, denominator: float | None = None
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """The same of a microbatch; its own denominator unless one is given. `sampler` and `ref` may be missing."""
-    return loss_and_gradient(
-        batch["policy"],
+    """A microbatch's loss, its gradient with respect to the policy's log-probabilities, and the metrics.
+
+    The denominator is its own unless one is given. `mask` (then all tokens count), `sampler` and `ref` may be missing.
+    """
+    policy = batch["policy"].clone().requires_grad_()
+    loss, metrics = grpo_loss(
+        policy,
         batch["old"],
         batch["advantages"],
-        batch["mask"],
+        batch.get("mask", torch.ones_like(policy, dtype=torch.bool)),
         config=config,
         denominator=own_denominator(batch, config) if denominator is None else denominator,
         sampler_logprobs=batch.get("sampler"),
         ref_logprobs=batch.get("ref"),
     )
+    return loss.detach(), torch.autograd.grad(loss, policy)[0], metrics
 
 
 def own_denominator(batch: Batch, config: GrpoConfig) -> float:
