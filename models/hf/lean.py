@@ -17,11 +17,6 @@ finally:
     for _package in _absent:
         del sys.modules[_package]
 
-from transformers import (  # noqa: E402
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-)
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 __all__ = ["MODEL_FOR_CAUSAL_LM_MAPPING", "AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"]

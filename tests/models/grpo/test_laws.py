@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from conf.schema import GrpoConfig
 from models.grpo import kl_estimate
-from tests.models.support.microbatches import (
-    Batch,
-    configs,
-    evaluate,
-    microbatches,
-    own_denominator,
-    rows_of,
-)
+from tests.models.support.microbatches import Batch, configs, evaluate, microbatches, own_denominator, rows_of
 
 BATCHES = st.one_of(microbatches(), microbatches(per_token=True), microbatches(holes=True))
 LOGPROBS = st.sampled_from([-math.inf, -3e38, -1e6, -800.0, -90.0, -21.0, -1.0, -1e-7, 0.0])
