@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,25 +82,21 @@ def kept(start: Path, config: Any) -> Iterator[Path]:
         yield parent
 
 
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Worker:
-    return Worker("engine", engine_environment(), tmp_path_factory.mktemp("logs") / "engine.log")
+def engine(checkpoint: Path, logs: Path, lora: LoraConfig | None = None) -> Iterator[Worker]:
+    with closing(Worker("engine", engine_environment(), logs / "engine.log")) as started:
+        started.call(engine_calls.start, checkpoint, EngineConfig(max_model_len=96, max_num_seqs=16, lora=lora))
+        yield started
 
 
 @pytest.fixture(scope="module")
 def plain(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    engine = worker(tmp_path_factory)
-    engine.call(engine_calls.start, base, EngineConfig(max_model_len=96, max_num_seqs=16))
-    yield engine
-    engine.close()
+    yield from engine(base, tmp_path_factory.mktemp("logs"))
 
 
 @pytest.fixture(scope="module")
 def serving(adapters: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     """An engine that was restarted in the middle of a night of adapters."""
-    engine = worker(tmp_path_factory)
-    engine.call(engine_calls.start, adapters[0], EngineConfig(max_model_len=96, max_num_seqs=16, lora=LORA))
-    yield engine
-    engine.close()
+    yield from engine(adapters[0], tmp_path_factory.mktemp("logs"), LORA)
 
 
 @pytest.fixture

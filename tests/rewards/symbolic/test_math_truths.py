@@ -41,13 +41,7 @@ def test_real_truths_of_other_problems_are_hardly_ever_right() -> None:
         if true_answer(problem.truth) != true_answer(other.truth)
     ]
     scores = CompetitionMath().score([Attempt(problem, other.truth) for problem, other in pairs])
-    right = [
-        (true_answer(problem.truth), true_answer(other.truth))
-        for (problem, other), score in zip(pairs, scores, strict=True)
-        if score.verdict == "correct"
-    ]
-    assert right == []
-    assert {score.verdict for score in scores} <= {"correct", "wrong"}
+    assert [pair for pair, score in zip(pairs, scores, strict=True) if score.verdict != "wrong"] == []
 
 
 @needs_data
