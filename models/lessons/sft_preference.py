@@ -107,7 +107,7 @@ def dpo(
         total = sum(sum(pick.lengths) for pick in batch)
         steps.append((groups, pairs, lengths if imitated else (), total, answer_logprobs(trainer, groups)))
     for step, _, (groups, pairs, lengths, total, reference) in paced(steps, pace and pace.left(began)):
-        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, total=total, beta=BETA)
+        loss = partial(_dpo_of_pairs, reference=reference, pairs=pairs, imitated=lengths, total=total)
         metrics = preference_step(trainer, groups, loss)
         yield {"step": step + 1.0} | metrics
         if isinstance(config, PicksConfig) and metrics["kl"] > config.most_kl:
@@ -115,12 +115,7 @@ def dpo(
 
 
 def _dpo_of_pairs(
-    policy: Tensor,
-    reference: Tensor,
-    pairs: Sequence[tuple[int, int]],
-    imitated: Sequence[int],
-    total: int,
-    beta: float,
+    policy: Tensor, reference: Tensor, pairs: Sequence[tuple[int, int]], imitated: Sequence[int], total: int
 ) -> tuple[Tensor, Metrics]:
     """Return `dpo_loss` for answers' log-probabilities. `pairs`: each pair's rows (chosen answer, rejected answer).
 
@@ -128,7 +123,7 @@ def _dpo_of_pairs(
     answers. The metric `kl` is by how many nats a token the answers have become less likely.
     """
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
-    loss, metrics = dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
+    loss, metrics = dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], BETA)
     metrics["kl"] = float((reference - policy).detach().sum()) / total
     if imitated:
         loss = loss - (policy[chosen] / torch.tensor(imitated, device=policy.device)).mean()

@@ -20,8 +20,6 @@ LONGEST = 200  # characters of an environment's error message that are shown
 class Episodes(Benchmark):
     """A benchmark whose problems are played as episodes. `bounded`: whether the environment limits its own time."""
 
-    splits = ("train", "test")
-
     def __init__(self, environment: Environment, *, bounded: bool = False) -> None:
         self.environment = self._environment = environment
         self.name, self.bounded = environment.name, bounded

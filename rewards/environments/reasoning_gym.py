@@ -33,7 +33,6 @@ class ReasoningGym(Benchmark):
 
     name = "reasoning_gym"
     instruction = "Solve the task below. Give only the final answer, between <answer> and </answer>, nothing else."
-    splits = ("train", "test")
 
     def __init__(self, task: str | None) -> None:
         try:
