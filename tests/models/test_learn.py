@@ -27,10 +27,11 @@ PROMPT = random_tokens(5, 1)
 ANSWERS = [random_tokens(length, 10 + length) for length in (4, 7, 5, 9, 6)]
 ANCHORS = [(random_tokens(4, 50 + n), random_tokens(6, 60 + n)) for n in range(4)]
 WIDE = TeachConfig(step_nats=1.0, kl_per_lesson=10.0, kl_of_day=10.0)
+MakeDay = Callable[[TeachConfig], DayCopy]
 
 
 @pytest.fixture
-def make_day(folder: Path) -> Callable[[TeachConfig], DayCopy]:
+def make_day(folder: Path) -> MakeDay:
     return lambda config: DayCopy(folder, config, ANCHORS)
 
 
@@ -50,7 +51,7 @@ CHANNELS: dict[str, Callable[[DayCopy], LessonOutcome]] = {
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_the_first_lesson_is_a_whole_step(make_day: Callable[[TeachConfig], DayCopy], channel: str) -> None:
+def test_the_first_lesson_is_a_whole_step(make_day: MakeDay, channel: str) -> None:
     day = make_day(WIDE)
     before = sums(day)
     taught = CHANNELS[channel](day)
@@ -68,7 +69,7 @@ def test_the_first_lesson_is_a_whole_step(make_day: Callable[[TeachConfig], DayC
     assert taught.change_nats == pytest.approx(expected.get(channel, taught.change_nats), abs=1e-3)
 
 
-def test_a_step_is_as_long_as_intended_in_every_state_of_learning(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+def test_a_step_is_as_long_as_intended_in_every_state_of_learning(make_day: MakeDay) -> None:
     """The intention shrinks as the preference is learned, and the step with it."""
     day = make_day(WIDE)
     intended = []
@@ -81,7 +82,7 @@ def test_a_step_is_as_long_as_intended_in_every_state_of_learning(make_day: Call
 
 
 def test_the_champion_scores_the_answers_as_transformers_does_and_a_new_copy_equals_it(
-    make_day: Callable[[TeachConfig], DayCopy], folder: Path
+    make_day: MakeDay, folder: Path
 ) -> None:
     day, model = make_day(WIDE), plain_model(folder)
     for found, answer in zip(day.logprobs(PROMPT, ANSWERS), ANSWERS, strict=True):
@@ -89,7 +90,7 @@ def test_the_champion_scores_the_answers_as_transformers_does_and_a_new_copy_equ
     assert day.day_kl() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_adversarial_clicks_stay_within_the_limits(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+def test_adversarial_clicks_stay_within_the_limits(make_day: MakeDay) -> None:
     config = TeachConfig(step_nats=10.0)
     day, chance = make_day(config), np.random.default_rng(0)
     shortened = 0
@@ -103,7 +104,7 @@ def test_adversarial_clicks_stay_within_the_limits(make_day: Callable[[TeachConf
     assert shortened > 15
 
 
-def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: MakeDay) -> None:
     free = make_day(WIDE)
     kl = CHANNELS["praise"](free).kl
     halved = CHANNELS["praise"](make_day(TeachConfig(step_nats=1.0, kl_per_lesson=kl / 3, kl_of_day=10.0)))
@@ -116,7 +117,7 @@ def test_what_exceeds_a_limit_is_halved_and_then_refused(make_day: Callable[[Tea
     assert all(torch.equal(before[name], after) for name, after in day.snapshot().items())
 
 
-def test_a_correction_teaches_from_the_first_difference_on(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+def test_a_correction_teaches_from_the_first_difference_on(make_day: MakeDay) -> None:
     shared = random_tokens(3, 5)
     bad, good = [*shared, 7, 8], [*shared, 9]
     day = make_day(WIDE)
@@ -127,7 +128,7 @@ def test_a_correction_teaches_from_the_first_difference_on(make_day: Callable[[T
     assert taught.change_nats == pytest.approx(tails[1] - tails[0], abs=1e-3)
 
 
-def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(make_day: Callable[[TeachConfig], DayCopy]) -> None:
+def test_the_literal_rule_is_a_gradient_step_of_the_fixed_rate(make_day: MakeDay) -> None:
     """θ + 1e-5 · Σ_t (γλ)^(T−1−t) ∇log π_t, for a reward of 1 at the end."""
     day = make_day(TeachConfig(method="literal"))
     before = day.snapshot()
@@ -164,7 +165,7 @@ def noting_credit(day: DayCopy) -> list[float]:
     ("traces", "credit"), [(True, [-(0.9405**2), -0.9405, -1.0] + [0.0] * 6), (False, [0.0, 0.0] + [-1.0] * 7)]
 )
 def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(
-    make_day: Callable[[TeachConfig], DayCopy], traces: bool, credit: list[float]
+    make_day: MakeDay, traces: bool, credit: list[float]
 ) -> None:
     seen = noting_credit(day := make_day(TeachConfig(traces=traces)))
     CHANNELS["wrong from"](day)
@@ -172,9 +173,7 @@ def test_with_traces_blame_fades_backwards_from_where_it_goes_wrong(
 
 
 @pytest.mark.parametrize("traces", [False, True])
-def test_of_a_conversation_only_the_assistants_turns_are_taught(
-    make_day: Callable[[TeachConfig], DayCopy], traces: bool
-) -> None:
+def test_of_a_conversation_only_the_assistants_turns_are_taught(make_day: MakeDay, traces: bool) -> None:
     asked, turns = random_tokens(3, 90), [(5, 9), (12, 17)]
     tokens = [*PROMPT, *ANSWERS[0], *asked, *ANSWERS[2]]
     seen = noting_credit(day := make_day(WIDE.model_copy(update={"traces": traces})))
@@ -191,9 +190,7 @@ def talk(day: DayCopy, prompt: list[int], answer: list[int], size: float) -> Les
 
 
 @pytest.mark.parametrize("channel", [praise, blame, talk])
-def test_a_weak_reward_takes_a_small_step(
-    make_day: Callable[[TeachConfig], DayCopy], channel: Callable[..., LessonOutcome]
-) -> None:
+def test_a_weak_reward_takes_a_small_step(make_day: MakeDay, channel: Callable[..., LessonOutcome]) -> None:
     taught = channel(make_day(WIDE), PROMPT, ANSWERS[1], size=0.25)
     assert taught.intended_nats == pytest.approx(0.25)
     assert taught.change_nats == pytest.approx(0.25, rel=0.2)
