@@ -3,7 +3,6 @@
 import models.hf.lean  # noqa: F401  # isort: skip  # before transformers and peft
 import json
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,11 +83,7 @@ def dropout(model: torch.nn.Module, on: bool) -> Iterator[None]:
 def save_adapter(model: PreTrainedModel, folder: Path) -> None:
     """Write the adapters in peft's format: adapter_model.safetensors and adapter_config.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        f"base_model.model.{name.replace('.default.', '.')}": tensor.contiguous()
-        for name, tensor in model.state_dict().items()
-        if ".lora_" in name
-    }
+    tensors = {name: tensor.contiguous() for name, tensor in _adapters(model).items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     peft: Any = model.peft_config
     config = peft["default"].to_dict()
@@ -99,8 +94,7 @@ def save_adapter(model: PreTrainedModel, folder: Path) -> None:
 
 def load_adapter(model: PreTrainedModel, adapter: Path) -> None:
     """Load a saved adapter into a model's attached adapters. Raises StateError if their names or shapes differ."""
-    saved = {_in_model(name): tensor for name, tensor in load_file(adapter / WEIGHTS).items()}
-    attached = {name: tensor for name, tensor in model.state_dict().items() if ".lora_" in name}
+    saved, attached = load_file(adapter / WEIGHTS), _adapters(model)
     if {name: tensor.shape for name, tensor in saved.items()} != {name: t.shape for name, t in attached.items()}:
         raise StateError(f"{adapter}: this adapter has another rank or other targets than `lora`; set those")
     for name, tensor in attached.items():
@@ -124,10 +118,13 @@ def rounding_of(adapter: Path) -> torch.Generator:
     return torch.Generator().manual_seed(int(digest_folder(adapter)[:15], 16))
 
 
-def _in_model(name: str) -> str:
-    """Return the name that a saved tensor has in the model."""
-    name = name.removeprefix("base_model.model.")
-    return re.sub(r"\.(lora_[AB])\.", r".\1.default.", name)
+def _adapters(model: PreTrainedModel) -> dict[str, Tensor]:
+    """Return the tensors of a model's attached adapters, under the names that they have in peft's files."""
+    return {
+        f"base_model.model.{name.replace('.default.', '.')}": tensor
+        for name, tensor in model.state_dict().items()
+        if ".lora_" in name
+    }
 
 
 @torch.no_grad()

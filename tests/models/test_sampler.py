@@ -16,6 +16,7 @@ from conf.storage.home import NightError
 from models.engine.environment import CPU_BLOCK, engine_environment
 from models.engine.sync_probe import PROBE_FILE, Probe, SyncError, read_probe, write_probe
 from models.hf.checkpoint import base_of, keep, write_lineage
+from models.hf.lora import load_adapter
 from models.hf.merging import file_logprobs, merge
 from models.rollout import Rollout
 from models.trainer import Trainer
@@ -294,11 +295,7 @@ def test_adapters_bases_and_merged_checkpoints_in_any_order(
 def adapted_trainer(adapter: Path) -> Trainer:
     """A trainer that stands at an adapter."""
     trainer = Trainer.load(base_of(adapter), trainer_config(lora=LORA))
-    tensors = load_file(adapter / "adapter_model.safetensors")
-    with torch.no_grad():
-        for name, parameter in trainer.model.named_parameters():
-            if ".lora_" in name:
-                parameter.copy_(tensors[f"base_model.model.{name.replace('.default.', '.')}"])
+    load_adapter(trainer.model, adapter)
     return trainer
 
 
