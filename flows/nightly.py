@@ -27,7 +27,6 @@ from flows.orchestration.reconcile import claim_flow_run, claim_mlflow_run
 from flows.run.budget import LATE, divide
 from flows.run.context import Night, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
-from flows.run.history import first_start
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
 from flows.run.speed import forecast, seconds_expected
@@ -100,7 +99,7 @@ def nightly(
                     logging.getLogger("nightschool").info(found.sentence)
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
-            night = Night(home, date, config, first_start(home.night(date)))
+            night = Night(home, date, config)
             if (night.folder / START).exists():
                 night.note("the night was interrupted, and resumed")
             return final_state(run_night(night))

@@ -20,7 +20,7 @@ from conf.storage.layout import round_path
 from flows.run.budget import LATE
 from flows.run.dates import Hours
 from flows.run.edges import Edges
-from flows.run.history import STARTED, note_progress
+from flows.run.history import STARTED, first_start, note_progress
 from models.engine.environment import engine_environment, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.monitoring import incidents
@@ -44,7 +44,6 @@ class Night:
     home: Home
     date: str
     config: NightConfig
-    since: float | None = None  # when the night first began, in seconds since the epoch; None: now
     engine: Worker = field(init=False)
     trainer: Worker = field(init=False)
     hours: Hours = field(init=False)
@@ -56,7 +55,7 @@ class Night:
         kept: Any = ("engine", engine_environment(), logs / "engine.log", self.note)
         self.engine = Cluster(address, self.folder, *kept) if address else Worker(*kept)
         self.trainer = Worker("trainer", trainer_environment(), logs / "trainer.log", self.note)
-        self.hours = Hours.of(self.config, self.date, self.since)
+        self.hours = Hours.of(self.config, self.date, first_start(self.folder))
         self.limit_workers(before_end=-LATE)
 
     @property

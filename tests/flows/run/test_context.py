@@ -99,7 +99,7 @@ def test_the_hours_count_from_the_first_start(tmp_path: Path, monkeypatch: pytes
         clock[0] = 1e9 + seconds
         freeze_config(folder, config, fresh=fresh)
         assert first_start(folder) == 1e9 + began
-        assert Night(home, "2026-11-20", config, first_start(folder)).hours.end == 1e9 + began + 5400
+        assert Night(home, "2026-11-20", config).hours.end == 1e9 + began + 5400
     assert first_start(home.night("2026-11-19")) is None
 
 
