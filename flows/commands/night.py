@@ -42,13 +42,14 @@ def night(
     if plan:
         _show_plan(home, settings, date, config or own_file(home, None if fresh else date), fresh, as_json)
         return
-    from flows.run.context import promotes_nothing  # after the first checks: the libraries take seconds to import
+    # after the first checks: the libraries take seconds to import
     from flows.run.history import first_start, resume_command, unfinished_before
     from flows.run.levels import with_next_level
+    from tasks.registry.promote import NO_PROMOTE
 
     earlier = None if date_named or fresh else unfinished_before(home, date, with_next_level(settings, home, date))
     # with --no-promote, a night that may promote is not resumed
-    if earlier and (not no_promote or promotes_nothing(home.night(earlier))):
+    if earlier and (not no_promote or (home.night(earlier) / NO_PROMOTE).exists()):
         hours = Hours.of(settings, earlier, first_start(home.night(earlier)))
         if settings.deadline is None and hours.end > time.time():
             _say(f"Resuming the interrupted night {earlier}; --date {date} starts another.")

@@ -171,11 +171,6 @@ def check_identity(folder: Path, config: NightConfig) -> None:
         )
 
 
-def promotes_nothing(folder: Path) -> bool:
-    """Return whether the night was begun with `--no-promote`."""
-    return (folder / NO_PROMOTE).exists()
-
-
 def freeze_config(folder: Path, config: NightConfig, fresh: bool, no_promote: bool = False) -> None:
     """Freeze a night's configuration when the night begins. With `fresh`, delete the night's folder first.
 
