@@ -45,7 +45,8 @@ def finish(
     number = len(rounds.retention.policies)
     try:
         tracking.catch_up()
-        outcome = _promote(night, decision, models, tracking)
+        write_cards(night.folder, decision.read_json("decision.json"), models, config)
+        outcome = night.call(promote, "promote", decision, models, night.home, tracking, config.name)
         log_exams(tracking, exams)
         tracking.log(cluster.figures(night.folder), 0)
         log_rankings(tracking, night.folder, models)
@@ -64,13 +65,6 @@ def finish(
     except UNREACHABLE as error:  # the night is finished, and the next one will prune
         logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
     return summary
-
-
-def _promote(night: Night, decision: Artifact, models: Mapping[str, Path], tracking: Tracking) -> dict[str, Any]:
-    """Write the model cards and carry out the promotion decision. Returns the decision as `promote` carried it out."""
-    config = night.config
-    write_cards(night.folder, decision.read_json("decision.json"), models, config)
-    return night.call(promote, "promote", decision, models, night.home, tracking, config.name)
 
 
 def _unfinished(

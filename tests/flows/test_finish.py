@@ -134,7 +134,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
 
-        left = ending.interrupted(killed, before="finish._promote")
+        left = ending.interrupted(killed, before="finish.write_cards")
     assert left == (
         "MLflow does not answer, so that the promotion is not finished. The night is safe, and its decision stands; "
         f"once MLflow is back, finish it with: {ending.resume_command}"
