@@ -15,7 +15,7 @@ from conf.load import config_of, identity
 from conf.schema import NightConfig
 from conf.storage.durable import read_json
 from conf.storage.home import NIGHTS, SUMMARY, Home, InputError
-from conf.storage.layout import MANIFEST, committed_rounds, is_round, round_path, run_name
+from conf.storage.layout import MANIFEST, committed_rounds, is_round, run_name
 from models.hf.checkpoint import learned, parent_of
 from tasks.monitoring.incidents import ended_early
 
@@ -138,33 +138,26 @@ def first_start(folder: Path) -> float | None:
 
     The night's hours start at this time, even if the night is resumed later.
     """
-    file = folder / STARTED
-    return json.loads(file.read_text())["started"] if file.exists() else None
+    return read_json(folder / STARTED, {}).get("started")
 
 
 def seconds_left(folder: Path, config: NightConfig, elapsed: float, before: Path | None) -> float | None:
-    """Estimate how many more seconds a night will take, or return None if `before` is None.
+    """Estimate how many more seconds the night in `folder` will take, or return None if `before` is None.
 
-    `elapsed`: seconds since the current stage began. `before`: the last finished night of the same name.
+    `elapsed`: seconds since the current stage began. `before`: the last finished night of the same name. What remains
+    are the stages that it committed after the last stage that both nights committed, plus tonight's remaining rounds,
+    without the quizzes between these rounds.
     """
-    return None if before is None else max(0.0, sum(stages_left(folder, config, before).values()) - elapsed)
-
-
-def stages_left(folder: Path, config: NightConfig, before: Path) -> dict[str, float]:
-    """Return how many seconds each remaining stage of the night in `folder` usually takes, by the stage's path.
-
-    The remaining stages are those that the night `before` committed after the last stage that both nights committed,
-    plus tonight's remaining rounds, without the quizzes between these rounds.
-    """
+    if before is None:
+        return None
     manifests = [file for file in before.rglob(MANIFEST) if not is_round(file.relative_to(before).parts[0])]
     manifests.sort(key=lambda file: file.stat().st_mtime)
     usual = {str(file.parent.relative_to(before)): json.loads(file.read_text())["seconds"] for file in manifests}
     done = [index for index, path in enumerate(usual, 1) if (folder / path / MANIFEST).exists()]
-    left = dict(list(usual.items())[max(done, default=0) :])
+    left = sum(list(usual.values())[max(done, default=0) :])
     if ended_early(folder) is None and (pace := round_seconds(folder) or round_seconds(before)):
-        rounds = range(len(committed_rounds(folder)) + 1, config.rounds + 1)
-        left |= {round_path(number): median(pace) for number in rounds}
-    return left
+        left += median(pace) * (config.rounds - len(committed_rounds(folder)))
+    return max(0.0, left - elapsed)
 
 
 def _entry(folder: Path, running: str | None) -> dict[str, Any]:
