@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from conf.schema import NightConfig
-from conf.sections.lessons import DistillConfig, LessonConfig
+from conf.sections.lessons import DistillConfig
 from conf.sections.stages import Step
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
@@ -181,12 +180,13 @@ class Lessons:
 
         `pace`: the time for all channels together. Each channel gets an equal share of the time left.
         """
-        started, on = time.perf_counter(), channels(self.night.config)
-        for number, (channel, lesson) in enumerate(on):
+        started, config = time.perf_counter(), self.night.config
+        stages = {stage.name: stage for stage in (corrections, words, feedback, picks)}
+        for number, name in enumerate(config.channels):
             self.night.sleep_engine()
-            share = None if pace is None else pace.left(started).share(len(on) - number, channel.name)
-            path = f"{LESSONS}/{channel.name}"
-            checkpoint = self._learn(channel, path, checkpoint, day=self.journal, pace=share, config=lesson)
+            share = None if pace is None else pace.left(started).share(len(config.channels) - number, name)
+            lesson = {"day": self.journal, "pace": share, "config": getattr(config.lessons, name)}
+            checkpoint = self._learn(stages[name], f"{LESSONS}/{name}", checkpoint, **lesson)
         return checkpoint
 
     def _learn(self, lesson: Stage, path: str, checkpoint: Path, **inputs: Any) -> Path:
@@ -223,9 +223,3 @@ class Lessons:
     def _seed(self, path: str) -> str:
         """Return the seed for drawing a lesson's examples. It differs from lesson to lesson and night to night."""
         return f"{self.night.config.seed} {self.night.date} {path}"
-
-
-def channels(config: NightConfig) -> list[tuple[Stage, LessonConfig]]:
-    """Return the enabled feedback channels, each with its configuration, in the order in which they are taught."""
-    known = {channel.name: channel for channel in (corrections, words, feedback, picks)}
-    return [(known[name], getattr(config.lessons, name)) for name in config.channels]

@@ -8,7 +8,7 @@ from conf.sections.stages import Step
 from flows.grpo import Rounds
 from flows.run.budget import LATE, Allowance, Division
 from flows.run.context import Night, log
-from flows.training.lessons import LESSONS, Lessons, channels
+from flows.training.lessons import LESSONS, Lessons
 from flows.training.quizzes import Quizzes
 from tasks.journal.freeze import read_counts
 from tasks.monitoring.incidents import end_early, ended_early
@@ -94,8 +94,7 @@ class Recipe:
     def _is_committed(self, step: Step) -> bool:
         if step.kind != "lessons":
             return committed(self.night.folder / step.path) is not None
-        folders = (self.night.folder / LESSONS / channel.name for channel, _ in channels(self.night.config))
-        return all(committed(folder) for folder in folders)
+        return all(committed(self.night.folder / LESSONS / channel) for channel in self.night.config.channels)
 
     @property
     def _steps(self) -> tuple[Step, ...]:
