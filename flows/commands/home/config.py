@@ -72,18 +72,16 @@ def init(
     yaml = YAML()
     yaml.width = 120
     values: Any = yaml.load(shipped)
-    usual_student = values["student"]["source"]
-    if isinstance(usual_student, dict):
-        usual_student = f"new:{usual_student['new']}"
-    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", usual_student)
+    usual = load_night(shipped)
+    student = student or _ask("Student (starter, new:5M, a Hugging Face folder or hub id)", usual.student.source)
     folder = Path(student).expanduser()
     student = str(folder.resolve()) if folder.is_dir() else student
     if student != "starter" and not student.startswith("new:") and "/" not in student:
         raise InputError(
             f"--student: {student} is neither starter, new:5M, a folder nor a hub id such as Qwen/Qwen3-0.6B"
         )
-    usual = f"{values['budget_minutes']}m" if values.get("budget_minutes") else "6h"
-    time = time or _ask("Time (90m, 6h, or until 06:30)", usual)
+    hours = f"{usual.budget_minutes:g}m" if usual.budget_minutes else "6h"
+    time = time or _ask("Time (90m, 6h, or until 06:30)", hours)
     values.update(_limits(time))
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student
     if data not in SHIPPED:
