@@ -2,7 +2,6 @@
 
 import pytest
 
-from conf.load import STARTER, load_night
 from conf.sections.stages import steps
 
 
@@ -33,8 +32,3 @@ def test_rounds_are_numbered_on_and_what_comes_again_has_a_place_of_its_own() ->
 )
 def test_rounds_without_a_number_are_evenly_divided(stages: list, rounds: int, shares: list[int]) -> None:
     assert [len(step.rounds) for step in steps(stages, rounds)] == shares
-
-
-def test_the_rounds_of_all_blocks_count() -> None:
-    config = load_night(STARTER, ["stages=[{grpo: 4}, grpo, {self_play: 2}]", "grpo.rounds=3"])
-    assert config.rounds == 9

@@ -51,17 +51,6 @@ def test_every_night_with_its_state(home: Home) -> None:
     assert nights(home)[-1]["alarms"] == nights(home, "2026-11-20")[-1]["alarms"] == ["Hardly any group had a signal."]
 
 
-def test_a_night_of_episodes_has_their_mean_values(home: Home) -> None:
-    accuracy = {
-        role: asdict(Accuracy(value, 0.0, 1.0, 100, False))
-        for role, value in (("champion", 0.25), ("candidate", 0.625))
-    }
-    summary = {"decision": "kept", "target": "ants-0", "accuracy": accuracy, "alarms": []}
-    (home.night("2026-11-18") / "summary.json").write_text(json.dumps(summary))
-    mean = "on average in 100 episodes"
-    assert nights(home)[0]["detail"] == f"ants-0: 0.25 {mean} → 0.62 {mean}"
-
-
 def interrupted(home: Home, date: str, last: str) -> dict[str, Any]:
     again = f"nightschool night --config {home.night(date)}/config.yaml --date {date}"
     return {"state": "interrupted", "detail": f"last committed: {last}; resume with: {again}", "alarms": []}

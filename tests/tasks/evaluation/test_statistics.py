@@ -51,6 +51,7 @@ def test_the_score_interval_by_hand_and_at_the_ends() -> None:
     assert (Accuracy.of(0, 10).low, Accuracy.of(10, 10).high) == (0.0, 1.0)
     assert Accuracy.of(0, 0) == Accuracy(0.0, 0.0, 1.0, 0)
     assert str(Accuracy.of(298, 400)) == "298 of 400 (74.5 %)"
+    assert str(Accuracy(0.625, 0.0, 1.0, 100, counted=False)) == "0.62 on average in 100 episodes"
 
 
 def test_bootstrap_agrees_with_resampling_the_pairs_themselves() -> None:
