@@ -39,7 +39,7 @@ from tasks.training import feedback as train
 from tests.models.support.chat_server import chat_server, said
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
-from tests.tasks.doubles.tables import RIGHT, WRONG, write_round, write_stage
+from tests.tasks.doubles.tables import RIGHT, WRONG, run_stage, write_round, write_stage
 
 EXAM = "Two fair six-sided dice are rolled. What is the probability that the sum of the two numbers is at least 9?"
 INNOCENT = "How many mice does an owl that hunts every night of the week eat?"
@@ -79,10 +79,14 @@ class LessonInputs:
     folder: Path
     student: Path
 
-    def make(self, name: str) -> Path:
-        folder = self.folder / name
-        folder.mkdir()
-        return folder
+    def run(self, stage: Stage, **arguments: Any) -> Artifact:
+        return run_stage(stage, self.folder / stage.name, **arguments)
+
+    @property
+    def earlier_nights(self) -> dict[str, Any]:
+        """Arguments of a stage that reads what the student has answered in earlier nights."""
+        date = "2026-11-20"
+        return {"model": "starter", "scores": (), "upto": 0, "date": date, "night": self.folder / "nights" / date}
 
 
 def said_in(*turns: str) -> str:
@@ -91,16 +95,16 @@ def said_in(*turns: str) -> str:
 
 def gsm8k(inputs: LessonInputs, leak: str) -> str:
     """A training split that holds the exam's question, as a user's own source may."""
-    folder = inputs.make("gsm8k")
+    folder = inputs.folder / "gsm8k"
+    folder.mkdir()
     rows = [json.dumps({"question": question, "answer": "#### 4"}) for question in (leak, INNOCENT)]
     (folder / "train.jsonl").write_text("\n".join(rows))
     return str(folder)
 
 
 def selected(inputs: LessonInputs, leak: str, *drawn: Artifact) -> list[str]:
-    folder = inputs.make("select_prompts")
-    select_prompts.write(
-        folder,
+    made = inputs.run(
+        select_prompts,
         sources=(BenchmarkConfig(name="gsm8k", source=gsm8k(inputs, leak)),),
         grpo=GrpoConfig(),
         student=StudentConfig(),
@@ -112,7 +116,7 @@ def selected(inputs: LessonInputs, leak: str, *drawn: Artifact) -> list[str]:
         count=10,
         drawn=drawn,
     )
-    return list(read_table(folder / "prompts.parquet", PROMPTS).messages)
+    return list(read_table(made.folder / "prompts.parquet", PROMPTS).messages)
 
 
 def refilled(inputs: LessonInputs, leak: str) -> list[str]:
@@ -122,9 +126,8 @@ def refilled(inputs: LessonInputs, leak: str) -> list[str]:
 
 
 def quizzed(inputs: LessonInputs, leak: str) -> list[str]:
-    folder, engine = inputs.make("quiz"), TableEngine(inputs.student, {})
-    quiz.write(
-        folder,
+    made = inputs.run(
+        quiz,
         part=ExamPart(benchmark="gsm8k", source=gsm8k(inputs, leak)),
         seed="1",
         checkpoint=inputs.student,
@@ -133,9 +136,9 @@ def quizzed(inputs: LessonInputs, leak: str) -> list[str]:
         sandbox=SandboxConfig(),
         max_completion_tokens=8,
         exam_questions=EXCLUDED,
-        engine=engine,
+        engine=TableEngine(inputs.student, {}),
     )
-    return list(read_table(folder / "evaluations.parquet", EVALUATIONS).question)
+    return list(read_table(made.folder / "evaluations.parquet", EVALUATIONS).question)
 
 
 def trace(response: str, *turns: str) -> dict[str, Any]:
@@ -150,8 +153,8 @@ def distilled(inputs: LessonInputs, *traces: Artifact) -> list[str]:
 def taught(inputs: LessonInputs, stage: Stage, **options: Any) -> list[str]:
     """What a stage gives the trainer."""
     trainer = Trainer(inputs.student)
-    stage.write(
-        inputs.make(stage.name),
+    inputs.run(
+        stage,
         **options,
         checkpoint=inputs.student,
         trainer_config=TrainerConfig(),
@@ -172,54 +175,39 @@ def files_of_traces(inputs: LessonInputs, leak: str) -> list[str]:
     file = inputs.folder / "traces.jsonl"
     rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
     file.write_text("\n".join(map(json.dumps, rows)))
-    folder = inputs.make("import_traces")
-    import_traces.write(folder, files=(TraceFile(source=str(file), benchmark="gsm8k"),), own={})
-    return distilled(inputs, Artifact(folder=folder, digest="files"))
+    files = (TraceFile(source=str(file), benchmark="gsm8k"),)
+    return distilled(inputs, inputs.run(import_traces, files=files, own={}))
 
 
 def own_answers_of_nights_with_another_exam(inputs: LessonInputs, leak: str) -> list[str]:
     hard = {question: [RIGHT, WRONG, WRONG] for question in (leak, INNOCENT)}
     write_round(inputs.folder / "nights/2026-11-19/round-01", hard, benchmark="gsm8k", truth="right")
-    folder = inputs.make("own_answers")
-    own_answers.write(
-        folder,
-        model="starter",
-        scores=(),
-        upto=0,
-        per_problem=4,
-        date="2026-11-20",
-        night=inputs.folder / "nights/2026-11-20",
-    )
-    return distilled(inputs, of_no_benchmark(inputs, folder))
+    answers = inputs.run(own_answers, per_problem=4, **inputs.earlier_nights)
+    return distilled(inputs, of_no_benchmark(inputs, answers))
 
 
-def asked(inputs: LessonInputs, leak: str, *questions: str) -> tuple[Path, list[str]]:
+def asked(inputs: LessonInputs, leak: str, *questions: str) -> tuple[Artifact, list[str]]:
     """Query a teacher that tells the exam's question where it hears "tell". Return the stage, and what was asked."""
     write_round(inputs.folder / "nights/2026-11-19/round-01", {question: [WRONG] for question in questions})
-    folder = inputs.make("ask_teacher")
     with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
-        ask_teacher.write(
-            folder,
+        answers = inputs.run(
+            ask_teacher,
             config=TeacherConfig(endpoint=EndpointConfig(base_url=server.url, model="wise"), answers=1),
             exam_questions=(EXAM,),
-            model="starter",
-            scores=(),
-            upto=0,
-            date="2026-11-20",
-            night=inputs.folder / "nights" / "2026-11-20",
             cache=inputs.folder / "teacher",
+            **inputs.earlier_nights,
         )
-    return folder, [json.dumps(request["messages"]) for request in server.requests]
+    return answers, [json.dumps(request["messages"]) for request in server.requests]
 
 
 def answers_of_a_teacher(inputs: LessonInputs, leak: str) -> list[str]:
-    folder, _ = asked(inputs, leak, "tell", INNOCENT)
-    return distilled(inputs, of_no_benchmark(inputs, folder))
+    answers, _ = asked(inputs, leak, "tell", INNOCENT)
+    return distilled(inputs, of_no_benchmark(inputs, answers))
 
 
-def of_no_benchmark(inputs: LessonInputs, folder: Path) -> Artifact:
+def of_no_benchmark(inputs: LessonInputs, traces: Artifact) -> Artifact:
     """The two traces of a stage, whatever their verifier would say."""
-    rows = read_table(folder / "traces.parquet", TRACES)
+    rows = read_table(traces.folder / "traces.parquet", TRACES)
     assert len(rows) == 2
     rows["benchmark"] = None
     return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})
@@ -282,16 +270,15 @@ def owners_prompts(inputs: LessonInputs, leak: str) -> list[str]:
         "corrections": (CORRECTIONS, []),
         "feedback": (FEEDBACK, [{"messages": said_in(leak, "Hm.", "Well?"), "response": "4", "value": 1.0}]),
     }
-    folder = inputs.make("owner_prompts")
-    owner_prompts.write(
-        folder,
+    made = inputs.run(
+        owner_prompts,
         day=write_stage(inputs.folder / "day", tables),
         exam_questions=(EXAM,),
         checkpoint=inputs.student,
         student=StudentConfig(),
         max_prompt_tokens=10_000,
     )
-    return list(read_table(folder / "owner_prompts.parquet", OWNER_PROMPTS).messages)
+    return list(read_table(made.folder / "owner_prompts.parquet", OWNER_PROMPTS).messages)
 
 
 WAYS_IN: dict[str, Callable[[LessonInputs, str], list[str]]] = {
