@@ -191,14 +191,8 @@ class School:
 
 def worked_solutions(night: Night) -> Artifact:
     """Traces without a truth."""
-    rows = [
-        {
-            "messages": json.dumps([{"role": "user", "content": f"How many? {n}"}]),
-            "response": f"#### {n}",
-            "teacher": "me",
-        }
-        for n in range(4)
-    ]
+    asked = [json.dumps([{"role": "user", "content": f"How many? {n}"}]) for n in range(4)]
+    rows = [{"messages": messages, "response": f"#### {n}", "teacher": "me"} for n, messages in enumerate(asked)]
     tables = {name: (schema, rows if name == "traces" else []) for name, schema in LESSONS.items()}
     counts = {name: {"new": 0, "replayed": 0, "generated": 0} for name in LESSONS}
     return committed(night.folder / "day") or write_stage(night.folder / "day", tables, counts=counts)

@@ -100,11 +100,9 @@ def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night:
     assert (night / "quiz" / "day" / "manifest.json").exists()
     taught = json.loads((night / "lessons" / "picks" / "counts.json").read_text())
     assert taught["lines"] == PICKS - replayed["learned"]
-    first = json.loads((night / "lessons" / "corrections" / "manifest.json").read_text())
-    assert (
-        first["inputs"]["checkpoint"]
-        != json.loads((night / "replay_day" / "manifest.json").read_text())["inputs"]["champion"]
-    )
+    manifests = (night / path / "manifest.json" for path in ("lessons/corrections", "replay_day"))
+    first, replay = (json.loads(manifest.read_text())["inputs"] for manifest in manifests)
+    assert first["checkpoint"] != replay["champion"]
     page = (night / "report.html").read_text()
     assert '<h2 id="day">Your day</h2>' in page
     assert "The night began with it: Of your held-out picks, it favours your choice" in page

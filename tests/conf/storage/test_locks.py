@@ -97,9 +97,7 @@ def test_prune_is_waited_for(tmp_path: Path, meet: Callable[[Path], None]) -> No
 
 
 @pytest.mark.parametrize("meet", [refuse_if_night_running, take])
-def test_prune_is_not_waited_for_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meet: Callable[[Path], None]
-) -> None:
+def test_a_prune_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meet: Callable[[Path], None]) -> None:
     monkeypatch.setattr("conf.storage.locks.UPKEEP_SECONDS", 0.2)
     with holder(tmp_path, "nightschool prune"), pytest.raises(NightRunningError, match="nightschool prune is running"):
         meet(tmp_path)

@@ -90,9 +90,7 @@ def test_another_night_holds_the_home(run: Run, home: Home) -> None:
     assert outcome.err.startswith(f"nightschool: {home.root}: the night 2026-11-20 is running (process {other.pid}); ")
 
 
-def test_a_night_that_has_begun_needs_neither_room_nor_time(
-    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_begun_night_needs_neither_room_nor_time(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has taken its room already, and its exam always has time."""
     dates: list[str] = []
     freeze_config(home.night(DATE), load_night(STARTER, BERLIN), fresh=False)
@@ -214,15 +212,13 @@ def test_a_server_that_is_gone_for_good_hides_no_outcome(
 
 
 @pytest.mark.parametrize(
-    ("error", "last_line"),
+    ("error", "end"),
     [
         (RuntimeError("the engine is on fire"), "and the same command resumes"),
         (NightError("ab12 is not the engine's"), "ab12 is not the engine's"),
     ],
 )
-def test_a_night_that_fails_says_so(
-    run: Run, error: Exception, last_line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_that_fails_says_so(run: Run, error: Exception, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ends it by design is one line; anything else has its traceback."""
 
     def fail(*_: Any) -> None:
@@ -232,7 +228,7 @@ def test_a_night_that_fails_says_so(
     outcome = run("night", "--date", DATE, "--json")
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.splitlines()[-1].startswith("nightschool: the night failed; committed work is kept")
-    assert outcome.err.splitlines()[-1].endswith(last_line)
+    assert outcome.err.splitlines()[-1].endswith(end)
     assert ("Traceback" in outcome.err) == isinstance(error, RuntimeError)
 
 

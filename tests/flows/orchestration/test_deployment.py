@@ -72,11 +72,10 @@ def test_the_deployments_are_those_of_prefect_yaml_with_their_configurations(dep
     assert deployments.keys() == {"nightly", "starter", "exam"}
     assert NightConfig.model_validate(deployments["starter"].parameters["config"]) == load_night(STARTER)
     assert deployments["nightly"].parameters == deployments["exam"].parameters == {}  # the home's own configuration
-    for name in deployments:
-        assert deployments[name].global_concurrency_limit is None
-        assert deployments[name].pull_steps == [
-            {"prefect.deployments.steps.set_working_directory": {"directory": str(PROJECT)}}
-        ]
+    for deployment in deployments.values():
+        assert deployment.global_concurrency_limit is None
+        (step,) = deployment.pull_steps
+        assert step == {"prefect.deployments.steps.set_working_directory": {"directory": str(PROJECT)}}
     schedules = {name: [each.schedule for each in deployment.schedules] for name, deployment in deployments.items()}
     assert schedules["starter"] == schedules["exam"] == []
     assert [(each.cron, each.timezone) for each in schedules["nightly"]] == [("0 1 * * *", machine_zone())]

@@ -84,12 +84,11 @@ def servers(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         [*PREFECT, "worker", "start", "--pool", "nightschool", "--type", "process", "--limit", "1"],
     ]
     with (folder / "log").open("ab") as log:
-        running = [
-            subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=log, stderr=log) for command in commands[:2]
-        ]
+        options: Any = {"env": environment, "cwd": PROJECT, "stdout": log, "stderr": log}
+        running = [subprocess.Popen(command, **options) for command in commands[:2]]
         for url in (f"{environment['PREFECT_API_URL']}/health", f"{environment['MLFLOW_TRACKING_URI']}/health"):
             awaited(lambda url=url: answers(url), url, 120)
-        running.append(subprocess.Popen(commands[2], env=environment, cwd=PROJECT, stdout=log, stderr=log))
+        running.append(subprocess.Popen(commands[2], **options))
         yield environment
         for process in reversed(running):
             process.terminate()

@@ -97,9 +97,8 @@ def states(client: SyncPrefectClient, run: UUID) -> list[StateType | None]:
     tasks = client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
     children = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run]))
     nested = client.read_flow_runs(flow_run_filter=children)
-    return [each.state_type for each in [*tasks, *nested]] + [
-        state for each in nested for state in states(client, each.id)
-    ]
+    inner = [state for each in nested for state in states(client, each.id)]
+    return [*(each.state_type for each in (*tasks, *nested)), *inner]
 
 
 @pytest.mark.slow
@@ -200,13 +199,9 @@ def test_each_home_has_its_own_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_killed_night_is_killed_in_mlflow_too_until_it_is_resumed(home_with_mlflow: Callable[[str], Home]) -> None:
     home, config = home_with_mlflow("school"), load_night(STARTER)
-    tracking = Tracking(home, config)
+    tracking, mine = Tracking(home, config), home_mark(home)
     runs = {}
-    for date, mark in (
-        ("2026-11-18", home_mark(home)),
-        ("2026-11-19", "home-elsewhere"),
-        ("2026-11-20", home_mark(home)),
-    ):
+    for date, mark in (("2026-11-18", mine), ("2026-11-19", "home-elsewhere"), ("2026-11-20", mine)):
         home.night(date).mkdir(parents=True)
         tracking.open_run(home.night(date), config, {HOME_TAG: mark})
         runs[date] = tracking.run_id

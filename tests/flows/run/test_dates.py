@@ -44,11 +44,8 @@ def test_a_date_is_today_at_the_latest() -> None:
     now = at("2026-11-20T10:00:00+13:00")
     assert checked_date("2026-11-20", "--date", now) == "2026-11-20"
     assert checked_date("20250103", "--date", now) == "2025-01-03"
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match="^--date: 2026-11-21 is in the future, today is 2026-11-20; leave it out"):
         checked_date("2026-11-21", "--date", now)
-    assert str(caught.value) == (
-        "--date: 2026-11-21 is in the future, today is 2026-11-20; leave it out for tonight's night"
-    )
     with pytest.raises(InputError, match="^date: ../../x is not a date; write it as 2026-11-20$"):
         checked_date("../../x", "date", now)
 
@@ -177,9 +174,7 @@ def test_a_second_start_is_refused_in_the_name_of_the_first(start: Start, begun:
     ("date", "message"),
     [("../elsewhere", "date: ../elsewhere is not a date; "), ("2026-01-01", "deadline: 06:30 of the night 2026-01-01")],
 )
-def test_wrong_parameters_fail_before_anything_is_written(
-    begun: list[str], home: Home, date: str, message: str
-) -> None:
+def test_wrong_parameters_fail_before_a_file_is_written(begun: list[str], home: Home, date: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         nightly(load_night(STARTER, ["deadline=06:30"]), date)
     assert begun == []

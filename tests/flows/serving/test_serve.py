@@ -166,7 +166,6 @@ def test_the_template_has_the_students_system_text_in_front(school: School) -> N
     for system in ("", "Be brief.", 'Say "ä\\n" {{ twice }} %}\nand stop'):
         served = template(checkpoint, CONFIG.student.model_copy(update={"system": system}))
         rendered = tokenizer.apply_chat_template(question, chat_template=served, tokenize=False)
-        assert rendered == tokenizer.apply_chat_template(
-            [{"role": "system", "content": system}, *question], tokenize=False
-        )
+        whole = [{"role": "system", "content": system}, *question]
+        assert rendered == tokenizer.apply_chat_template(whole, tokenize=False)
     assert template(checkpoint, CONFIG.student.model_copy(update={"system": None})) == tokenizer.chat_template

@@ -96,9 +96,7 @@ def test_a_slow_machine_plans_fewer_steps_and_rehearses_no_more_than_they_use(
     assert (planned["distill"]["config"].steps, planned["rehearsal"]["count"]) == (steps, 2 * steps)
 
 
-def test_joined_levels_are_taught_and_not_rehearsed(
-    night: Callable[..., Night], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], monkeypatch: pytest.MonkeyPatch) -> None:
     """Level 3, whose stories have four sentences and more, has joined since the first night."""
     planned: dict[str, dict[str, Any]] = {}
     tonight = night(

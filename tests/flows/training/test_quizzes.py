@@ -69,10 +69,8 @@ def test_a_quiz_without_graded_answers_has_no_accuracy(tmp_path: Path) -> None:
     mixed = [row, row | {"correct": True}, row | {"correct": False}]
     expected: list[tuple[list[dict[str, Any]], float | None]] = [([], None), ([row], None), (mixed, 0.5)]
     for number, (rows, accuracy) in enumerate(expected):
-        assert (
-            monitor.add_quiz(number, write_stage(tmp_path / str(number), {"evaluations": (EVALUATIONS, rows)}))
-            == accuracy
-        )
+        quiz = write_stage(tmp_path / str(number), {"evaluations": (EVALUATIONS, rows)})
+        assert monitor.add_quiz(number, quiz) == accuracy
     assert monitor.quizzes == {0: (0, 0), 1: (0, 0), 2: (1, 2)}
 
 

@@ -226,9 +226,8 @@ def test_a_reward_that_likes_length_is_found_out(hacked: Studied) -> None:
     assert hacked.ranked(ended) < hacked.ranked(0) - 0.1
     for number, figures in enumerate(hacked.figures, 1):
         assert ("reward/learned" in figures) == (number <= ended)
-        assert set(scores(hacked.folder, number).source) == (
-            {"journal", "benchmark"} if number <= ended else {"benchmark"}
-        )
+        sources = {"journal", "benchmark"} if number <= ended else {"benchmark"}
+        assert set(scores(hacked.folder, number).source) == sources
     assert hacked.trainer.judged == ended
     assert hacked.rounds._trainer_config.grpo.kl_coefficient == 0.02  # the KL term stays
     manifests = [json.loads(file.read_text()) for file in hacked.folder.glob("round-*/checkpoint/manifest.json")]

@@ -76,7 +76,5 @@ def test_the_last_nights_candidate_is_chosen_once_and_holds_when_the_night_resum
     (school.candidate / "model.safetensors").write_text("torn")
     with pytest.raises(DamagedCheckpointError, match=school.candidate.name):
         school.start()
-    assert json.loads((school.home.night(DATE) / START).read_text()) == {
-        "digest": school.candidate.name,
-        "unpromoted": 2,
-    }
+    start = json.loads((school.home.night(DATE) / START).read_text())
+    assert start == {"digest": school.candidate.name, "unpromoted": 2}

@@ -23,10 +23,8 @@ def test_logs_are_those_of_the_last_night(run: Run, home: Home) -> None:
         for name in ("night", "trainer"):
             (home.night(date) / "logs" / f"{name}.log").write_text(f"begun\n{name} {date}\n")
     command = [sys.executable, "-m", "flows", "logs", "--lines=1"]
-    root = Path(__file__).parents[4]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(root)}
-    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.splitlines()[-1] == "night 2026-11-20"
     assert "begun" not in done.stdout
 
