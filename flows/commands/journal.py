@@ -121,11 +121,8 @@ def retract_(
         raise InputError(f"retract: {file} has no line {line}; `nightschool journal show {date}` lists its lines")
     count = learned_by(home, file, line)
     retract(Written(file, line))
-    print(
-        f"{file}: line {line} is taken back",
-        *([f"; {plural(count, 'checkpoint')} learned it"] if count else []),
-        sep="",
-    )
+    learned = f"; {plural(count, 'checkpoint')} learned it" if count else ""
+    print(f"{file}: line {line} is taken back{learned}")
 
 
 @journal_app.command("import")

@@ -59,9 +59,7 @@ def finished(nights: Path, name: str, before: str | None = None, *, newest_first
     """
     begun = first_start(nights / before) if before else None
     for summary in sorted(nights.glob(f"{NIGHTS}/{SUMMARY}"), reverse=newest_first):
-        if before is not None and (
-            summary.parent.name >= before or (begun is not None and summary.stat().st_mtime > begun)
-        ):
+        if before and (summary.parent.name >= before or (begun is not None and summary.stat().st_mtime > begun)):
             continue
         if (known := config_of(summary.parent)) and known.name == name:
             yield summary.parent

@@ -150,10 +150,8 @@ def expected(home: Home, config: NightConfig, date: str | None = None) -> Estima
         if rounds and (known := config_of(night)):
             samplings, updates = ([one[f"seconds_{what}"] for one in rounds] for what in ("sample", "update"))
             others = [one["seconds_round"] - one["seconds_sample"] - one["seconds_update"] for one in rounds]
-            usual, now = (
-                estimate(known, parameters, NOMINAL),
-                estimate(config, parameters, NOMINAL, answers_first=trained),
-            )
+            usual = estimate(known, parameters, NOMINAL)
+            now = estimate(config, parameters, NOMINAL, answers_first=trained)
             sampling, update = median(samplings) / usual.sampling, median(updates) / usual.update
             step, paced = now.step * update, read_steps(night / PACE_FOLDER / "distill.json")
             if plays_episodes(config.benchmarks) and paced:
