@@ -53,12 +53,8 @@ def full_day(tmp_path_factory: pytest.TempPathFactory, prefect_server: None) -> 
     school = open_school(tmp_path_factory.mktemp("full") / "tiny", get_current_settings().api.url)
     home = school.home("home")
     (home.journal / f"{DATE}.jsonl").unlink()  # the day is generated
-    with_sums = [
-        setting.removesuffix("]") + ', {name: arithmetic, levels: ["1"]}]'
-        if setting.startswith("benchmarks=")
-        else setting
-        for setting in school.settings[:3]
-    ]
+    sums = r'\1, {name: arithmetic, levels: ["1"]}]'
+    with_sums = [re.sub(r"^(benchmarks=.*)\]$", sums, setting) for setting in school.settings[:3]]
     named = (*with_sums, f"on_policy.teacher={school.root / 'student'}")
     with chat_server(lambda request: said("The answer is 7.")) as server:
         endpoints = (f"distill.teacher.endpoint.base_url={server.url}", f"judge.endpoint.base_url={server.url}")
@@ -129,11 +125,7 @@ def test_the_report_has_every_part(full_day: FullDay) -> None:
     for part in ("worked solutions", *CHANNELS, "rounds 3 to 4"):
         assert part in parts
     outcome = full_day.read("fit_reward_model/outcome.json")
-    sentence = (
-        "A reward model was used"
-        if outcome["serves"]
-        else f"No reward model was used ({outcome['picks']} picks and corrections)"
-    )
-    assert sentence in full_day.report
+    unused = f"No reward model was used ({outcome['picks']} picks and corrections)"
+    assert ("A reward model was used" if outcome["serves"] else unused) in full_day.report
     assert "The teacher studied-starter answered" in full_day.report
     assert ("learned reward on your own prompts" in full_day.report) == outcome["serves"]

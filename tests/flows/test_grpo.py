@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conf.load import STARTER, load_night
+from conf.storage.layout import passes
 from flows.run.history import read_round_metrics
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
@@ -33,8 +34,7 @@ class Night:
 
     def passes(self, number: int) -> list[Path]:
         """The folders of a round and of its refills."""
-        folder = self.folder / f"round-0{number}"
-        return [folder, *sorted(folder.glob("refill-*"))]
+        return passes(self.folder / f"round-0{number}")
 
     def checkpoint(self, number: int) -> str:
         return (self.folder / f"round-0{number}" / "checkpoint" / "checkpoint.txt").read_text()

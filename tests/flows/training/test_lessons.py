@@ -81,24 +81,31 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
     assert lessons.teach(step, before) == after  # committed: the teacher is not asked again
 
 
-@pytest.mark.parametrize(("fitting", "steps"), [(None, 20), (30, 20), (3, 3)])
-def test_a_slow_machine_plans_fewer_steps_and_rehearses_no_more_than_they_use(
-    night: Callable[..., Night], monkeypatch: pytest.MonkeyPatch, fitting: int | None, steps: int
-) -> None:
+TRACE = {"messages": UNSEEN, "teacher": "me", "source": "x", "response": "12", "benchmark": None, "truth": None}
+ONE_TRACE = {"traces": (TRACES, [TRACE]), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """The inputs of each stage that would be run, by its path."""
     planned: dict[str, dict[str, Any]] = {}
     monkeypatch.setattr(Night, "run", lambda _, stage, path, **inputs: planned.setdefault(path, inputs))
     monkeypatch.setattr(Lessons, "_learn", lambda _, stage, path, before, **inputs: planned.setdefault(path, inputs))
+    return planned
+
+
+@pytest.mark.parametrize(("fitting", "steps"), [(None, 20), (30, 20), (3, 3)])
+def test_a_slow_machine_plans_fewer_steps_and_rehearses_no_more_than_they_use(
+    night: Callable[..., Night], planned: dict[str, Any], fitting: int | None, steps: int
+) -> None:
     tonight = night("distill={steps: 20, batch_size: 4, rehearsal: 0.5}")
-    trace = {"messages": UNSEEN, "teacher": "me", "source": "x", "response": "12", "benchmark": None, "truth": None}
-    tables = {"traces": (TRACES, [trace]), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
-    day = write_stage(tonight.folder / "freeze_journal", tables)
+    day = write_stage(tonight.folder / "freeze_journal", ONE_TRACE)
     Lessons(tonight, day, (), fitting=fitting).teach(tonight.config.steps[0], champion(tonight.home))
     assert (planned["distill"]["config"].steps, planned["rehearsal"]["count"]) == (steps, 2 * steps)
 
 
-def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], planned: dict[str, Any]) -> None:
     """Level 3, whose stories have four sentences and more, has joined since the first night."""
-    planned: dict[str, dict[str, Any]] = {}
     tonight = night(
         "distill={steps: 20, batch_size: 4, rehearsal: 0.5}",
         'benchmarks=[{name: arithmetic, levels: ["1", "2", "3"]}]',
@@ -108,11 +115,7 @@ def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], mon
     first.mkdir(parents=True)
     (first / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
     (first / SUMMARY).write_text("{}")
-    trace = {"messages": UNSEEN, "teacher": "me", "source": "x", "response": "12", "benchmark": None, "truth": None}
-    tables = {"traces": (TRACES, [trace]), "preferences": (PREFERENCES, []), "corrections": (CORRECTIONS, [])}
-    day, before = write_stage(tonight.folder / "freeze_journal", tables), champion(tonight.home)
-    monkeypatch.setattr(Night, "run", lambda _, stage, path, **inputs: planned.setdefault(path, inputs))
-    monkeypatch.setattr(Lessons, "_learn", lambda _, stage, path, before, **inputs: planned.setdefault(path, inputs))
+    day, before = write_stage(tonight.folder / "freeze_journal", ONE_TRACE), champion(tonight.home)
     frozen_day(tonight, before)
     assert planned["freeze_journal"]["joined_levels"] == ("3", "4", "5")
     Lessons(tonight, day, (), trained=True).teach(tonight.config.steps[0], before)

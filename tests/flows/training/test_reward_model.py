@@ -26,7 +26,7 @@ from flows.training.reward_model import learned_reward, rank_held_out
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.trainer import Trainer
-from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES
+from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES
 from tasks.monitoring.incidents import incidents
 from tasks.reward_model import process
 from tasks.stage import Artifact
@@ -36,7 +36,7 @@ from tests.flows.rounds import DATE, School, TinyEngine
 from tests.models.support.chat_server import Reply, chat_server
 from tests.models.support.chat_server import said as said_by_server
 from tests.models.support.tiny import trainer_config, write_tiny
-from tests.tasks.doubles.tables import write_stage
+from tests.tasks.doubles.tables import write_held_out, write_stage
 from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
 ROUNDS = 6
@@ -141,16 +141,8 @@ def write_day(night: Path, checkpoint: str, serves: bool) -> tuple[Artifact, Art
         tables = {"preferences": (PREFERENCES, asked), "corrections": (CORRECTIONS, []), "feedback": (FEEDBACK, [])}
         write_stage(night / "freeze_journal", tables)
         chance = random.Random(1)
-        picks = [
-            {
-                "messages": said(f"Say {n}"),
-                "responses": json.dumps([words(chance, 3), words(chance, 14)]),
-                "chosen": 0,
-                "generated": False,
-            }
-            for n in range(PICKS)
-        ]
-        fitted = write_stage(night / "fit_reward_model", {"held_out": (HELD_OUT, picks)}).folder
+        picks = [(f"Say {n}", [words(chance, 3), words(chance, 14)], 0) for n in range(PICKS)]
+        fitted = write_held_out(night, picks).folder
         (fitted / "outcome.json").write_text(json.dumps(OUTCOME | {"serves": serves}))
         (fitted / "checkpoint.txt").write_text(checkpoint)
     day, fit = (night / name for name in ("freeze_journal", "fit_reward_model"))
@@ -171,16 +163,13 @@ def taught_student(folder: Path) -> Path:
     tokenizer, config = load_tokenizer(draft), load_night(STARTER, []).student
     trainer = Trainer.load(draft, trainer_config(learning_rate=0.01))
     chance = random.Random(0)
+
+    def example() -> tuple[list[int], list[int]]:
+        prompt = prompt_tokens(tokenizer, json.loads(said(f"Tell {chance.randrange(99)}")), config)
+        return prompt, answer_tokens(tokenizer, words(chance, chance.randint(1, 8)))
+
     for _ in range(40):
-        trainer.imitate(
-            [
-                (
-                    prompt_tokens(tokenizer, json.loads(said(f"Tell {chance.randrange(99)}")), config),
-                    answer_tokens(tokenizer, words(chance, chance.randint(1, 8))),
-                )
-                for _ in range(16)
-            ]
-        )
+        trainer.imitate([example() for _ in range(16)])
     trainer.save_checkpoint(taught)
     write_lineage(taught, None)
     return keep(taught, folder / "students")
@@ -318,8 +307,7 @@ def test_a_trainer_that_dies_costs_a_warning(tmp_path: Path, caplog: pytest.LogC
     """The ranking is not made up for once the night has decided without it."""
     night = Night(Home(tmp_path / "school"), DATE, load_night(STARTER, ["lora={rank: 2}"]))
     night.folder.mkdir(parents=True)
-    pick = {"messages": said("Shall we?"), "responses": '["yes", "no"]', "chosen": 0, "generated": False}
-    fitted, champion = write_stage(tmp_path / "fit", {"held_out": (HELD_OUT, [pick])}), write_tiny(tmp_path / "one")
+    fitted, champion = write_held_out(tmp_path, [("Shall we?", ["yes", "no"], 0)]), write_tiny(tmp_path / "one")
 
     @flow
     def ranked() -> Artifact | None:
