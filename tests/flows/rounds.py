@@ -198,6 +198,11 @@ def worked_solutions(night: Night) -> Artifact:
     return committed(night.folder / "day") or write_stage(night.folder / "day", tables, counts=counts)
 
 
+def digest(folder: Path, path: str) -> str:
+    """Return the checkpoint that a stage of a night made, e.g. `round-01/checkpoint`."""
+    return (folder / path / "checkpoint.txt").read_text()
+
+
 def write_problems(folder: Path, count: int) -> Path:
     """GSM8K's two files; each question contains its answer."""
     folder.mkdir(exist_ok=True)

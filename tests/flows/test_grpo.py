@@ -17,7 +17,7 @@ from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from tasks.monitoring.tracking import Tracking
 from tasks.tables import PROMPTS, PROPOSALS, SOLVE_RATES, read_rollouts, read_table
-from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine, rollout
+from tests.flows.rounds import DATE, SCRIPT, School, ScriptedEngine, digest, rollout
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Night:
         return passes(self.folder / f"round-0{number}")
 
     def checkpoint(self, number: int) -> str:
-        return (self.folder / f"round-0{number}" / "checkpoint" / "checkpoint.txt").read_text()
+        return digest(self.folder, f"round-0{number}/checkpoint")
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +50,9 @@ def finished(school: School) -> Night:
 
 def test_groups_without_signal_are_replaced_up_to_the_limit(finished: Night) -> None:
     assert [len(numbers) for numbers in finished.engine.asked] == [4, 4, 4, 4, 4, 4, 1]
-    assert [[folder.name for folder in finished.passes(number)] for number in (1, 2, 3)] == [
-        ["round-01"],
-        ["round-02", "refill-1", "refill-2"],
-        ["round-03", "refill-1", "refill-2"],
-    ]
+    folders = [[one.name for one in finished.passes(number)] for number in (1, 2, 3)]
+    refills = ["refill-1", "refill-2"]
+    assert folders == [["round-01"], ["round-02", *refills], ["round-03", *refills]]
     names = ("refills", "replaced_groups", "groups", "useful_groups", "signal_share", "skipped")
     assert [[metrics[name] for name in names] for metrics in finished.metrics] == [
         [0, 0, 4, 4, 1.0, 0],
@@ -164,7 +162,7 @@ def test_a_severe_alarm_ends_the_learning_for_good(school: School, monkeypatch: 
         patch.setattr("flows.training.monitor.bytes_of_a_round", lambda *_: 10**18)
         folder, candidate = school.study("full", ScriptedEngine(school.student, SCRIPT))
     assert sorted(path.name for path in folder.glob("round-*")) == ["round-01"]
-    assert candidate.name == (folder / "round-01/checkpoint/checkpoint.txt").read_text()
+    assert candidate.name == digest(folder, "round-01/checkpoint")
     alarm = alarms(folder)["disk_short"]
     assert (alarm["severe"], alarm["round"]) == (True, 1)
     engine = ScriptedEngine(school.student, [])

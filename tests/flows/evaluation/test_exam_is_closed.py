@@ -219,10 +219,8 @@ def learned(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema:
 
 
 def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]:
-    rows = [
-        {"messages": said_in(question), "response": "Hm.", "correction": correction},
-        {"messages": said_in(INNOCENT), "response": "Hm.", "correction": "About 4."},
-    ]
+    pairs = ((question, correction), (INNOCENT, "About 4."))
+    rows = [{"messages": said_in(asked), "response": "Hm.", "correction": better} for asked, better in pairs]
     return learned(inputs, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
 
 
@@ -239,11 +237,8 @@ def feedback(inputs: LessonInputs, leak: str) -> list[str]:
 
 def preferences(leak: str, *, held_out: bool = False) -> list[dict[str, Any]]:
     asked = [(leak, ["10 of 36.", "9."]), ("Say something.", ["Hm.", leak]), (INNOCENT, ["About 4.", "None."])]
-    return [
-        {"messages": said_in(question), "responses": json.dumps(answers), "chosen": 0, "policy": "x"}
-        | {"held_out": held_out}
-        for question, answers in asked
-    ]
+    common = {"chosen": 0, "policy": "x", "held_out": held_out}
+    return [{"messages": said_in(question), "responses": json.dumps(answers), **common} for question, answers in asked]
 
 
 def picks(inputs: LessonInputs, leak: str) -> list[str]:

@@ -15,12 +15,8 @@ from models.engine.environment import trainer_environment
 from tasks.monitoring.incidents import EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
 from tasks.workers.worker import HoursOverError, Worker
-from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine
+from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine, digest
 from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
-
-
-def candidate_of(folder: Path, number: int) -> str:
-    return (folder / f"round-0{number}" / "checkpoint" / "checkpoint.txt").read_text()
 
 
 def sentences(folder: Path) -> list[str]:
@@ -32,7 +28,7 @@ def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: S
     engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 599)
     folder, candidate = school.study("short", engine, "budget_minutes=60")
     assert len(engine.seeds) == 1
-    assert candidate.name == candidate_of(folder, 1)
+    assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
     assert early.rounds == 1
     assert early.why.startswith("The night ended its rounds after 1 of 3: round 2 was not begun: it would take about ")
@@ -65,7 +61,7 @@ def test_an_update_that_ends_as_the_rounds_time_does_is_saved(
     """Exam (540 s) and report (60 s) have ten seconds less than they need."""
     monkeypatch.setattr(school, "trainer", SlowTrainer(school.trainer, clock, 3600 - 590))
     folder, candidate = school.study("last", ScriptedEngine(school.student, SCRIPT), "budget_minutes=60")
-    assert candidate.name == candidate_of(folder, 1)
+    assert candidate.name == digest(folder, "round-01/checkpoint")
     assert ended_early(folder).rounds == 1
 
 
@@ -131,7 +127,7 @@ def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stu
     folder, candidate = school.study("stuck", engine)
     assert len(stuck) == 3
     assert {loss.split(" for ")[0] for loss in stuck} == {"the trainer process was stuck: no processor time used"}
-    assert candidate.name == candidate_of(folder, 1)
+    assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
     assert early.rounds == len(read_round_metrics(folder)) == 1
     assert early.why.startswith("The night ended its rounds after 1 of 3: the trainer process was stuck")

@@ -105,9 +105,8 @@ def test_a_trained_student_has_no_lesson_on_a_generated_day(home: Home) -> None:
     lessons += [expected(home, starter(*more)) for more in ((), ("distill.reference_solutions=64",))]
     said = {"messages": [{"role": "user", "content": "2 + 2"}], "response": "#### 4"}
     home.journal.mkdir()
-    (home.journal / "2026-01-02.jsonl").write_text(
-        json.dumps({"version": 1, "kind": "trace", "at": "2026-01-02", "teacher": "me", **said})
-    )
+    line = {"version": 1, "kind": "trace", "at": "2026-01-02", "teacher": "me", **said}
+    (home.journal / "2026-01-02.jsonl").write_text(json.dumps(line))
     lessons.append(expected(home, starter()))
     assert [known and known.steps for known in lessons] == [48, 0, 48, 48]
     untrained, trained = lessons[0], lessons[2]

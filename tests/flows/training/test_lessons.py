@@ -71,11 +71,8 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
     assert after != before
     assert (after / "config.json").exists()
     sources = json.loads((tonight.folder / "distill" / "sources.json").read_text())
-    assert {(row["source"], row["kept"], row["held_out"]) for row in sources} == {
-        ("2026-11-20.jsonl", 1, 1),
-        ("asked by night", 1, 0),
-        ("some.jsonl", 1, 0),
-    }
+    found = {(row["source"], row["kept"], row["held_out"]) for row in sources}
+    assert found == {("2026-11-20.jsonl", 1, 1), ("asked by night", 1, 0), ("some.jsonl", 1, 0)}
     assert len(json.loads((tonight.folder / "distill" / "curve.json").read_text())) == 3
     assert json.loads((tonight.folder / "distill" / "pace.json").read_text())["steps"] == 3
     assert lessons.teach(step, before) == after  # committed: the teacher is not asked again

@@ -18,7 +18,7 @@ from models.hf.checkpoint import keep, write_lineage
 from models.rollout import Rollout
 from tasks.monitoring.incidents import incidents
 from tasks.tables import EVALUATIONS
-from tests.flows.rounds import School, ScriptedEngine, rollout, write_problems
+from tests.flows.rounds import School, ScriptedEngine, digest, rollout, write_problems
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.tables import write_stage
@@ -128,7 +128,7 @@ def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome
     engine = StudentEngine(trained.student, correct)
     folder, candidate = study(trained, outcome, engine, "stages=[distill]")
     verdict = json.loads((folder / "distill_check/verdict/outcome.json").read_text())
-    lesson = (folder / "distill/checkpoint.txt").read_text()
+    lesson = digest(folder, "distill")
     assert verdict["outcome"] == outcome
     assert verdict["problems"] == 40
     assert verdict["accuracy"] == dict(zip(("before", "after"), [n / 40 for n in correct], strict=True))
@@ -144,7 +144,7 @@ def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome
 def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
     engine = StudentEngine(trained.student, correct, [(1, 1, 1, 1)])
     folder, candidate = study(trained, f"block-{outcome}", engine, "grpo.rounds=1", "grpo.refills=0")
-    trained_on = (folder / "round-01/checkpoint/checkpoint.txt").read_text()
+    trained_on = digest(folder, "round-01/checkpoint")
     assert json.loads((folder / "merge_check/verdict/outcome.json").read_text())["outcome"] == outcome
     assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
     said = [f"The block of rounds {WORSE}" in incident for incident in incidents(folder)]

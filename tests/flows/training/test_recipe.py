@@ -8,7 +8,7 @@ import pytest
 
 from models.hf.checkpoint import base_of, parent_of
 from tasks.monitoring.incidents import ended_early
-from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine
+from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, digest
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
@@ -16,11 +16,6 @@ TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
 CHAIN = ("distill", "round-01/checkpoint", "distill-2", "round-02/checkpoint")
 
 Finished = tuple[Path, Path]
-
-
-def digest(folder: Path, path: str) -> str:
-    """The checkpoint that a stage made."""
-    return (folder / path / "checkpoint.txt").read_text()
 
 
 @pytest.fixture(scope="module")
