@@ -1,6 +1,5 @@
 """Whatever its owner can correct stops a night before it writes anything, in one line."""
 
-import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from flows.run.preflight import check_exam, check_night
 from rewards.data import benchmarks
 from rewards.programs import policy
 from tasks.monitoring.notify import VARIABLE
+from tests.rewards.datasets import GSM8K, HUMANEVAL, MBPP, write_rows
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"
@@ -36,9 +36,8 @@ def starter(*overrides: str) -> NightConfig:
 def gsm8k(folder: Path, *, splits: tuple[str, ...] = ("train", "test")) -> Path:
     """A folder as NIGHTSCHOOL_DATA names one."""
     (folder / "gsm8k").mkdir(parents=True)
-    line = json.dumps({"question": "How many?", "answer": "#### 4"})
     for split in splits:
-        (folder / "gsm8k" / f"{split}.jsonl").write_text(f"{line}\n" * 400)
+        write_rows(folder / "gsm8k" / f"{split}.jsonl", *[GSM8K] * 400)
     return folder
 
 
@@ -154,15 +153,10 @@ def programs(folder: Path) -> Path:
     """A folder of data with MBPP and HumanEval: enough problems of each for a guard, all alike."""
     (folder / "mbpp").mkdir(parents=True)
     (folder / "humaneval").mkdir()
-    row = {"text": "Double it.", "code": "def twice(x):\n    return 2 * x"}
-    row |= {"test_setup_code": "", "challenge_test_list": [], "test_list": ["assert twice(2) == 4"]}
-    tasks = [json.dumps(row | {"task_id": number}) for number in (*range(11, 60), *range(601, 650))]
-    (folder / "mbpp" / "mbpp.jsonl").write_text("\n".join(tasks))
-    prompt = 'def twice(x):\n    """Double it."""\n'
-    task = {"prompt": prompt, "entry_point": "twice", "canonical_solution": "    return 2 * x\n"}
-    task |= {"test": "def check(candidate):\n    assert candidate(2) == 4\n"}
-    tasks = [json.dumps(task | {"task_id": f"HumanEval/{number}"}) for number in range(50)]
-    (folder / "humaneval" / "HumanEval.jsonl").write_text("\n".join(tasks))
+    numbers = (*range(11, 60), *range(601, 650))
+    write_rows(folder / "mbpp" / "mbpp.jsonl", *(MBPP | {"task_id": number} for number in numbers))
+    tasks = (HUMANEVAL | {"task_id": f"HumanEval/{number}"} for number in range(50))
+    write_rows(folder / "humaneval" / "HumanEval.jsonl", *tasks)
     return folder
 
 
