@@ -67,9 +67,8 @@ def nightly(
 ) -> dict[str, Any] | State[Any]:
     """Run or resume the night of a date (default: the night of the scheduled start). Returns the night's summary.
 
-    Without a `config`, the night has that of the home (see `own_file`).
-
-    With `no_promote`, the night decides but promotes nothing, even if it is resumed without `no_promote`.
+    Without a `config`, the night has that of the home (see `own_file`). With `no_promote`, the night decides but
+    promotes nothing, even if it is resumed without `no_promote`.
 
     If the start is too late or another night is running, the flow completes in a state named `Refused`, and the state's
     message gives the reason. Prefect does not count this as a failure. Raises InputError, before any training, if the

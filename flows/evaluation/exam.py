@@ -36,11 +36,10 @@ def exam(
 ) -> Figures:
     """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and its other `ExamFigures`.
 
-    `config`: by default, that of the home (see `own_file`).
-
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has that
-    model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `rows`: the file to write every
-    answer to. Raises InputError if a model, the exam or the file cannot be used.
+    model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `config`: by default, that of the
+    home (see `own_file`). `rows`: the file to write every answer to. Raises InputError if a model, the exam or the file
+    cannot be used.
     """
     home = Home.here()
     config = config or load_night(own_file(home))

@@ -1,7 +1,4 @@
-"""Sends a night's events to Prefect's server. No stage waits for the server, or fails because it is down.
-
-The server may die or be restarted during a night. Events that cannot be sent are kept until the server is back.
-"""
+"""Sends a night's events to Prefect's server, or keeps them until it is back. No stage waits for it, or fails."""
 
 from contextlib import suppress
 

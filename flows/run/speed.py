@@ -85,10 +85,7 @@ class Estimate:
         return min(self.steps, max(0, math.floor(most / self.step)))
 
     def minutes_enough(self) -> int:
-        """Return the length of the shortest night with time for the whole lesson and a round, in whole minutes.
-
-        At most a week.
-        """
+        """Return the whole minutes of the shortest night with time for the whole lesson and a round; at most a week."""
 
         def is_enough(minutes: int) -> bool:
             return self.rounds_that_fit(minutes) > 0 and self.steps_that_fit(minutes) == self.steps
@@ -134,10 +131,8 @@ def estimate(
 def expected(home: Home, config: NightConfig, date: str | None = None) -> Estimate | None:
     """Estimate a night on this machine from the newest finished night of the same name with uninterrupted rounds.
 
-    `date`: the night's, by default tonight's.
-
     Without such a night, uses this machine's CPU speed. Returns None if that is not possible either, because the night
-    uses a GPU or environments, whose episodes have no predictable length.
+    uses a GPU or environments, whose episodes have no predictable length. `date`: the night's, by default tonight's.
     """
     parameters = 1e9 * billions_of_parameters(config.student.source)
     date = date or date_of_night(clocks_in(config.deadline_time_zone))
@@ -217,10 +212,7 @@ def _products(seconds: float) -> float | None:
 
 
 def minutes_left(config: NightConfig, date: str | None = None, since: float | None = None) -> float | None:
-    """Return the minutes left to the night of a date (default: tonight) that began at `since` (default: now).
-
-    None if it has no time limit or no time left.
-    """
+    """Return the minutes left to the night of `date` that began at `since`, or None without a limit or time left."""
     hours = Hours.of(config, date or date_of_night(clocks_in(config.deadline_time_zone)), since)
     left = (hours.end - time.time()) / 60
     return None if math.isinf(left) or left <= 0 else left
