@@ -58,7 +58,6 @@ def test_the_full_day_has_all_that_a_night_can_learn_from() -> None:
     assert full.judge is not None
     assert all(full.day.model_dump().values())
     assert full.distill.teacher is not None
-    assert full.on_policy is not None
     assert (full.on_policy.teacher, full.student.source) == (str(STUDIED), "starter")
     assert full.channels == ("corrections", "words", "feedback", "picks")
     assert full.learned_reward.owner_share > 0
@@ -169,7 +168,6 @@ def test_overrides_reach_every_place(in_folder: Path) -> None:
         ],
     )
     assert (config.grpo.rounds, config.optimizer.learning_rate) == (5, 1e-4)
-    assert config.lora is not None
     assert config.lora.rank == 8
     assert (config.exam.guards[0].problems, config.student.system) == (60, "Think = write")
     assert config.student.template_arguments == {"enable_thinking": False}

@@ -28,7 +28,6 @@ def command(root: Path, who: str = "the night 2026-11-20") -> list[str]:
 def holder(root: Path, who: str = "the night 2026-11-20") -> Iterator[subprocess.Popen[str]]:
     """Hold the home in another process."""
     with subprocess.Popen(command(root, who), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         try:
             yield process

@@ -64,7 +64,6 @@ def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
     """Not even one that inherits every open file."""
     arguments = [sys.executable, "-c", PARENT, str(tmp_path / "school")]
     with subprocess.Popen(arguments, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
         orphan = int(parent.stdout.readline())
         with pytest.raises(NightRunningError):
             refuse_if_night_running(tmp_path / "school")

@@ -13,17 +13,7 @@ import pytest
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, SandboxConfig, StudentConfig, TrainerConfig
 from conf.sections.benchmark import ExamPart
-from conf.sections.lessons import (
-    CorrectionsConfig,
-    DistillConfig,
-    EndpointConfig,
-    FeedbackConfig,
-    PicksConfig,
-    RewardModelConfig,
-    TeacherConfig,
-    TraceFile,
-    WordsConfig,
-)
+from conf.sections.lessons import DistillConfig, LessonsConfig, RewardModelConfig, TeacherConfig, TraceFile
 from models.hf.loading import load_tokenizer
 from tasks.distillation.distill import distill
 from tasks.distillation.query_teacher import ask_teacher
@@ -192,7 +182,7 @@ def asked(inputs: LessonInputs, leak: str, *questions: str) -> tuple[Artifact, l
     with chat_server(lambda asked: said(leak if "tell" in str(asked["messages"]) else "About 4.")) as server:
         answers = inputs.run(
             ask_teacher,
-            config=TeacherConfig(endpoint=EndpointConfig(base_url=server.url, model="wise"), answers=1),
+            config=TeacherConfig(endpoint={"base_url": server.url, "model": "wise"}, answers=1),
             exam_questions=(EXAM,),
             cache=inputs.folder / "teacher",
             **inputs.earlier_nights,
@@ -213,26 +203,26 @@ def of_no_benchmark(inputs: LessonInputs, traces: Artifact) -> Artifact:
     return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})
 
 
-def learned(inputs: LessonInputs, stage: Stage, config: Any, table: str, schema: Any, rows: list[Any]) -> list[str]:
+def learned(inputs: LessonInputs, stage: Stage, table: str, schema: Any, rows: list[Any]) -> list[str]:
     day = write_stage(inputs.folder / "day", {table: (schema, rows)})
-    return taught(inputs, stage, config=config, day=day, max_tokens=10_000, pace=None)
+    return taught(inputs, stage, config=getattr(LessonsConfig(), stage.name), day=day, max_tokens=10_000, pace=None)
 
 
 def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]:
     pairs = ((question, correction), (INNOCENT, "About 4."))
     rows = [{"messages": said_in(asked), "response": "Hm.", "correction": better} for asked, better in pairs]
-    return learned(inputs, train.corrections, CorrectionsConfig(), "corrections", CORRECTIONS, rows)
+    return learned(inputs, train.corrections, "corrections", CORRECTIONS, rows)
 
 
 def words(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"text": f"A page of my notes.\n\n{leak}\n\nIt is 10 of 36."}, {"text": f"{INNOCENT} About 4."}]
-    return learned(inputs, train.words, WordsConfig(), "words", WORDS, rows)
+    return learned(inputs, train.words, "words", WORDS, rows)
 
 
 def feedback(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"messages": said_in(question), "response": "About 4.", "value": 1.0} for question in (leak, INNOCENT)]
     rows.append({"messages": said_in("Say something."), "response": leak, "value": -1.0})
-    return learned(inputs, train.feedback, FeedbackConfig(), "feedback", FEEDBACK, rows)
+    return learned(inputs, train.feedback, "feedback", FEEDBACK, rows)
 
 
 def preferences(leak: str, *, held_out: bool = False) -> list[dict[str, Any]]:
@@ -242,7 +232,7 @@ def preferences(leak: str, *, held_out: bool = False) -> list[dict[str, Any]]:
 
 
 def picks(inputs: LessonInputs, leak: str) -> list[str]:
-    return learned(inputs, train.picks, PicksConfig(), "preferences", PREFERENCES, preferences(leak))
+    return learned(inputs, train.picks, "preferences", PREFERENCES, preferences(leak))
 
 
 def reward_model(inputs: LessonInputs, leak: str) -> list[str]:

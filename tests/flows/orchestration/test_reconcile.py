@@ -115,7 +115,6 @@ def test_a_killed_night_is_shown_as_crashed_when_the_next_begins(tmp_path: Path,
     assert states(client, dead) == [StateType.CRASHED] * 3
     for other in (elsewhere, other_flow, untagged):
         assert client.read_flow_run(other.id).state_type == StateType.RUNNING
-    assert new is not None
     run = client.read_flow_run(UUID(new))
     assert (run.state_type, run.tags) == (StateType.COMPLETED, [home_mark(home)])
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from conf.storage.home import Home, InputError
-from conf.storage.journal import Preference
 from conf.storage.journal_file import read_file
 from flows.commands.serve import serve
 from flows.serving.proxy import Gate
@@ -55,7 +54,6 @@ def test_the_lesson_of_the_docs(tmp_path: Path) -> None:
     (file,) = (tmp_path / "journal").iterdir()
     ((_, pick),), bad = read_file(file)
     assert not bad
-    assert isinstance(pick, Preference)
     assert [message.content for message in pick.messages] == ["What is 2 + 2?"]
     assert (pick.responses, pick.chosen, pick.policy) == (["4", "5", "6"], 1, "cafe42")
 
