@@ -100,8 +100,7 @@ def test_solve_rates_fade_between_rounds_and_not_within_one(finished: Night) -> 
 
 
 def rows(file: Path, schema: Any) -> list[dict[str, Any]]:
-    records: Any = read_table(file, schema).to_dict("records")
-    return records
+    return read_table(file, schema).to_dict("records")
 
 
 def test_a_round_without_any_signal_takes_no_step_and_is_an_alarm(finished: Night) -> None:

@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -59,11 +59,9 @@ def test_a_file_is_no_home(tmp_path: Path) -> None:
 
 
 def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise PermissionError(1, "Operation not permitted")
-
     (tmp_path / "school").mkdir()
-    monkeypatch.setattr(Path, "chmod", refuse)  # root may change every folder's
+    refusal = PermissionError(1, "Operation not permitted")
+    monkeypatch.setattr(Path, "chmod", Mock(side_effect=refusal))  # root may change every folder's
     with pytest.raises(InputError, match="school: others can enter it, and chmod 700: Operation not permitted; name"):
         Home(tmp_path / "school").make_private()
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -91,10 +91,8 @@ def test_promotion_and_rollback(
 
 
 def test_a_password_is_struck_out_of_an_unforeseen_error(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
-        raise RuntimeError("cannot reach https://me:s3cret@host/api")
-
-    monkeypatch.setattr(cli, "_registry", fail)
+    error = RuntimeError("cannot reach https://me:s3cret@host/api")
+    monkeypatch.setattr(cli, "_registry", Mock(side_effect=error))
     outcome = run("checkpoints")
     assert outcome.code == 1
     assert "cannot reach https://me:***@host/api" in outcome.err

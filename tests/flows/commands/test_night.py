@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -32,11 +33,7 @@ PAST_DEADLINE = tuple(f"--set={setting}" for setting in BERLIN)
 @pytest.fixture
 def no_night(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail the test if a night begins."""
-
-    def never(*_: Any) -> None:
-        raise AssertionError("the night began")
-
-    monkeypatch.setattr(command, "_run", never)
+    monkeypatch.setattr(command, "_run", lambda *_: pytest.fail("the night began"))
 
 
 @pytest.fixture
@@ -220,11 +217,7 @@ def test_a_server_that_is_gone_for_good_hides_no_outcome(
 )
 def test_a_night_that_fails_says_so(run: Run, error: Exception, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ends it by design is one line; anything else has its traceback."""
-
-    def fail(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(command, "_run", fail)
+    monkeypatch.setattr(command, "_run", Mock(side_effect=error))
     outcome = run("night", "--date", DATE, "--json")
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.splitlines()[-1].startswith("nightschool: the night failed; committed work is kept")
@@ -233,10 +226,7 @@ def test_a_night_that_fails_says_so(run: Run, error: Exception, end: str, monkey
 
 
 def test_ctrl_c_says_how_to_go_on(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("flows.orchestration.server.start_server", interrupt)
+    monkeypatch.setattr("flows.orchestration.server.start_server", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: SimpleNamespace(api=SimpleNamespace(url=None)))
     outcome = run("night", "--date", DATE)
     assert outcome.code == 130

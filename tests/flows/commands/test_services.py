@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -51,8 +52,6 @@ def test_services_say_what_is_wrong_in_the_homes_configuration(run: Run, home: H
 
 
 def test_a_server_that_ends_is_one_line(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def end(*_: object) -> None:
-        raise ServerError("Prefect's server ended with code 3; its log: server.log")
-
-    monkeypatch.setattr("flows.web.pages.pages", end)
+    error = ServerError("Prefect's server ended with code 3; its log: server.log")
+    monkeypatch.setattr("flows.web.pages.pages", Mock(side_effect=error))
     assert run("ui") == (1, "", "nightschool: Prefect's server ended with code 3; its log: server.log\n")

@@ -132,7 +132,6 @@ def test_picks_too_few_for_half_of_alpha_do_not_decide(
     night: Any = SimpleNamespace(config=load_night(STARTER), run=lambda stage, path, **arguments: arguments)
     monkeypatch.setattr(Exam, "sit", lambda exam, candidate, picks_passed: Examined((), {"picks_passed": picks_passed}))
     students = {role: tmp_path / role for role in ("champion", "start", "distilled", "candidate")}
-    found: Any
     found, exams = decide_night(night, students, None, Division(150), picks, {}, 0, ())
     assert (found["alpha"], exams["picks_passed"]) == (alpha, decide)
     assert (found["champion_picks"], found["candidate_picks"]) == (picks if decide else (None, None))

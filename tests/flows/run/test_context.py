@@ -5,6 +5,7 @@ import shutil
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_a_night_half_removed_by_fresh_counts_for_nothing(tmp_path: Path, monkey
     folder = tmp_path / "2026-11-20"
     freeze_config(folder, starter(), fresh=False)
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", killed)
+        patch.setattr(shutil, "rmtree", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             freeze_config(folder, starter(), fresh=True)
     assert not folder.exists()  # neither a summary nor a promotion counts
@@ -109,10 +110,6 @@ def test_an_engine_that_cannot_be_put_to_sleep_in_time_does_not_end_the_night(tm
     assert night.engine.running
     night.sleep_engine()
     night.close(grace=0)
-
-
-def killed(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 # --- damaged checkpoints

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
@@ -177,10 +178,7 @@ def test_programs_are_not_judged_without_a_sandbox(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(("layer", "other"), [("seccomp", "landlock"), ("landlock", "seccomp")])
 def test_a_kernel_that_lacks_a_layer(tmp_path: Path, layer: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default the night is refused; the configuration may allow it to go without."""
-
-    def lacking(*_: object) -> int:
-        raise policy.SandboxUnavailable(f"{layer}: this kernel has none; install another")
-
+    lacking = Mock(side_effect=policy.SandboxUnavailable(f"{layer}: this kernel has none; install another"))
     monkeypatch.setenv("NIGHTSCHOOL_DATA", str(programs(tmp_path / "data")))
     monkeypatch.setattr(policy, "seccomp_program" if layer == "seccomp" else "landlock_ruleset", lacking)
     line = refused(tmp_path, TRAINED)

@@ -147,6 +147,5 @@ def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, wor
             check_hours(home, config)
     else:
         check_hours(home, config)
-        found = forecast(home, config)
-        assert found.sentence == words
+        assert forecast(home, config).sentence == words
     assert forecast(home, starter("budget_minutes=null")) is None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -321,11 +322,8 @@ def test_feedback_from_another_web_page(served: Served) -> None:
 
 
 def test_feedback_that_cannot_be_written(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise InputError("the disk is full; make room")
-
     ask(served)
-    monkeypatch.setattr(recording, "append", full)
+    monkeypatch.setattr(recording, "append", Mock(side_effect=InputError("the disk is full; make room")))
     refused = say(served, id="chatcmpl-1", value=1)
     assert (refused.status_code, refused.json()["error"]["message"]) == (507, "the disk is full; make room")
 

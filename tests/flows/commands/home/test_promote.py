@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from mlflow.exceptions import MlflowException
@@ -74,10 +75,8 @@ def test_a_rollback_only_finishes_a_move_that_was_killed(home: Home, school: Sch
 
 
 def test_a_registry_that_fails_is_one_line(home: Home, school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    def locked() -> bool:
-        raise MlflowException("database is locked\nSELECT …")
-
-    monkeypatch.setattr(school.registry, "finish_alias_move", locked)
+    error = MlflowException("database is locked\nSELECT …")
+    monkeypatch.setattr(school.registry, "finish_alias_move", Mock(side_effect=error))
     with pytest.raises(InputError, match=r"^rollback: .*database is locked\)"):
         roll_back(home, school.registry)
 
