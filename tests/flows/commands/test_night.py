@@ -28,6 +28,7 @@ from tests.flows.commands.command import DATE, Outcome, Run, finish, refused
 
 BERLIN = ["deadline=06:30", "deadline_time_zone=Europe/Berlin"]
 PAST_DEADLINE = tuple(f"--set={setting}" for setting in BERLIN)
+EVENING = "2026-01-21"
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def no_night(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def evening(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the evening after the night of DATE, in Berlin."""
-    monkeypatch.setattr(command, "clocks_in", lambda _: datetime.fromisoformat("2026-01-21T22:00:00+01:00"))
+    monkeypatch.setattr(command, "clocks_in", lambda _: datetime.fromisoformat(f"{EVENING}T22:00:00+01:00"))
 
 
 @pytest.mark.usefixtures("no_night")
@@ -97,26 +98,33 @@ def test_a_begun_night_needs_neither_room_nor_time(run: Run, home: Home, monkeyp
     assert dates == [DATE]
 
 
+EXAM_LEFT = f"which has its exam left; then the night {EVENING} starts."
+
+
 @pytest.mark.usefixtures("evening")
 @pytest.mark.parametrize(
-    ("error", "begun", "code", "message"),
+    ("settings", "used_up", "error", "begun", "code", "message"),
     [
-        (None, [DATE, "2026-01-21"], 0, "which has its exam left; then the night 2026-01-21 starts."),
-        (NightError("no registry"), [DATE, "2026-01-21"], 0, "(no registry); resume it with: nightschool night --con"),
-        (typer.Exit(130), [DATE], 130, ""),
-        (NightRunningError("the night of another"), [DATE], 3, "the night of another"),
+        (BERLIN, False, None, [DATE, EVENING], 0, EXAM_LEFT),
+        (BERLIN, False, NightError("no registry"), [DATE, EVENING], 0, "(no registry); resume it with: nightschool ni"),
+        (BERLIN, False, typer.Exit(130), [DATE], 130, ""),
+        (BERLIN, False, NightRunningError("the night of another"), [DATE], 3, "the night of another"),
+        ([], True, None, [DATE, EVENING], 0, EXAM_LEFT),
+        ([], False, None, [DATE], 0, f"Resuming the interrupted night {DATE}; --date {EVENING} starts another."),
     ],
 )
-def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_nothing(
+def test_the_night_before_takes_its_exam_or_goes_on_and_costs_tonight_nothing(
     run: Run,
     home: Home,
+    settings: list[str],
+    used_up: bool,
     error: Exception | None,
     begun: list[str],
     code: int,
     message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A timer starts the same command every evening."""
+    """It goes on without a deadline unless its budget is used up. A timer starts the same command every evening."""
     dates: list[str] = []
 
     def night(_: Home, __: NightConfig, date: str, *___: bool) -> dict[str, Any]:
@@ -125,28 +133,14 @@ def test_the_night_before_is_finished_where_it_has_a_deadline_and_costs_tonight_
             raise error
         return {"night": date}
 
-    freeze_config(home.night(DATE), load_night(STARTER, BERLIN), fresh=False)
-    monkeypatch.setattr(command, "_run", night)
-    outcome = run("night", "--json", *PAST_DEADLINE)
-    assert (dates, outcome.code) == (begun, code)
-    assert message in outcome.err
-    assert outcome.out == ('{"night": "2026-01-21"}\n' if code == 0 else "")
-
-
-@pytest.mark.usefixtures("evening")
-@pytest.mark.parametrize(("used_up", "begun"), [(True, [DATE, "2026-01-21"]), (False, [DATE])])
-def test_without_a_deadline_it_goes_on_unless_its_budget_is_used_up(
-    run: Run, home: Home, used_up: bool, begun: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dates: list[str] = []
-    freeze_config(home.night(DATE), load_night(STARTER), fresh=False)
+    freeze_config(home.night(DATE), load_night(STARTER, settings), fresh=False)
     if used_up:
         (home.night(DATE) / STARTED).write_text(json.dumps({"started": 0.0}))
-    monkeypatch.setattr(command, "_run", lambda _, __, date, *___: dates.append(date) or {"night": date})
-    outcome = run("night", "--json")
-    assert (outcome.code, dates, outcome.out) == (0, begun, json.dumps({"night": begun[-1]}) + "\n")
-    goes_on = f"Resuming the interrupted night {DATE}; --date 2026-01-21 starts another."
-    assert (goes_on in outcome.err) is not used_up
+    monkeypatch.setattr(command, "_run", night)
+    outcome = run("night", "--json", *(f"--set={setting}" for setting in settings))
+    assert (dates, outcome.code) == (begun, code)
+    assert message in outcome.err
+    assert outcome.out == (json.dumps({"night": begun[-1]}) + "\n" if code == 0 else "")
 
 
 def test_the_clock_of_a_night_begun_anew_starts_anew(run: Run, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
