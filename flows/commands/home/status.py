@@ -73,15 +73,11 @@ def _elapsed(progress: dict[str, Any] | None) -> float:
 
 
 def _running_line(running: dict[str, Any]) -> str:
-    stage = running["stage"]
+    stage, left = running["stage"], "the time left is not known yet"
     if running["round"]:
         stage = stage.replace(f"round {running['round']}", f"round {running['round']} of up to {running['rounds']}", 1)
+    if running["seconds_left"] is not None:
+        minutes = round(running["seconds_left"] / 60)
+        left = f"about {minutes} minutes left" if minutes > 1 else "about a minute left, or less"
     night = f"the night {running['night']} since {running['since']} (process {running['process']})"
-    return f"running: {night}, {stage}; {_left(running['seconds_left'])}"
-
-
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return "the time left is not known yet"
-    minutes = round(seconds / 60)
-    return f"about {minutes} minutes left" if minutes > 1 else "about a minute left, or less"
+    return f"running: {night}, {stage}; {left}"
