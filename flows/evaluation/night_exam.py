@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from conf.sections.benchmark import ExamPart
 from conf.storage.layout import MANIFEST
 from flows.run.budget import LATE, Division
 from flows.run.context import Night
@@ -113,13 +112,11 @@ class Exam:
         english: bool = False,
     ) -> Artifact:
         exam = self.night.config.exam
-        target: tuple[ExamPart, ...] = (exam.target,)
-        parts = (*target, *(exam.guards if guards else ()))
         return self.night.run(
             evaluate,
             f"evaluate/{role}",
             after=looks,
-            parts=parts,
+            parts=exam.parts if guards else (exam.target,),
             checkpoint=checkpoint,
             first=first,
             english=english,

@@ -118,7 +118,7 @@ def champion_of(night: Night, tracking: Tracking) -> Path:
     verify(champion, remedy)
     if is_adapter(champion):
         verify(base_of(champion), remedy)
-    if is_adapter(champion) and night.config.lora is not None and not night.config.lora.keep:
+    if is_adapter(champion) and night.config.merges:
         raise InputError(
             f"lora.keep: the champion {champion.name} is an adapter of {base_of(champion).name}, which rounds of other "
             "adapters cannot begin with; set lora.keep: true"
