@@ -14,7 +14,7 @@ from flows.commands.options import Config, Overrides
 from rewards.data.benchmarks import configured, exam_problems
 from rewards.environment import Environment
 from rewards.environments.episodes import checked_reset, checked_step, texts_of
-from rewards.verifier import Problem
+from rewards.verifier import Benchmark, Problem
 
 ANTS = Path(__file__).parents[2] / "conf" / "ants.yaml"
 
@@ -49,7 +49,7 @@ def play(
     if checkpoint is None:
         show(benchmark.environment, problem, lambda: input("> "))
         return
-    texts = iter(_played(checkpoint, part, problem, settings))
+    texts = iter(_played(checkpoint, benchmark, problem, settings))
     show(benchmark.environment, problem, lambda: next(texts))
 
 
@@ -70,7 +70,7 @@ def show(environment: Environment, problem: Problem, answer: Callable[[], str]) 
     print(*filter(None, (draw(state), f"{problem.problem_id}: value {value:.2f}, reward {total:.2f}")), sep="\n")
 
 
-def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightConfig) -> list[str]:
+def _played(checkpoint: str, benchmark: Benchmark, problem: Problem, settings: NightConfig) -> list[str]:
     """Let a checkpoint play an episode with greedy decoding, and return its text for each turn."""
     import tempfile
 
@@ -81,7 +81,6 @@ def _played(checkpoint: str, part: ExamPart, problem: Problem, settings: NightCo
     from tasks.workers.worker import Worker
 
     model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())
-    benchmark = configured(part, settings.sandbox)
     with tempfile.TemporaryDirectory() as folder:
         path = model.named_by_digest(Path(folder))
         engine = Worker("engine", engine_environment(), Path(folder) / "engine.log")

@@ -73,7 +73,6 @@ def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> lis
 def _mastered(home: Home, config: NightConfig, date: str) -> str:
     """Return what the last finished night of the same exam said of a mastered exam, or an empty text."""
     last = last_finished(home.nights, config.name, date)
-    before = config_of(last) if last else None
-    if last and before and before.exam.target == config.exam.target:
+    if last and (before := config_of(last)) and before.exam.target == config.exam.target:
         return MASTERED if MASTERED in json.loads((last / SUMMARY).read_text())["reasons"] else ""
     return ""
