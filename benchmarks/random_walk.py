@@ -16,38 +16,11 @@ import numpy as np
 from benchmarks.outputs.page import picture
 
 STATES, EPISODES = 19, 10
+END = STATES  # the place of the end, whose value stays 0
 TRUTH = np.arange(-18, 20, 2) / 20
 LAMBDAS = (0.0, 0.4, 0.8, 0.9, 0.95, 0.99, 1.0)
 ALPHAS = np.linspace(0.05, 1.0, 20)
 PICTURE = Path("docs/random-walk.png")
-FEATURES = np.eye(STATES)
-END = np.zeros(STATES)
-
-
-class LinearTd:
-    """TD(λ) with linear values, with accumulating or true-online traces (Sutton and Barto, sections 12.2 and 12.5)."""
-
-    def __init__(self, alpha: float, lam: float, *, true_online: bool) -> None:
-        self.alpha, self.lam, self.true_online = alpha, lam, true_online
-        self.weights = np.zeros(STATES)
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin an episode with an empty trace."""
-        self.trace, self.before = np.zeros(STATES), 0.0
-
-    def learn(self, x: np.ndarray, reward: float, following: np.ndarray) -> None:
-        """Learn from a transition, without discount. `x`, `following`: the states' features, or zeros at the end."""
-        value, next_value = float(self.weights @ x), float(self.weights @ following)
-        error = reward + next_value - value
-        if self.true_online:
-            self.trace = self.lam * self.trace + (1.0 - self.alpha * self.lam * float(self.trace @ x)) * x
-            drift = value - self.before
-            self.weights = self.weights + self.alpha * ((error + drift) * self.trace - drift * x)
-            self.before = next_value
-        else:
-            self.trace = self.lam * self.trace + x
-            self.weights = self.weights + self.alpha * error * self.trace
 
 
 def main() -> None:
@@ -72,19 +45,32 @@ def rms(alpha: float, lam: float, runs: int, *, true_online: bool = False) -> fl
     """Return the mean error over the first 10 episodes of `runs` runs. All settings see the same walks."""
     errors: list[float] = []
     for seed in range(runs):
-        chance = np.random.default_rng(seed)
-        learner = LinearTd(alpha, lam, true_online=true_online)
+        chance, values = np.random.default_rng(seed), np.zeros(STATES + 1)
         for _ in range(EPISODES):
-            learner.begin()
             with np.errstate(over="ignore", invalid="ignore"):  # large steps with long traces diverge
-                for state, reward, following in walk(chance):
-                    learner.learn(FEATURES[state], reward, END if following is None else FEATURES[following])
-                errors.append(float(np.sqrt(np.mean((learner.weights - TRUTH) ** 2))))
+                learn(values, walk(chance), alpha, lam, true_online=true_online)
+                errors.append(float(np.sqrt(np.mean((values[:STATES] - TRUTH) ** 2))))
     return float(np.mean(errors))
 
 
-def walk(chance: np.random.Generator) -> Iterator[tuple[int, float, int | None]]:
-    """Yield the transitions of one walk: state, reward, and the next state (None at the end)."""
+def learn(
+    values: np.ndarray, episode: Iterator[tuple[int, float, int]], alpha: float, lam: float, *, true_online: bool
+) -> None:
+    """Learn the states' values by TD(λ) without discount, in place (Sutton and Barto, sections 12.2 and 12.5)."""
+    trace, before = np.zeros_like(values), 0.0
+    for state, reward, following in episode:
+        error = reward + values[following] - values[state]
+        drift = values[state] - before if true_online else 0.0
+        added = 1.0 - alpha * lam * trace[state] if true_online else 1.0
+        before = values[following]
+        trace *= lam
+        trace[state] += added
+        values += alpha * (error + drift) * trace
+        values[state] -= alpha * drift
+
+
+def walk(chance: np.random.Generator) -> Iterator[tuple[int, float, int]]:
+    """Yield the transitions of one walk: state, reward, and the next state or the end."""
     state = STATES // 2
     while True:
         following = state + (1 if chance.random() < 0.5 else -1)
@@ -92,7 +78,7 @@ def walk(chance: np.random.Generator) -> Iterator[tuple[int, float, int | None]]
             yield state, 0.0, following
             state = following
         else:
-            yield state, 1.0 if following == STATES else -1.0, None
+            yield state, 1.0 if following == STATES else -1.0, END
             return
 
 
