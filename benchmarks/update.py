@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.inputs.workloads import advantages, grown, sampled_by, thinking, workload
+from benchmarks.inputs.workloads import WORKLOADS, advantages, grown, sampled_by, thinking, workload
 from benchmarks.machine.child import json_of
 from benchmarks.machine.gauge import now, peak_gb
 from benchmarks.outputs.page import joined, markdown
 from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
-WORKLOADS = ("short", "medium", "ragged", "long prompt", "long completion")
 GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
 COLUMNS = "workload | seconds | TRL | ratio | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
@@ -37,7 +36,7 @@ def main() -> None:
     """Run every measurement and print a table or one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--workloads", nargs="+", default=WORKLOADS, choices=WORKLOADS)
+    parser.add_argument("--workloads", nargs="+", default=[*WORKLOADS], choices=WORKLOADS)
     parser.add_argument("--steps", type=int, default=3, help="updates per measurement; the first is not counted")
     parser.add_argument("--student", type=Path, default=STARTER)
     parser.add_argument("--no-night", action="store_true", help="the updates only")

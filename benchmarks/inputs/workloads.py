@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,25 +15,21 @@ if TYPE_CHECKING:
 LENGTHS = Path(__file__).with_name("rollout_lengths.json")  # (prompt, completions) of a starter night's third round
 VOCABULARY = range(100, 40_000)  # token ids; the time does not depend on them
 SEED = 7
+_chance = random.Random(SEED)
+# for each group, the tokens of its prompt and of its completions
+WORKLOADS: Mapping[str, Sequence[tuple[int, list[int]]]] = {
+    # as in a starter night
+    "short": [(55, [min(48, max(4, round(_chance.gauss(25, 10)))) for _ in range(8)]) for _ in range(24)],
+    "medium": [(106, [128] * 8)] * 4,
+    "ragged": json.loads(LENGTHS.read_text()),
+    "long prompt": [(400, [64] * 8)] * 4,
+    "long completion": [(106, [512] * 8)] * 2,
+}
 
 
 def workload(name: str) -> list[Rollout]:
-    """Return the rollouts of the workload with this name. `advantages` gives their advantages."""
-    chance = random.Random(SEED)
-    match name:
-        case "short":  # as in a starter night
-            return _rollouts(
-                [(55, [min(48, max(4, round(chance.gauss(25, 10)))) for _ in range(8)]) for _ in range(24)]
-            )
-        case "medium":
-            return _rollouts([(106, [128] * 8)] * 4)
-        case "ragged":
-            return _rollouts([(prompt, lengths) for prompt, lengths in json.loads(LENGTHS.read_text())])
-        case "long prompt":
-            return _rollouts([(400, [64] * 8)] * 4)
-        case "long completion":
-            return _rollouts([(106, [512] * 8)] * 2)
-    raise ValueError(f"unknown workload: {name}")
+    """Return the rollouts of a workload of `WORKLOADS`. `advantages` gives their advantages."""
+    return _rollouts(WORKLOADS[name])
 
 
 def grown(groups: int) -> list[Rollout]:
@@ -57,7 +53,7 @@ def advantages(rollouts: Sequence[Rollout]) -> list[float]:
     return [0.5 if rollout.sample % 2 else -0.5 for rollout in rollouts]
 
 
-def _rollouts(groups: list[tuple[int, list[int]]]) -> list[Rollout]:
+def _rollouts(groups: Sequence[tuple[int, list[int]]]) -> list[Rollout]:
     chance = random.Random(SEED)
     rollouts = []
     for group, (prompt, lengths) in enumerate(groups):
