@@ -3,7 +3,7 @@
 import datetime
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import linear_regression
 from typing import Any
@@ -38,7 +38,8 @@ def many_nights(home: Path, nights: int) -> list[Line]:
             arguments = [f"--config={STARTER}", "--json", f"--date={date}", *settings]
             json_of("flows", "night", *arguments, environment=environment)
             seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
-            lines.append({"night": number + 1, "seconds": seconds, "checkpoints": checkpoints(home), "mb": sizes})
+            count = sum(folder.is_dir() for folder in (home / "checkpoints").iterdir())
+            lines.append({"night": number + 1, "seconds": seconds, "checkpoints": count, "mb": sizes})
             with notes.open("a") as file:
                 file.write(json.dumps(lines[-1]) + "\n")
     return lines
@@ -50,33 +51,17 @@ def megabytes(path: Path) -> float:
     return sum({status.st_ino: status.st_size for status in map(Path.stat, files)}.values()) / 1e6
 
 
-def checkpoints(home: Path) -> int:
-    """Return the number of checkpoints in the home."""
-    return len([folder for folder in (home / "checkpoints").iterdir() if folder.is_dir()])
-
-
 def page(lines: Sequence[Line]) -> str:
-    """Return the lines of some nights as a table, and the growth per night since the first `KEPT` nights."""
-    chosen = sorted({0, KEPT, len(lines) // 2, len(lines) - 1} & set(range(len(lines))))
-    rows = [_row(str(lines[index]["night"]), lines[index]) for index in chosen]
+    """Return some nights as a table, and the growth per night since the first `KEPT` nights (least squares)."""
+    rows = []
+    for index in sorted({0, KEPT, len(lines) // 2, len(lines) - 1} & set(range(len(lines)))):
+        night, seconds, checkpoints, *sizes = _columns(lines[index])
+        rows.append([night, f"{seconds:.0f}", checkpoints, *(f"{size:.1f}" for size in sizes)])
     if len(lines) > KEPT + 1:
-        rows.append(["growth a night", *_growth(lines[KEPT:])])
+        nights, *columns = zip(*map(_columns, lines[KEPT:]), strict=True)
+        rows.append(["growth a night", *(f"{linear_regression(nights, column).slope:+.2f}" for column in columns)])
     return markdown(f"night | seconds | checkpoints | {' | '.join(PARTS)} (MB)", rows)
 
 
-def _row(name: str, line: Line) -> list[str]:
-    return [
-        name,
-        f"{line['seconds']:.0f}",
-        str(line["checkpoints"]),
-        *(f"{line['mb'][part]:.1f}" for part in PARTS),
-    ]
-
-
-def _growth(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield the slope of each column over the nights, by least squares."""
-    nights = [line["night"] for line in lines]
-    for name in ("seconds", "checkpoints"):
-        yield f"{linear_regression(nights, [line[name] for line in lines]).slope:+.2f}"
-    for part in PARTS:
-        yield f"{linear_regression(nights, [line['mb'][part] for line in lines]).slope:+.2f}"
+def _columns(line: Line) -> list[Any]:
+    return [line["night"], line["seconds"], line["checkpoints"], *(line["mb"][part] for part in PARTS)]
