@@ -13,6 +13,7 @@ import typer
 from jaxtyping import Bool, Int
 from scipy.stats import binom
 
+from benchmarks.outputs.page import markdown
 from tasks.evaluation.sequential import NOT_AHEAD_FROM, levels, looks, outlook, successor_alpha
 
 ALPHA = 0.025
@@ -105,28 +106,19 @@ def of_successors(nights: Sequence[Night]) -> float:
     return max(float(night.promoted[night.succeeded].mean()) for night in nights[1:])
 
 
-def one_night() -> list[str]:
+def one_night() -> str:
     """Return the table of one night: the probability of promotion, and the mean number of problems."""
-    cells = NO_GAIN + GAINS
-    names = [f"{f'+{100 * gain:.0f}' if gain else 'no gain'} (ψ {share:g})" for gain, share in cells]
-    lines = [f"| design | {' | '.join(names)} |", f"|:--|{'--:|' * len(cells)}"]
+    cells, rows = NO_GAIN + GAINS, []
     for name, at in DESIGNS.items():
-        found = [outlook(at, ALPHA, gain, share) for gain, share in cells]
-        chances = [
-            f"{one.promoted:.{3 if gain == 0 else 2}f}, {one.problems:.0f}"
-            for one, (gain, _) in zip(found, cells, strict=True)
-        ]
-        lines.append(f"| {name} | {' | '.join(chances)} |")
-    return lines
+        found = [(gain, outlook(at, ALPHA, gain, share)) for gain, share in cells]
+        rows.append([name, *(f"{one.promoted:.{2 if gain else 3}f}, {one.problems:.0f}" for gain, one in found)])
+    names = [f"{f'+{100 * gain:.0f}' if gain else 'no gain'} (ψ {share:g})" for gain, share in cells]
+    return markdown(" | ".join(["design", *names]), rows)
 
 
-def chains(homes: int, seed: int) -> list[str]:
+def chains(homes: int, seed: int) -> str:
     """Return the table of chains without any gain. Each figure is the largest over the shares of flips (`CHAINED`)."""
-    nights = range(1, UNPROMOTED + 2)
-    lines = [
-        f"| design | flips kept | {' | '.join(f'night {night}' for night in nights)} | of successors | at α |",
-        f"|:--|--:|{'--:|' * (len(nights) + 2)}",
-    ]
+    nights, rows = range(1, UNPROMOTED + 2), []
     for name, at in DESIGNS.items():
         for kept in KEPT if len(at) > 1 else ():
             found, plain = (
@@ -138,8 +130,9 @@ def chains(homes: int, seed: int) -> list[str]:
             )
             worst = [max(float(chain[night - 1].promoted.mean()) for chain in found) for night in nights]
             worst += [max(of_successors(chain) for chain in each) for each in (found, plain)]
-            lines.append(f"| {name} | {kept:g} | {' | '.join(f'{value:.4f}' for value in worst)} |")
-    return lines
+            rows.append([name, f"{kept:g}", *(f"{value:.4f}" for value in worst)])
+    shown = " | ".join(f"night {night}" for night in nights)
+    return markdown(f"design | flips kept | {shown} | of successors | at α", rows)
 
 
 def main(homes: int = 40_000, seed: int = 1) -> None:
@@ -147,13 +140,13 @@ def main(homes: int = 40_000, seed: int = 1) -> None:
     print(
         f"α = {ALPHA}; ψ: the share of answers that flip. Probability of promotion, mean number of problems; exact.\n"
     )
-    print("\n".join(one_night()))
+    print(one_night())
     print(
         f"\nChains of nights with `start_from: latest` on the same problems, no candidate any better; {homes:,} homes, "
         f"seed {seed}.\nPromotions a night, the most of ψ = {', '.join(f'{share:g}' for share in CHAINED)}; of the "
         f"candidates that go on from an unproven one, at α / 2 and\nwithout that correction.\n"
     )
-    print("\n".join(chains(homes, seed)))
+    print(chains(homes, seed))
 
 
 if __name__ == "__main__":
