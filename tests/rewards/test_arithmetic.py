@@ -13,7 +13,6 @@ from rewards.data.arithmetic_exercises import Exercise, exercises
 from rewards.verifier import Attempt, Problem
 
 TWELVE = Exercise("1", "plus", "What is 7 + 5?", ("7 + 5 = 12",), 12)
-EXAM_IDS = {problem.problem_id for problem in Arithmetic().problems("test")}
 NUMBERS = st.integers(min_value=-(10**9), max_value=10**9)
 
 
@@ -63,10 +62,3 @@ def test_the_exam_never_changes(levels: tuple[str, ...], digest: str) -> None:
     exam = Arithmetic(levels=levels).problems("test")
     text = "\n".join(f"{problem.problem_id}\t{problem.question}\t{problem.truth}" for problem in exam)
     assert hashlib.sha256(text.encode()).hexdigest() == digest
-
-
-@given(st.text(max_size=20) | st.just("exam"), st.sets(st.sampled_from(LEVELS), min_size=1))
-def test_no_training_draw_contains_an_exam_problem_in_any_wording(seed: str, levels: set[str]) -> None:
-    drawn = Arithmetic(levels=sorted(levels)).draw(seed, 150)
-    assert len(drawn) == 150
-    assert not {problem.problem_id for problem in drawn} & EXAM_IDS
