@@ -2,14 +2,13 @@
 
 import json
 import os
-import random
-import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.traces import changed_words
 from rewards.arithmetic import Arithmetic
 from rewards.competition_math import CompetitionMath
 from rewards.data.contamination import Contamination, Match, words
@@ -109,21 +108,9 @@ def test_real_problems_with_words_changed_are_found() -> None:
     problems = CompetitionMath(subset="500").problems("test")
     exam = Contamination(problem.question for problem in problems)
     for changes, least in ((1, 0.95), (2, 0.8)):
-        chance = random.Random(changes)
-        changed = [text for problem in problems if (text := _with_words_changed(problem.question, chance, changes))]
+        changed = changed_words([problem.question for problem in problems], changes)
         assert len(changed) > 450
         assert sum(exam.match(text) is not None for text in changed) > least * len(changed)
-
-
-def _with_words_changed(question: str, chance: random.Random, changes: int) -> str | None:
-    """Words of the question left out or replaced; None where it has too few."""
-    found = question.split(" ")
-    plain = [place for place, word in enumerate(found) if re.fullmatch("[a-z]{2,}", word)]
-    if len(plain) < changes:
-        return None
-    for place in chance.sample(plain, changes):
-        found[place] = chance.choice(["", "thing"])
-    return " ".join(found)
 
 
 @needs_data
