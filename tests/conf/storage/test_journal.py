@@ -116,7 +116,10 @@ BAD = {
     "nested": (b'{"a":' * 100_000, "not valid JSON: nested too deep"),
     "no text at all": (b'{"text": "\xff\xfe"}', "not UTF-8 (byte 10)"),
     "no kind": (b'{"version": 1}', "kind is missing; use preference, correction, feedback, conversation, words, trace"),
-    "unknown kind": (line("wrds"), "unknown kind 'wrds'; use preference, correction, feedback, conversation, words"),
+    "unknown kind": (
+        line("wrds"),
+        "unknown kind 'wrds'; use preference, correction, feedback, conversation, words, trace",
+    ),
     "no key": (line("words"), "words.text: is missing"),
     "empty": (line("words", text=""), "words.text: is blank"),
     "blank": (line("words", text=" \n\u2003"), "words.text: is blank"),
