@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,8 @@ import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
-from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT, MLFLOW_RUN_NOTE
+from mlflow.utils.git_utils import get_git_commit
+from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT, MLFLOW_GIT_COMMIT, MLFLOW_RUN_NOTE
 from requests import RequestException
 
 from conf.load import frozen_yaml
@@ -180,9 +180,8 @@ def metric_name(name: str) -> str:
 
 def code_version() -> dict[str, str]:
     """Return an MLflow tag with the git commit of this code, or an empty dict if the code is not in a git checkout."""
-    here = Path(__file__).parent
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
-    return {"mlflow.source.git.commit": head.stdout.strip()} if head.returncode == 0 else {}
+    commit = get_git_commit(__file__)
+    return {MLFLOW_GIT_COMMIT: commit} if commit else {}
 
 
 def _grouped(name: str) -> str:
