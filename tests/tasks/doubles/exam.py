@@ -15,8 +15,9 @@ from rewards.data import benchmarks
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.stored_answers import Answers, answer_inputs
 from tasks.stage import Artifact
-from tasks.tables import EVALUATIONS, write_table
+from tasks.tables import EVALUATIONS
 from tasks.workers import engine_process
+from tests.tasks.doubles.tables import write_stage
 
 
 class TableEngine:
@@ -101,9 +102,7 @@ def inputs_of(**changes: Any) -> dict[str, str]:
 def taken_quiz(folder: Path, solved: int, problems: int) -> Artifact:
     """A quiz of which the first problems are solved."""
     rows = [row(f"p{number}", "correct" if number < solved else "wrong") for number in range(problems)]
-    folder.mkdir(parents=True)
-    write_table(folder / "evaluations.parquet", EVALUATIONS, rows)
-    return Artifact(folder=folder, digest=folder.name)
+    return write_stage(folder, {"evaluations": (EVALUATIONS, rows)})
 
 
 def evaluations(correct: Sequence[bool | None], digest: str, part: str = "target") -> pd.DataFrame:

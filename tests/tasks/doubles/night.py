@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from conf.load import STARTER, frozen_yaml, load_night
 from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.comparison import compare
 from tasks.evaluation.decide import decide
-from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.report.report import summarise
-from tasks.stage import Artifact, commit
-from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table, write_table
+from tasks.stage import Artifact
+from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table
 from tests.tasks.doubles import exam, tables
 
 DIGESTS = {"champion": "c0ffee" * 4, "distilled": "d15711" * 4, "candidate": "cafe42" * 4, "first": "f125ed" * 4}
@@ -44,7 +42,6 @@ def write_night(
         write_round(folder / f"round-{number:02d}", number, groups, size, solved * number / rounds, hostile)
     for name, right in {"start": 2, "distill": 17, "rounds": 25}.items():
         exam.taken_quiz(folder / "quiz" / name, right, 40)
-        commit(folder / "quiz" / name, "quiz", {}, 3.0)
     found = write_exam(folder, hostile)
     seconds = {"freeze_journal": 0.4, "distill": 34.0, "fit_reward_model": 0.1, "select_prompts": 1.3 * rounds}
     seconds |= {"sample": 12.2 * rounds, "score": 0.3 * rounds, "update": 17.5 * rounds, "evaluate": 61.0}
@@ -74,9 +71,9 @@ def write_past_night(folder: Path, champion: float, candidate: float, *, promote
 def write_lessons(folder: Path) -> None:
     """Write distillation and the reward model's refusal."""
     curve = [{"step": n, "loss": 1.9 / n**0.6, "grad_norm": 3.0 / n, "tokens": 800} for n in range(1, 13)]
-    _commit(folder / "distill", {"curve.json": curve, "counts.json": {"kept": 190, "dropped": 2, "unknown": 1}}, 34.0)
+    tables.write_stage(folder / "distill", curve=curve, counts={"kept": 190, "dropped": 2, "unknown": 1})
     outcome = {"serves": False, "reason": "this version scores with verifiable rewards only", "picks": 40}
-    _commit(folder / "fit_reward_model", {"outcome.json": outcome}, 0.1)
+    tables.write_stage(folder / "fit_reward_model", outcome=outcome)
 
 
 def write_round(folder: Path, number: int, groups: int, size: int, solved: float, hostile: str = "") -> None:
@@ -85,12 +82,12 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
     prompts = [_prompt(number, group) for group in range(groups)]
     places = [(prompt, sample) for prompt in prompts for sample in range(size)]
     right = random.random(len(places)) < solved
-    _commit(folder / "select_prompts", {}, 1.3, prompts=(PROMPTS, prompts))
+    tables.write_stage(folder / "select_prompts", {"prompts": (PROMPTS, prompts)})
     texts = [f"{hostile}20 - 8 = {12 + wrong}\n#### {12 + wrong}" for wrong in ~right]
     rollouts = [_rollout(prompt, sample, text) for (prompt, sample), text in zip(places, texts, strict=True)]
-    _commit(folder / "sample", {}, 12.2, rollouts=(ROLLOUTS, rollouts))
+    tables.write_stage(folder / "sample", {"rollouts": (ROLLOUTS, rollouts)})
     scores = [_score(prompt, sample, bool(correct)) for (prompt, sample), correct in zip(places, right, strict=True)]
-    _commit(folder / "score", {}, 0.3, scores=(SCORES, scores))
+    tables.write_stage(folder / "score", {"scores": (SCORES, scores)})
     metrics = {
         "reward": float(right.mean()),
         "reward/correct": float(right.mean()),
@@ -110,10 +107,10 @@ def write_round(folder: Path, number: int, groups: int, size: int, solved: float
         "skipped": 0,
         "seconds_update": 17.5,
     }
-    _commit(folder / "checkpoint", {"metrics.json": metrics}, 3.0)
+    tables.write_stage(folder / "checkpoint", metrics=metrics)
     if number % 2 == 0:
         rows = [_evaluation("quiz", "arithmetic", n, bool(n < 100 * solved), "x" * 24, "") for n in range(100)]
-        _commit(folder / "quiz", {}, 4.0, evaluations=(EVALUATIONS, rows))
+        tables.write_stage(folder / "quiz", {"evaluations": (EVALUATIONS, rows)})
 
 
 def write_exam(folder: Path, hostile: str = "", *, whole: bool = False) -> dict[str, Any]:
@@ -138,7 +135,7 @@ def write_evaluations(folder: Path, who: str, solved: Mapping[str, Iterable[bool
         for part, its in solved.items()
         for n, right in enumerate(its)
     ]
-    _commit(folder, {}, 20.0, evaluations=(EVALUATIONS, rows))
+    tables.write_stage(folder, {"evaluations": (EVALUATIONS, rows)}, seconds=20.0)
 
 
 def write_decision(
@@ -165,10 +162,9 @@ def write_decision(
         "level": levels(PLANNED, alpha)[0],
         "verdict": verdict_of(PLANNED[0], found.p_value, found.difference > 0, PLANNED, alpha),
     }
-    _commit(folder / "exam" / "look-1", {LOOK: look}, 11.0)
-    _commit(folder / "decide", {}, 0.5)
+    tables.write_stage(folder / "decide")
     arguments: dict[str, Any] = {
-        "looks": (Artifact(folder=folder / "exam" / "look-1", digest="look"),),
+        "looks": (tables.write_stage(folder / "exam" / "look-1", look=look),),
         "planned": PLANNED,
         "exams": exams,
         "whole": {
@@ -184,14 +180,6 @@ def write_decision(
     }
     decide.write(folder / "decide", **arguments | options)
     return json.loads((folder / "decide" / "decision.json").read_text())
-
-
-def _commit(folder: Path, files: Mapping[str, Any], seconds: float, **tables: tuple[pa.Schema, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in ({**files, "manifest.json": {"seconds": seconds}}).items():
-        (folder / name).write_text(json.dumps(content))
-    for name, (schema, rows) in tables.items():
-        write_table(folder / f"{name}.parquet", schema, rows)
 
 
 def _prompt(number: int, group: int) -> dict[str, Any]:

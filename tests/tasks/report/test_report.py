@@ -13,7 +13,7 @@ from conf.load import STARTER
 from tasks.monitoring.incidents import end_early, note
 from tasks.report.page import render
 from tasks.report.report import division_of, report, stage_seconds, summarise, wall_seconds, way_back
-from tasks.stage import MANIFEST, commit
+from tasks.stage import MANIFEST
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET, Night
 
@@ -83,7 +83,6 @@ def test_the_quizzes_are_in_the_order_in_which_they_were_taken(own_night: Night)
     shutil.rmtree(folder / "quiz")
     for at, (name, solved) in enumerate({"start": 10, "distill": 25, "rounds": 30}.items()):
         taken_quiz(folder / "quiz" / name, solved, 40)
-        commit(folder / "quiz" / name, "quiz", {}, 3.0)
         os.utime(folder / "quiz" / name / MANIFEST, (at, at))
     quizzes = [("start", 0.25), ("distill", 0.625), ("rounds", 0.75)]
     assert list(summary(folder)["quizzes"].items()) == [(name, {"accuracy": share, "n": 40}) for name, share in quizzes]
