@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ from conf.sections.benchmark import ExamPart
 from rewards.data import benchmarks
 from rewards.data.contamination import exam_index
 from tasks.evaluation.answering import Examiner, answer_questions, render_prompts
-from tasks.evaluation.comparison import compare
+from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.stored_answers import Rows
@@ -59,8 +60,14 @@ def look(
         pd.DataFrame(examiner.ask(part, chosen, checkpoint), columns=EVALUATIONS.names)
         for checkpoint in (champion, candidate)
     )
-    found = compare(part.name, before, after, seed=0)
-    outcome = {
+    outcome = look_outcome(compare(part.name, before, after, seed=0), problems, looks, alpha)
+    (folder / LOOK).write_text(json.dumps(outcome))
+    return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
+
+
+def look_outcome(found: Comparison, problems: int, looks: tuple[int, ...], alpha: float) -> dict[str, Any]:
+    """Return the content of `look.json`, given the comparison of both checkpoints on the first `problems` problems."""
+    return {
         "problems": problems,
         "gained": found.gained,
         "lost": found.lost,
@@ -69,8 +76,6 @@ def look(
         "level": levels(looks, alpha)[looks.index(problems)],
         "verdict": verdict_of(problems, found.p_value, found.difference > 0, looks, alpha),
     }
-    (folder / LOOK).write_text(json.dumps(outcome))
-    return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
 
 
 @stage(retries=2, resources=("engine", "exams"))

@@ -12,7 +12,7 @@ from conf.sections.benchmark import ExamPart
 from conf.sections.exam import ExamConfig
 from tasks.evaluation.comparison import compare
 from tasks.evaluation.decide import decide
-from tasks.evaluation.sequential import levels, verdict_of
+from tasks.evaluation.evaluate import look_outcome
 from tasks.report.report import summarise
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, PROMPTS, ROLLOUTS, SCORES, read_table
@@ -152,16 +152,7 @@ def write_decision(
     before, after = (
         read_table(exams[role].folder / "evaluations.parquet", EVALUATIONS) for role in ("champion", "candidate")
     )
-    found = compare(TARGET, before, after, seed=1)
-    look = {
-        "problems": PLANNED[0],
-        "gained": found.gained,
-        "lost": found.lost,
-        "difference": found.difference,
-        "p_value": found.p_value,
-        "level": levels(PLANNED, alpha)[0],
-        "verdict": verdict_of(PLANNED[0], found.p_value, found.difference > 0, PLANNED, alpha),
-    }
+    look = look_outcome(compare(TARGET, before, after, seed=1), PLANNED[0], PLANNED, alpha)
     tables.write_stage(folder / "decide")
     arguments: dict[str, Any] = {
         "looks": (tables.write_stage(folder / "exam" / "look-1", look=look),),
