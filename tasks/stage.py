@@ -206,6 +206,4 @@ def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
 
 def worker_died(task: Any, run: Any, state: Any) -> bool:
     """Return whether a task failed because a worker process died: the only failure that Prefect retries."""
-    return isinstance(state.data, WorkerDiedError) or isinstance(
-        getattr(state.data, "exception", None), WorkerDiedError
-    )
+    return isinstance(getattr(state.data, "exception", state.data), WorkerDiedError)
