@@ -108,7 +108,7 @@ def admit(
     prompts, rows = list[Row](), list[Row]()
     for rollout in sampled_rollouts(proposals):
         problem = benchmark.proposed(rollout.text) if rollout.finish_reason == "stop" else None
-        if problem and (problem.question in excluded or exam.has(problem.question)):
+        if problem and exam.has(problem.question):
             problem = None
         verdict, group = "unreadable", None
         if problem is not None:

@@ -50,7 +50,7 @@ class Contamination:
         self._numbers = [_numbers(question) for question in self._words]
         self._by_beginning: dict[Words, list[int]] = defaultdict(list)
         self._by_ngram: dict[Words, list[int]] = defaultdict(list)
-        self._asks: dict[str, bool] = {}
+        self._asks = dict.fromkeys(self.questions, True)  # also those without words, which `match` cannot find
         for index, question in enumerate(self._words):
             if question:
                 self._by_beginning[question[:NGRAM]].append(index)

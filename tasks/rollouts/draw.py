@@ -49,8 +49,8 @@ def pool_of(benchmark: Benchmark, seed: str, count: int, excluded: tuple[str, ..
     `excluded`: the exam's questions.
     """
     problems = benchmark.draw(seed, max(POOL * count, LEAST_POOL))
-    exam, forbidden = exam_index(excluded), set(excluded)
-    pool = [one for one in problems if not (one.question in forbidden or exam.has(one.question))]
+    exam = exam_index(excluded)
+    pool = [problem for problem in problems if not exam.has(problem.question)]
     if left_out := len(problems) - len(pool):
         log.info("%s: left out %d of %d problems that the exam asks", benchmark.name, left_out, len(problems))
     return pool
