@@ -17,9 +17,10 @@ from models.hf.checkpoint import DamagedCheckpointError
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, ROLLBACK, Registry
 from tasks.registry.promote import NO_PROMOTE, OUTCOME, intervals_of, promote
-from tasks.stage import Artifact, commit
+from tasks.stage import Artifact
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
+from tests.tasks.doubles.tables import write_stage
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +105,7 @@ def test_a_reward_model_is_registered_beside_them(make_morning: Callable[[bool],
     morning = make_morning(True)
     judge = make_checkpoint(morning.home.checkpoints, "judge", morning.checkpoints["champion"].name)
     outcome = {"serves": True, "checkpoint": judge.name, "picks": 120, "held_out": 24}
-    folder = morning.night / "fit_reward_model"
-    folder.mkdir()
-    (folder / "outcome.json").write_text(json.dumps(outcome))
-    commit(folder, "fit_reward_model", {}, 1.0)
+    write_stage(morning.night / "fit_reward_model", outcome=outcome)
     for _ in range(2):
         morning.promote()
         (morning.night / OUTCOME).unlink()

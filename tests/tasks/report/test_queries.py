@@ -1,6 +1,5 @@
 """The report's tables are those of the night's folder: answers, flips, solve rates, verdicts."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -40,10 +39,9 @@ def write_mixed_rounds(folder: Path) -> Path:
             for sample in range(2)
         ]
         stage = folder / f"round-0{number}"
-        write_stage(stage / "select_prompts", {"prompts": (PROMPTS, asked[:3])})
-        write_stage(stage / "score", {"scores": (SCORES, scores), "solve_rates": (SOLVE_RATES, rates)})
         left_out = {"gsm8k": ["gsm8k/train/7"], "mbpp": [f"mbpp/{600 + n}" for n in range(5 + number)]}
-        (stage / "select_prompts" / "excluded.json").write_text(json.dumps(left_out))
+        write_stage(stage / "select_prompts", {"prompts": (PROMPTS, asked[:3])}, excluded=left_out)
+        write_stage(stage / "score", {"scores": (SCORES, scores), "solve_rates": (SOLVE_RATES, rates)})
     refill, scores = folder / "round-02" / "refill-1", [score("gsm8k/train/2", 3, sample, 1.0) for sample in range(2)]
     write_stage(refill / "select_prompts", {"prompts": (PROMPTS, asked[3:4])})
     rates = [solve_rate("gsm8k/train/2", 2, 2, level=None), rates[0]]

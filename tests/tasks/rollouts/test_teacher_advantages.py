@@ -11,12 +11,12 @@ from conf.storage.home import InputError
 from models.lessons.on_policy_distillation import teacher_logprobs
 from models.rollout import Rollout
 from tasks.rollouts.teacher_advantages import add_teacher, find_teacher
-from tasks.stage import Artifact, commit
-from tasks.tables import ADVANTAGES, completion_key, write_rollouts, write_table
+from tasks.stage import Artifact
+from tasks.tables import ADVANTAGES, ROLLOUTS, completion_key
 from tasks.training.update import read_advantages
 from tests.models.support.tiny import sampled_groups, trainer_config, write_tiny
 from tests.tasks.doubles.student import write_student
-from tests.tasks.doubles.tables import run_stage
+from tests.tasks.doubles.tables import run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 TEMPERATURE = 1.3
@@ -29,18 +29,12 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def credited(folder: Path, rollouts: list[Rollout], teacher: Path, earned: list[float | None]) -> Artifact:
-    for name in ("sample", "credit"):
-        (folder / name).mkdir(parents=True)
-    write_rollouts(folder / "sample" / "rollouts.parquet", rollouts)
-    nothing = {"token_advantages": None}
-    rows = [completion_key(one) | {"advantage": own} | nothing for one, own in zip(rollouts, earned, strict=True)]
-    write_table(folder / "credit" / "advantages.parquet", ADVANTAGES, rows)
-    sampled, rewarded = (commit(folder / name, name, {}, 1.0) for name in ("sample", "credit"))
+    rows = [completion_key(one) | {"advantage": own} for one, own in zip(rollouts, earned, strict=True)]
     return run_stage(
         add_teacher,
         folder / "teacher",
-        rollouts=sampled,
-        advantages=rewarded,
+        rollouts=write_stage(folder / "sample", {"rollouts": (ROLLOUTS, map(dataclasses.asdict, rollouts))}),
+        advantages=write_stage(folder / "credit", {"advantages": (ADVANTAGES, rows)}),
         config=OnPolicyConfig(teacher=str(teacher), weight=0.5, reward_weight=2),
         trainer_config=CONFIG,
         teacher=teacher,
