@@ -189,7 +189,7 @@ def credit_questions(
     replies = sum(one.written for one in sampled_rollouts(answers) if (one.group, one.sample) in trained_on)
     weighted = (advantages * replies / questions).flatten().tolist()
     rows: list[Row] = [
-        completion_key(one) | {"advantage": None if weight != weight else weight, "token_advantages": None}
+        completion_key(one) | {"advantage": None if weight != weight else weight}
         for one, weight in zip(written, weighted, strict=True)
     ]
     write_table(folder / "advantages.parquet", ADVANTAGES, rows)

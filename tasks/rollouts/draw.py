@@ -114,7 +114,7 @@ def problem_weights(
 def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
     """Return the problems in the order in which a weighted draw without replacement takes them."""
     keys = {problem: _draw_key(chance.random(), weight) for problem, weight in weights.items()}
-    return sorted(keys, key=lambda problem: keys[problem], reverse=True)
+    return sorted(keys, key=keys.__getitem__, reverse=True)
 
 
 def _draw_key(chance: float, weight: float) -> float:

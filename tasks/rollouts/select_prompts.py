@@ -124,9 +124,8 @@ def _owner_rows(owner: Artifact | None, count: int, taken: Set[str], seed: str) 
         return []
     table = table_rows(owner.folder / "owner_prompts.parquet", OWNER_PROMPTS)
     unused = [row for row in table if row["problem_id"] not in taken]
-    constant = {"kind": OWNER, "source": "journal", "benchmark": None, "truth": None, "level": None, "entry": None}
     drawn = random.Random(f"{seed} owner").sample(unused, min(count, len(unused)))
-    return [row | constant for row in drawn]
+    return [row | {"kind": OWNER, "source": "journal"} for row in drawn]
 
 
 def problem_of(row: Row) -> Problem:

@@ -28,8 +28,6 @@ def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
             "valid": turn.valid,
             "reward": turn.reward,
             "parts": json.dumps(dict(turn.parts)),
-            "value": None,
-            "advantage": None,
         }
 
 

@@ -154,9 +154,7 @@ def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
     graded = [score("p", 8, n, float(n < 2)) for n in range(4)] + [score("p", 9, n, 0.0) for n in range(3)]
     graded.append(score("p", 9, 3, None))  # not graded: it does not count
     credits = [
-        {name: row[name] for name in NUMBERED}
-        | {"advantage": 0.5 if row["sample"] % 2 else None, "token_advantages": None}
-        for row in answers
+        {name: row[name] for name in NUMBERED} | {"advantage": 0.5 if row["sample"] % 2 else None} for row in answers
     ]
     credited = run_stage(
         credit_questions,
