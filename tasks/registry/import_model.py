@@ -77,9 +77,7 @@ def find_model(source: str, revision: str | None, key: str, patterns: Sequence[s
 
     If the model does not exist or is incomplete, raises an InputError that names the setting `key`.
     """
-    folder = Path(source)
-    if not folder.is_dir():
-        folder = _download(source, revision, key, patterns)
+    folder = _local(source, revision, key, patterns)
     check_student(folder, key)
     return folder
 
@@ -94,9 +92,7 @@ def find_student(
     """
     if student.source.startswith(NEW) and students is not None:
         return _pretrained(students, student.source.removeprefix(NEW)), None
-    folder = Path(student.source)
-    if not folder.is_dir():
-        folder = _download(student.source, student.revision, "student.source", patterns)
+    folder = _local(student.source, student.revision, "student.source", patterns)
     if not (folder / ADAPTER).is_file():
         check_student(folder)
         return folder, None
@@ -124,7 +120,6 @@ def check_source(student: StudentConfig, students: Path) -> None:
 
     A student made from nothing must be in `students`, except for the smallest, which a night makes in minutes.
     """
-    source = Path(student.source)
     if student.source.startswith(NEW):
         if (size := student.source.removeprefix(NEW)) != NEW_SIZES[0] and not (students / size).exists():
             raise InputError(
@@ -135,11 +130,11 @@ def check_source(student: StudentConfig, students: Path) -> None:
         if importlib.util.find_spec(PACKAGE) is None:
             raise InputError(f"student.source: {MISSING}")
         return
-    if source.is_dir():
+    if Path(student.source).is_dir():
         source, _ = find_student(student)
         check_loads(source, trust_remote_code=student.trust_remote_code)
     else:
-        _download(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
+        _local(student.source, student.revision, "student.source", ["config.json", "tokenizer.json"])
 
 
 def check_student(source: Path, key: str = "student.source") -> None:
@@ -165,7 +160,10 @@ def check_loads(source: Path, key: str = "student.source", trust_remote_code: bo
             raise InputError(f"{key}: {source}: {file} cannot be loaded ({_reason(error)}); {GOOD}") from error
 
 
-def _download(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
+def _local(source: str, revision: str | None, key: str, patterns: Sequence[str]) -> Path:
+    """Return `source` if that is a folder, else the folder of files that were downloaded from the hub."""
+    if (folder := Path(source)).is_dir():
+        return folder
     if not HUB_ID.fullmatch(source):
         raise InputError(f"{key}: {source}: there is no such folder; name one, or a hub id (owner/name)")
     try:
