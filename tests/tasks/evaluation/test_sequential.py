@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tasks.evaluation.sequential import levels, looks, outlook, smallest_gain, verdict, verdict_of
+from tasks.evaluation.sequential import levels, looks, outlook, smallest_gain, verdict
 from tasks.evaluation.statistics import mcnemar
 
 ALPHA = 0.025
@@ -59,11 +59,6 @@ def test_the_levels_grow_and_spend_alpha_but_no_more(most: int, alpha: float) ->
 )
 def test_a_look_decides(most: int, look: int, gained: int, lost: int, expected: str) -> None:
     assert verdict(look, gained, lost, looks(most), ALPHA) == expected
-
-
-def test_values_that_are_not_counts_bring_their_own_test() -> None:
-    assert verdict_of(400, 1e-4, True, looks(1600), ALPHA) == "better"
-    assert verdict_of(400, 0.7, False, looks(1600), ALPHA) == "not ahead"
 
 
 @pytest.mark.parametrize(

@@ -112,18 +112,6 @@ def test_a_round_of_prompts_is_the_same_for_the_same_seed_alone(tmp_path: Path, 
     assert set(table.question) != set(other.question)
 
 
-def test_no_exam_problem_is_ever_drawn(tmp_path: Path, student: Path) -> None:
-    exam = {problem.problem_id for problem in Arithmetic().problems("test")}
-    every_level = BenchmarkConfig(name="arithmetic")
-    drawn = select(tmp_path / "round", student, sources=[every_level], count=400)
-    assert not exam & set(drawn.problem_id)
-    asked = [json.loads(messages)[-1]["content"] for messages in drawn.messages]
-    excluded = [prompt.removeprefix(f"{Arithmetic.instruction}\n") for prompt in asked]
-    again = select(tmp_path / "again", student, sources=[every_level], count=400, excluded=excluded)
-    assert len(again) == 400
-    assert not {*asked} & {json.loads(messages)[-1]["content"] for messages in again.messages}
-
-
 @pytest.mark.parametrize("choice", ["signal", "even"])
 def test_another_choice_draws_by_the_estimates_of_its_arms(tmp_path: Path, student: Path, choice: Choice) -> None:
     """All signal so far came from one of thirteen kinds; `even` does not care."""
