@@ -33,11 +33,7 @@ def judge_target(target: Comparison, level: float, most: int, better: bool) -> s
 
 
 def judge_guard(
-    decision: Decision,
-    guard: Comparison,
-    margin: float,
-    than: str = "",
-    champion: Comparison | None = None,
+    decision: Decision, guard: Comparison, margin: float, than: str = "", champion: Comparison | None = None
 ) -> Decision:
     """Return the decision after a guard, which fails unless the difference's one-sided lower bound is above −`margin`.
 
