@@ -100,7 +100,9 @@ class Tracking:
                 self.client.update_run(file.read_text(), status="RUNNING")
                 self.run_id = file.read_text()
                 return
-        tags = {"mlflow.source.name": "nightschool night", "night": night.name} | code_version() | dict(links)
+        tags = {"mlflow.source.name": "nightschool night", "night": night.name, **links}
+        if commit := get_git_commit(__file__):  # None outside a git checkout
+            tags[MLFLOW_GIT_COMMIT] = commit
         tags[MLFLOW_RUN_NOTE] = f"The night {night.name} of `{config.name}`. Its report is among the artifacts."
         run = self.client.create_run(self.experiment_id, run_name=f"{config.name} {night.name}", tags=tags)
         self.run_id = run.info.run_id
@@ -176,12 +178,6 @@ class Tracking:
 def metric_name(name: str) -> str:
     """Replace all characters that MLflow refuses in a metric's name by `_`."""
     return re.sub(r"[^/\w.\- :]", "_", name)
-
-
-def code_version() -> dict[str, str]:
-    """Return an MLflow tag with the git commit of this code, or an empty dict if the code is not in a git checkout."""
-    commit = get_git_commit(__file__)
-    return {MLFLOW_GIT_COMMIT: commit} if commit else {}
 
 
 def _grouped(name: str) -> str:
