@@ -31,15 +31,13 @@ TARGET = "arithmetic-1-2"
 Night = tuple[Path, dict[str, Any]]  # a folder, and the night's summary
 
 
-def write_night(
-    folder: Path, *, rounds: int = 3, groups: int = 8, size: int = 4, solved: float = 0.5, hostile: str = ""
-) -> dict[str, Any]:
-    """Write a whole night and return its summary; `solved`: the last round's share, `hostile`: put into answers."""
+def write_night(folder: Path, *, rounds: int = 3, groups: int = 8, hostile: str = "") -> dict[str, Any]:
+    """Write a whole night, whose last round solves half, and return its summary. `hostile`: put into answers."""
     folder.mkdir(parents=True, exist_ok=True)
     write_config(folder)
     write_lessons(folder)
     for number in range(1, rounds + 1):
-        write_round(folder / f"round-{number:02d}", number, groups, size, solved * number / rounds, hostile)
+        write_round(folder / f"round-{number:02d}", number, groups, 4, 0.5 * number / rounds, hostile)
     for name, right in {"start": 2, "distill": 17, "rounds": 25}.items():
         exam.taken_quiz(folder / "quiz" / name, right, 40)
     found = write_exam(folder, hostile)

@@ -103,8 +103,8 @@ class PrunedSchool:
             registry.promote(made.version)
         return checkpoint
 
-    def prune(self, keep_nights: int = 2) -> list[str]:
-        return prune.fn(self.home, keep_nights, self.registry)
+    def prune(self) -> list[str]:
+        return prune.fn(self.home, 2, self.registry)
 
     def on_disk(self) -> set[str]:
         return {folder.name for folder in self.home.checkpoints.iterdir()}

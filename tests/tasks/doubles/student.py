@@ -12,19 +12,14 @@ from transformers import PreTrainedTokenizerFast
 END = 256
 
 
-def write_student(folder: Path, *, tokenizer: bool = True) -> Path:
-    """Write config.json, weights (a few bytes) and, if wanted, the tokenizer; return the folder."""
+def write_student(folder: Path) -> Path:
+    """Write config.json, weights (a few bytes) and the tokenizer; return the folder."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
     (folder / "model.safetensors").write_bytes(b"weights")
-    if tokenizer:
-        _tokenizer().save_pretrained(folder)
-    return folder
-
-
-def _tokenizer() -> PreTrainedTokenizerFast:
     vocabulary = {letter: number for number, letter in enumerate(sorted(ByteLevel.alphabet()))}
     inner = Tokenizer(BPE(vocab=vocabulary | {"<end>": END}, merges=[]))
     inner.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
     inner.decoder = ByteLevelDecoder()
-    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")
+    PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>").save_pretrained(folder)
+    return folder
