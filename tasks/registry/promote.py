@@ -10,7 +10,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.storage.durable import write_atomically
+from conf.storage.durable import read_json, write_atomically
 from conf.storage.home import Home
 from conf.storage.locks import alias_lock
 from models.hf.checkpoint import parent_of, verify
@@ -51,13 +51,10 @@ def promote(
     moves, if a checkpoint is damaged, and MlflowException if the registry still does not answer after two retries.
     """
     night, registry = decision.folder.parent, Registry(tracking.client, model)
-    outcome = night / OUTCOME
-    if outcome.exists():
-        carried_out = json.loads(outcome.read_text())
-    else:
+    if (carried_out := read_json(night / OUTCOME)) is None:
         decided = decision.read_json("decision.json")
         carried_out = _register_and_move(decided, checkpoints, night, home, tracking, registry)
-        write_atomically(outcome, json.dumps(carried_out))
+        write_atomically(night / OUTCOME, json.dumps(carried_out))
     serving, by_hand = registry.named(DAYTIME), [dataclasses.asdict(move) for move in registry.moves() if move.by_hand]
     return carried_out | {"serving": serving.digest if serving else None, "by_hand": by_hand}
 
