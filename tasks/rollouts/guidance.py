@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rewards.hints import hint
 from rewards.verifier import Problem
@@ -24,8 +24,8 @@ class Guide:
     """
 
     levels: Rates
-    shares: Sequence[float] = ()
-    solutions: Mapping[Problem, str] = field(default_factory=dict)
+    shares: Sequence[float]
+    solutions: Mapping[Problem, str]
     program: bool = False
 
     def shown(self, problem: Problem, chance: random.Random) -> tuple[float, str]:

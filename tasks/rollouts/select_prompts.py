@@ -112,9 +112,8 @@ def select_prompts(
 
 def _guide(benchmark: Benchmark, grpo: GrpoConfig, levels: Rates) -> Guide:
     """Return the guide for a benchmark's hints. Unless a level is known to be hard, the guide gets no solutions."""
-    if benchmark.environment or not any(rate < HARD for (name, *_), rate in levels.items() if name == benchmark.name):
-        return Guide(levels)
-    solutions = dict(benchmark.solutions()) if grpo.hints else {}
+    is_hard = any(rate < HARD for (name, *_), rate in levels.items() if name == benchmark.name)
+    solutions = dict(benchmark.solutions()) if grpo.hints and is_hard and not benchmark.environment else {}
     return Guide(levels, grpo.hints, solutions, benchmark.runs_programs)
 
 
