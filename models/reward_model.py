@@ -67,7 +67,7 @@ class RewardModel:
     def load(cls, checkpoint: Path, config: TrainerConfig) -> "RewardModel":
         """Load a reward model from a folder that `save` wrote. Raises OSError if the folder has no head."""
         loaded = cls(checkpoint, config)
-        loaded.head = load_file(checkpoint / HEAD, device=str(loaded.device))["weight"]
+        loaded.head.copy_(load_file(checkpoint / HEAD)["weight"])  # aligned memory, so the same bits
         return loaded
 
     def save(self, folder: Path) -> None:
