@@ -139,16 +139,20 @@ def night(home: Path, start: str, seed: int, date: str) -> dict[str, Any]:
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: the rate of the week's first taste, morning and evening by day, and the nights."""
+    """Return a Markdown table: the rate of the week's first taste, morning and evening by day, and the nights.
+
+    Arithmetic is compared within a night, because its exam becomes harder from night to night.
+    """
     rows = []
     for run in runs:
         taste, days = WEEKS[run["week"]][0], run["run"]
         rated = "; ".join(f"{day['morning'][taste]:.2f} → {day['evening'][taste]:.2f}" for day in days)
         nights = ", ".join(day["night"]["decision"] for day in days)
-        arithmetic = f"{days[0]['night']['arithmetic'][0]:.2f} → {days[-1]['night']['arithmetic'][1]:.2f}"
-        rows.append([run["week"], run["start"], run["seed"], rated, f"{run['after'][taste]:.2f}", nights, arithmetic])
+        exams = (day["night"]["arithmetic"] for day in days)
+        gains = ", ".join(f"{candidate - champion:+.2f}" for champion, candidate in exams)
+        rows.append([run["week"], run["start"], run["seed"], rated, f"{run['after'][taste]:.2f}", nights, gains])
     head = "week | `start_from` | seed | short answers, morning → evening by day | after the last night | nights"
-    return markdown(f"{head} | arithmetic", rows)
+    return markdown(f"{head} | arithmetic, candidate − champion", rows)
 
 
 if __name__ == "__main__":
