@@ -18,8 +18,8 @@ from conf.storage.home import NightError
 from models.engine import cpu_lora, token_ranks, weight_sync
 from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, gpu_share, kv_cache_bytes
-from models.engine.sync_probe import VISIBLE, Probe, SyncError, read_probe, tolerance
-from models.hf.checkpoint import base_of, same_weights, wrong_precisions
+from models.engine.sync_probe import Probe, SyncError, must_differ, read_probe, tolerance
+from models.hf.checkpoint import base_of, wrong_precisions
 from models.hf.hardware import compute_dtype, resolve_device
 from models.hf.loading import answer_text
 from models.rollout import Rollout
@@ -200,7 +200,7 @@ class Sampler:
 
         Three checks follow. (1) vLLM's loader filled every parameter. (2) The values that can be read back from the
         engine's memory equal those in the files. (3) The probe's log-probabilities match the trainer's and, if they
-        must change (see `_must_differ`), have changed. A checkpoint from another program has no probe and skips check
+        must change (see `must_differ`), have changed. A checkpoint from another program has no probe and skips check
         3. With a probe, the files' precision is checked first. Raises SyncError if a check fails; `digest` is then
         empty, and the next call loads everything again.
         """
@@ -255,7 +255,7 @@ class Sampler:
         if not self.probe_difference <= tolerance(self._first_difference):
             nats = f"{self.probe_difference:.3f} nats a token"
             _fail(checkpoint, f"the probe's log-probabilities are {nats} from the trainer's")
-        if after == before and previous is not None and _must_differ(previous, checkpoint, probe):
+        if after == before and previous is not None and must_differ(previous, checkpoint, probe):
             _fail(checkpoint, f"the engine still computes what {previous.name} does")
         self._probed = after
         if self._first_difference is None:
@@ -282,19 +282,6 @@ def _check_room(prompts: Sequence[list[int]], context: int) -> None:
                 f"prompt {index} has {len(prompt)} tokens, and the engine takes 1 to {context - 1}: "
                 "raise engine.max_model_len, or leave the problem out"
             )
-
-
-def _must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
-    """Return whether the engine's log-probabilities of the probe must differ between two checkpoints.
-
-    They need not differ if an update was too small to change the trainer's own log-probabilities, or if one checkpoint
-    is an adapter and the other is not, because the adapter may be near 0.
-    """
-    if not previous.is_dir() or (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint):
-        return False
-    earlier = read_probe(previous)
-    visible = earlier is not None and earlier.difference(probe.logprobs) > VISIBLE
-    return visible and not same_weights(previous, checkpoint)
 
 
 def _listed(names: Sequence[str]) -> str:

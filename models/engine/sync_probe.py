@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from conf.storage.durable import read_json
 from conf.storage.home import NightError
+from models.hf.checkpoint import base_of, same_weights
 from models.rollout import Rollout
 
 PROBE_FILE = "probe.json"
@@ -73,3 +74,16 @@ def read_probe(checkpoint: Path) -> Probe | None:
     """Return a checkpoint's probe, or None if it has none (because another program wrote the checkpoint)."""
     content = read_json(checkpoint / PROBE_FILE)
     return content and Probe(content["token_ids"], content["logprobs"])
+
+
+def must_differ(previous: Path, checkpoint: Path, probe: Probe) -> bool:
+    """Return whether the engine's log-probabilities of the probe must differ between two checkpoints.
+
+    They need not differ if an update was too small to change the trainer's own log-probabilities, or if one checkpoint
+    is an adapter and the other is not, because the adapter may be near 0.
+    """
+    if not previous.is_dir() or (base_of(previous) == previous) != (base_of(checkpoint) == checkpoint):
+        return False
+    earlier = read_probe(previous)
+    visible = earlier is not None and earlier.difference(probe.logprobs) > VISIBLE
+    return visible and not same_weights(previous, checkpoint)
