@@ -80,6 +80,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "both": ("stages=[lessons, {grpo: 6}]", "preference_learning=both"),
     "true taste": ("stages=[{grpo: 6}]", "preference_learning=direct"),
     "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
+    "dpo, listwise": ("stages=[lessons]", "preference_learning=direct"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
 }
 WITHOUT_LIMIT = "dpo without its limit"  # at d1ed00f7

@@ -130,6 +130,9 @@ def _dpo_of_pairs(
     """
     chosen, rejected = (list(rows) for rows in zip(*pairs, strict=True))
     loss, metrics = dpo_loss(policy[chosen], policy[rejected], reference[chosen], reference[rejected], beta)
+    margins = beta * ((policy - reference)[chosen] - (policy - reference)[rejected])
+    zero, rows = torch.zeros(1, device=policy.device), torch.tensor(chosen)
+    loss = torch.stack([torch.cat([zero, -margins[rows == row]]).logsumexp(0) for row in dict.fromkeys(chosen)]).mean()
     metrics["kl"] = float((reference - policy).detach().sum()) / total
     if imitated:
         loss = loss - (policy[chosen] / torch.tensor(imitated, device=policy.device)).mean()
