@@ -82,7 +82,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
 }
-WITHOUT_LIMIT = "dpo without its limit"  # at d1ed00f7
+EARLIER = "dpo without its limit", "dpo, listwise"  # only d1ed00f7 and 9cc47cb4 can run them
 NIGHT = (
     *("learned_reward.owner_share=1", "grpo.prompts_per_round=16", "grpo.group_size=8"),
     *("budget_minutes=null", "day.generated_traces=0", "lessons.quiz_problems=0", "grpo.quiz_every_rounds=0"),
@@ -233,7 +233,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for taste, arm, picks in sorted(
         {(run["taste"], run["arm"], run["picks"]) for run in runs},
-        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, WITHOUT_LIMIT].index(kind[1])),
+        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1])),
     ):
         same = [run for run in runs if (run["taste"], run["arm"], run["picks"]) == (taste, arm, picks)]
         count = len(UNSEEN)
