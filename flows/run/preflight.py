@@ -26,7 +26,7 @@ from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
-from tasks.rollouts.self_play import proposing_benchmark
+from tasks.self_play import proposing_benchmark
 from tasks.workers.connection import connect
 
 NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}
