@@ -150,9 +150,11 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         nights = ", ".join(day["night"]["decision"] for day in days)
         exams = (day["night"]["arithmetic"] for day in days)
         gains = ", ".join(f"{candidate - champion:+.2f}" for champion, candidate in exams)
-        rows.append([run["week"], run["start"], run["seed"], rated, f"{run['after'][taste]:.2f}", nights, gains])
+        minutes = ", ".join("–" if (spent := day["night"]["minutes"]) is None else f"{spent:.0f}" for day in days)
+        after = f"{run['after'][taste]:.2f}"
+        rows.append([run["week"], run["start"], run["seed"], rated, after, nights, gains, minutes])
     head = "week | `start_from` | seed | short answers, morning → evening by day | after the last night | nights"
-    return markdown(f"{head} | arithmetic, candidate − champion", rows)
+    return markdown(f"{head} | arithmetic, candidate − champion | minutes", rows)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ import torch
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
+from benchmarks.nights.paired import mean_difference
 from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
@@ -229,14 +230,16 @@ def journal(
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each arm's share of liked answers before and after, by seed, and its price."""
-    rows = []
+    """Return a Markdown table: each arm's share of liked answers before and after, by seed, and its price.
+
+    The gain of the listwise lesson is also compared with that of `dpo`, seed by seed, with Student's 95 % interval.
+    """
+    rows, count = [], len(UNSEEN)
     for taste, arm, picks in sorted(
         {(run["taste"], run["arm"], run["picks"]) for run in runs},
         key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1])),
     ):
         same = [run for run in runs if (run["taste"], run["arm"], run["picks"]) == (taste, arm, picks)]
-        count = len(UNSEEN)
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
         gain = statistics.mean((run["after"] - run["before"]) / count for run in same)
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
@@ -245,7 +248,11 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
         rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.2g}", change, serves, minutes])
     head = "taste | arm | picks, at most | liked answers, by seed | mean gain | p | change, nats a token"
-    return markdown(f"{head} | reward model used | minutes", rows)
+    short = [run for run in runs if (run["taste"], run["picks"]) == ("short", len(TAUGHT))]
+    gains = {(run["arm"], run["seed"]): (run["after"] - run["before"]) / count for run in short}
+    less = [gain - gains["dpo", seed] for (arm, seed), gain in gains.items() if arm == "dpo, listwise"]
+    listwise = f"The gain of *dpo, listwise* minus that of *dpo*, by seed: {mean_difference(less, 2)}."
+    return f"{markdown(f'{head} | reward model used | minutes', rows)}\n\n{listwise}"
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ def test_only_unexpected_errors_of_prefect_are_shown(tmp_path: Path, caplog: pyt
     runs = logging.getLogger("prefect.task_runs")
     with NightProgress(load_night(STARTER), tmp_path):
         for error in (HoursOverError("the night's hours were over before save_state began"), OSError("no space")):
-            runs.error('Finished in state Failed("Task run raised %s: %s")', type(error).__name__, error)
+            message = 'Finished in state Failed("Task run encountered an exception %s: %s")'
+            runs.error(message, type(error).__name__, error)
     assert "no space" in caplog.text
     assert "hours were over" not in caplog.text
