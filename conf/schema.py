@@ -86,7 +86,7 @@ class NightConfig(Section):
     distill: DistillConfig = DistillConfig()
     lessons: LessonsConfig = LessonsConfig()
     preference_learning: Literal["reward_model", "direct", "both"] = Field(
-        default="reward_model", description="how picks are learned: by a reward model in GRPO, in a lesson, or both"
+        default="both", description="how picks are learned: by a reward model in GRPO, in a lesson (direct), or both"
     )
     reward_model: RewardModelConfig = RewardModelConfig()
     judge: JudgeConfig | None = Field(

@@ -136,20 +136,20 @@ class FeedbackConfig(Section):
     """KTO (arXiv 2402.01306) on rated answers. Each counts by its rating's size."""
 
     batch_size: ClassVar[int] = LINES_A_STEP
-    learning_rate: Rate = Field(default=5e-6, description="learning rate")
+    learning_rate: Rate = Field(default=2e-5, description="learning rate")
     epochs: Epochs = Field(default=1, description=EPOCHS)
 
 
 class PicksConfig(Section):
-    """DPO (arXiv 2305.18290) on picks, without a reward model; `preference_learning` switches it on."""
+    """DPO (arXiv 2305.18290) on picks, unless `preference_learning` is `reward_model`."""
 
     most_kl: ClassVar[float] = 0.1  # nats a token; it ends once the answers shown have changed by more
-    learning_rate: Rate = Field(default=1e-6, description="learning rate")
+    learning_rate: Rate = Field(default=1e-5, description="learning rate")
     epochs: Positive = Field(
-        default=1,
+        default=3,
         description="most passes over the picks; the lesson ends once the answers have changed by 0.1 nats a token",
     )
-    batch_size: Positive = Field(default=8, description="picks per step")
+    batch_size: Positive = Field(default=4, description="picks per step")
 
 
 LessonConfig = CorrectionsConfig | WordsConfig | FeedbackConfig | PicksConfig
