@@ -232,27 +232,32 @@ def journal(
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table: each arm's share of liked answers before and after, by seed, and its price.
 
-    The gain of the listwise lesson is also compared with that of `dpo`, seed by seed, with Student's 95 % interval.
+    Its gain is also compared with that of `dpo`, seed by seed, with Student's 95 % interval.
     """
     rows, count = [], len(UNSEEN)
+    gains = {(*_kind(run), run["seed"]): (run["after"] - run["before"]) / count for run in runs}
     for taste, arm, picks in sorted(
-        {(run["taste"], run["arm"], run["picks"]) for run in runs},
+        {_kind(run) for run in runs},
         key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1])),
     ):
-        same = [run for run in runs if (run["taste"], run["arm"], run["picks"]) == (taste, arm, picks)]
+        same = sorted((run for run in runs if _kind(run) == (taste, arm, picks)), key=lambda run: run["seed"])
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
-        gain = statistics.mean((run["after"] - run["before"]) / count for run in same)
+        seeds = [run["seed"] for run in same]
+        pairs = [(gains[taste, arm, picks, seed], gains.get((taste, "dpo", picks, seed))) for seed in seeds]
+        gain = statistics.mean(own for own, _ in pairs)
+        less = [own - dpo for own, dpo in pairs if dpo is not None and arm != "dpo"]
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
         minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
-        change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
-        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", f"{p:.2g}", change, serves, minutes])
-    head = "taste | arm | picks, at most | liked answers, by seed | mean gain | p | change, nats a token"
-    short = [run for run in runs if (run["taste"], run["picks"]) == ("short", len(TAUGHT))]
-    gains = {(run["arm"], run["seed"]): (run["after"] - run["before"]) / count for run in short}
-    less = [gain - gains["dpo", seed] for (arm, seed), gain in gains.items() if arm == "dpo, listwise"]
-    listwise = f"The gain of *dpo, listwise* minus that of *dpo*, by seed: {mean_difference(less, 2)}."
-    return f"{markdown(f'{head} | reward model used | minutes', rows)}\n\n{listwise}"
+        beside = mean_difference(less, 2)
+        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves, minutes])
+    head = "taste | arm | picks, at most | liked answers, by seed | mean gain | minus that of `dpo` | p"
+    return markdown(f"{head} | change, nats a token | reward model used | minutes", rows)
+
+
+def _kind(run: Mapping[str, Any]) -> tuple[str, str, int]:
+    return run["taste"], run["arm"], run["picks"]
 
 
 if __name__ == "__main__":
