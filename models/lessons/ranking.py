@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, pstdev
 
 from scipy.special import betaincinv
 
@@ -64,6 +64,16 @@ def hit(values: Sequence[float], chosen: int) -> float:
     """Return 1 if the chosen value is the single highest, 1/k if it is one of k equal highest values, else 0."""
     top = max(values)
     return (values[chosen] == top) / sum(value == top for value in values)
+
+
+def margin(values: Sequence[float], chosen: int) -> float:
+    """Return how far the chosen value lies above the mean of the others, in standard deviations of all; 0 if all equal.
+
+    Multiplying all values by a positive number doesn't change it. Of two values, it is 2, −2 or 0.
+    """
+    others = [*values[:chosen], *values[chosen + 1 :]]
+    spread = pstdev(values)
+    return (values[chosen] - fmean(others)) / spread if spread else 0.0
 
 
 def exact_interval(successes: float, n: int) -> Interval:

@@ -8,7 +8,7 @@ from typing import Any
 from tasks.evaluation.statistics import mcnemar, probability
 from tasks.stage import Artifact
 
-ALIKE = 1e-6  # nats per token; smaller changes count as no change
+ALIKE = 1e-6  # standard deviations; smaller changes count as no change
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,9 @@ class Taste:
 
     `before`, `after`: how many picks the champion and the candidate rank first. `gained`, `lost`: in how many
     conversations the candidate favours the picks more, or less, than the champion does. A model's margin for a pick is
-    how much likelier it finds the pick than the other answers, in nats per token. The margins within a conversation are
-    summed, because they are not independent. `p_value`: from the exact one-sided sign test on `gained` and `lost`.
+    how far its likelihood lies above that of the other answers, in their standard deviations: a model that has only
+    become more certain, or less, gains nothing. The margins within a conversation are summed, because they are not
+    independent. `p_value`: from the exact one-sided sign test on `gained` and `lost`.
     """
 
     n: int

@@ -9,6 +9,7 @@ from typing import Any
 from conf.schema import StudentConfig, TrainerConfig
 from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.preference_data import opening
+from models.lessons.ranking import margin
 from models.rollout import Rollout
 from tasks.journal.tables import HELD_OUT
 from tasks.stage import Artifact, stage
@@ -38,8 +39,9 @@ def rank_picks(
     mean log-probability of its tokens, in nats, with an end token if it ended. `policy`: the digest of the policy's
     weights. `predecessor`: the state that holds these weights; if None, they are those of the checkpoint `tokenizer`.
     `ranking.json` has one value per pick in four lists. `right`: whether the picked answer is the most likely one.
-    `margins`: its likelihood minus the mean of the others' (nats per token). `generated`: whether the pick is from the
-    generated day. `openings`: a digest that all picks of a conversation share. `accuracy` is the mean of `right`.
+    `margins`: how far its likelihood lies above the mean of the others (see `margin`). `generated`: whether the pick is
+    from the generated day. `openings`: a digest that all picks of a conversation share. `accuracy` is the mean of
+    `right`.
     """
     held_out = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     picks: Any = held_out.sample(min(MAX_PICKS, len(held_out)), random_state=0).sort_index()
@@ -61,10 +63,9 @@ def rank_picks(
         logprobs = trainer.call(trainer_process.logprobs, predecessor, config, rollouts)
     likelihoods, right, margins = iter(map(fmean, logprobs)), list[bool](), list[float]()
     for _, answers, chosen, _ in rankings:
-        others = [next(likelihoods) for _ in answers]
-        picked = others.pop(chosen)
-        right.append(all(picked > other for other in others))
-        margins.append(picked - fmean(others))
+        found = [next(likelihoods) for _ in answers]
+        right.append(all(found[chosen] > other for at, other in enumerate(found) if at != chosen))
+        margins.append(margin(found, chosen))
     accuracy = fmean(right) if right else None
     openings = [hashlib.sha256(opening(messages).encode()).hexdigest()[:12] for messages, *_ in rankings]
     written = {"accuracy": accuracy, "right": right, "margins": margins, "generated": picks.generated.tolist()}

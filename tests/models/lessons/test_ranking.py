@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from models.lessons.preference_data import Pick
-from models.lessons.ranking import Ranking, exact_interval, hit, rank
+from models.lessons.ranking import Ranking, exact_interval, hit, margin, rank
 
 NAN = float("nan")
 
@@ -25,6 +25,17 @@ def pick(lengths: list[int], chosen: int) -> Pick:
 )
 def test_a_hit(rewards: list[float], chosen: int, expected: float) -> None:
     assert hit(rewards, chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "chosen", "expected"),
+    [([-1, -3], 0, 2), ([-1, -3], 1, -2), ([-2, -2], 0, 0), ([2, 0, 0, 0, -2], 0, 2.5 / 1.6**0.5)],
+)
+@pytest.mark.parametrize("certainty", [0.5, 1, 3])
+def test_a_margin_is_the_same_for_a_more_certain_model(
+    values: list[float], chosen: int, expected: float, certainty: float
+) -> None:
+    assert margin([certainty * value for value in values], chosen) == pytest.approx(expected)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
