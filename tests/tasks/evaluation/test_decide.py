@@ -138,6 +138,8 @@ def test_nor_is_one_that_failed_the_quiz(night: Path, solved: int, begins: bool)
 def test_guards_compare_with_champion_and_first_student(night: Path, guard: dict[str, int], said: str | None) -> None:
     found = decided(night, 9, guard)
     assert found["promote"] is (said is None)
+    assert found["next_night_begins_with_it"] is False
+    assert (found["reasons"][-1] == FAILED) is (said is not None)
     refused = [reason for reason in found["reasons"] if "not passed" in reason]
     assert [reason.startswith(said or "-") for reason in refused] == [True] * (said is not None)
     assert found["comparisons"]["candidate"].keys() == {TARGET, GUARD}  # the second guard was not examined
