@@ -14,7 +14,7 @@ from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, ref
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import FILE, apply_english_guard
 from tasks.evaluation.evaluate import LOOK
-from tasks.evaluation.sequential import levels, smallest_gain
+from tasks.evaluation.sequential import detects, levels
 from tasks.evaluation.statistics import Accuracy, mcnemar
 from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage
@@ -129,9 +129,9 @@ def _decide_target(
         decision = judge_guard(decision, target, exam.target.margin)
     elif not better and is_mastered(target.before, planned, alpha):
         decision = Decision(False, (*decision.reasons, MASTERED))
-    elif not better and target.before.counted and (gain := smallest_gain(planned, alpha)) is not None:
-        detects = f"An exam of up to {planned[-1]} problems detects a true gain of {gain:.2f} four times in five."
-        decision = Decision(False, (*decision.reasons, detects))
+    elif not better and target.before.counted and (detected := detects(planned, alpha)):
+        reason = f"An exam of up to {planned[-1]} problems detects {detected}."
+        decision = Decision(False, (*decision.reasons, reason))
     if taste is None:
         return decision
     decides = ": your picks decide" if decision.promote and not better else ""
