@@ -65,7 +65,7 @@ def decide(
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}
-    pair = partial(compare, seed=seed, alpha=alpha)
+    pair = partial(compare, seed=seed)
     guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # tonight's guards
     parts = (exam.target, *guards)
     against = {part.name: pair(part.name, rows["champion"], rows["candidate"]) for part in parts}
