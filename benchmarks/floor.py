@@ -23,11 +23,12 @@ from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.power import detectable_mean
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
-from tasks.evaluation.statistics import detectable_mean, mcnemar
+from tasks.evaluation.statistics import mcnemar
 from tasks.pretraining.pretrain import CURVE
 
 RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))

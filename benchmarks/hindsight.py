@@ -20,11 +20,12 @@ import numpy as np
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import markdown
+from benchmarks.outputs.power import detectable_mean
 from benchmarks.teach import GOOD, QUESTIONS, TOKENS
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 from models.hf.loading import load_tokenizer, prompt_tokens
-from tasks.evaluation.statistics import detectable_mean, sign_flip
+from tasks.evaluation.statistics import sign_flip
 from tasks.workers import engine_process
 
 WISHES = {  # by the name of the taste that rates the answers

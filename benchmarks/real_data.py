@@ -27,11 +27,12 @@ from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.power import detectable_mean
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from rewards.data.dataset_rows import DATA_VARIABLE
-from tasks.evaluation.statistics import detectable_mean, mcnemar, sign_flip
+from tasks.evaluation.statistics import mcnemar, sign_flip
 
 RESULTS, PICTURE, PAGE = (Path("docs/real-data").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 NAME = "benchmarks.real_data"

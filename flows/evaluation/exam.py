@@ -60,7 +60,7 @@ def exam(
     if against:
         for part in outcome:
             after, before = tables
-            comparison = dataclasses.asdict(compare(part, before, after, seed=config.seed, alpha=config.exam.alpha))
+            comparison = dataclasses.asdict(compare(part, before, after, seed=config.seed))
             outcome[part] |= {"against": figures[1][part], "comparison": comparison}
     show_text("exam", "\n".join(f"    {line}" for line in lines_of(outcome)), f"The exam of {checkpoint}")
     return outcome

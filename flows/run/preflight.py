@@ -21,7 +21,7 @@ from rewards.programs.policy import missing_layers, tolerated
 from rewards.sandbox import Layer, Sandbox, SandboxUnavailable
 from tasks.distillation import trace_sources
 from tasks.evaluation.acceptance import MOST_BAD_LUCK
-from tasks.evaluation.sequential import looks, smallest_gain
+from tasks.evaluation.sequential import detects, looks
 from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.monitoring.tracking import tracking_uri
@@ -130,8 +130,8 @@ def _check_margins(config: NightConfig) -> None:
             f"exam.target: {exam.target.name}: {count} problems can never show that a candidate is better at "
             f"exam.alpha: {exam.alpha}; ask more"
         )
-    if count < SMALL_EXAM and (gain := smallest_gain(looks(count), exam.alpha)) is not None:
-        log.warning("exam.target: %d problems detect a true gain of %.2f four times in five", count, gain)
+    if count < SMALL_EXAM and (detected := detects(looks(count), exam.alpha)):
+        log.warning("exam.target: %d problems detect %s", count, detected)
     passed = 1.0
     for part in exam.guards:
         if (count := counts[part.name]) < (least := smallest_guard(part.margin)):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rewards.programs import candidate, isolation, judge
-from rewards.programs.wire import Channel, WireError
+from rewards.programs.wire import Channel
 
 TICK_SECONDS = 0.02
 JUDGE_SECONDS = 1.0  # the judge's CPU limit, unless the program's is higher: comparing its values takes time
@@ -202,10 +202,7 @@ def _run_candidate(channel: int, source: int, report: int) -> None:
 def _run_judge(channel: int, tests: int, reason: int, report: int) -> None:
     job = json.loads(_read_file(tests))
     random.seed(job["seed"])
-    try:
-        verdict, why = judge.judge(Channel(channel), job["setup"], job["tests"], job["entry_point"])
-    except WireError as error:  # caused by the test's own arguments
-        verdict, why = "grader_failed", f"the test cannot be run: {error}"
+    verdict, why = judge.judge(Channel(channel), job["setup"], job["tests"], job["entry_point"])
     os.write(reason, why.encode("utf-8", "backslashreplace")[:REASON_BYTES])
     os.write(report, verdict.encode("ascii"))
 

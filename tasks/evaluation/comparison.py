@@ -4,13 +4,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from tasks.evaluation.sequential import smallest_gain
 from tasks.evaluation.statistics import (
     Accuracy,
     agresti_min_low,
     are_episodes,
     bootstrap,
-    detectable_mean,
     mcnemar,
     outcomes,
     sign_flip,
@@ -26,8 +24,7 @@ class Comparison:
 
     `n`, `nulls`: the numbers of graded and ungraded pairs. `gained`, `lost`: how many answers became right or wrong, or
     how many episodes went better or worse. `low`, `high`: the 95 % interval of the `difference`. `guard_low`: its
-    one-sided 95 % lower bound. `detectable`: the smallest true difference that an exam of this size detects with 80 %
-    power; None if it cannot detect any.
+    one-sided 95 % lower bound.
     """
 
     name: str
@@ -42,16 +39,15 @@ class Comparison:
     lost: int
     p_value: float
     guard_low: float
-    detectable: float | None
     before_digest: str
     after_digest: str
 
 
-def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, alpha: float = 0.025) -> Comparison:
+def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int) -> Comparison:
     """Compare two checkpoints on the exam part `name`, given each one's rows of the evaluations table.
 
-    A pair with an ungraded answer is dropped and counted in `nulls`. `seed`: for the bootstrap. `alpha`: the level of
-    the test that `detectable` refers to. Raises ValueError if the two tables do not have the same problems.
+    A pair with an ungraded answer is dropped and counted in `nulls`. `seed`: for the bootstrap. Raises
+    ValueError if the two tables do not have the same problems.
     """
     before, after = (table[table["benchmark"] == name] for table in (before, after))
     first, second = _outcomes(before), _outcomes(after)
@@ -61,11 +57,6 @@ def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, 
     differences = (second - first)[graded].to_numpy(dtype=float)
     n, gained, lost = len(differences), int((differences > 0).sum()), int((differences < 0).sum())
     low, high = bootstrap(differences, seed=seed)
-    if counted:
-        guard_low = agresti_min_low(gained, lost, n)
-        smallest = smallest_gain([n], alpha, share=max(gained + lost, 1e-6) / n) if n else None
-    else:
-        guard_low, smallest = student_low(differences), detectable_mean(differences, alpha)
     return Comparison(
         name=name,
         n=n,
@@ -78,8 +69,7 @@ def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int, 
         gained=gained,
         lost=lost,
         p_value=mcnemar(gained, lost) if counted else sign_flip(differences),
-        guard_low=guard_low,
-        detectable=smallest,
+        guard_low=agresti_min_low(gained, lost, n) if counted else student_low(differences),
         before_digest=_digest(before),
         after_digest=_digest(after),
     )

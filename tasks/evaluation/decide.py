@@ -14,7 +14,7 @@ from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, ref
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import FILE, apply_english_guard
 from tasks.evaluation.evaluate import LOOK
-from tasks.evaluation.sequential import levels, smallest_gain
+from tasks.evaluation.sequential import detects, levels
 from tasks.evaluation.statistics import Accuracy, mcnemar
 from tasks.evaluation.taste import Taste, compare_taste, favours
 from tasks.stage import Artifact, stage
@@ -57,30 +57,33 @@ def decide(
     - There is no severe alarm, and the candidate is not the champion itself.
 
     Without a severe alarm, the next night begins with an unpromoted candidate if it was ahead at the last look, passed
-    the English guard and the quiz, and is not the fourth such candidate in a row. `unpromoted`: how many came before.
+    the quiz and all guards that were examined, and is not the fourth such candidate in a row. `unpromoted`: how many
+    came before.
     `planned`: the number of problems at each look. `exams`: the exams of `champion`, `candidate` and `first`. `whole`:
     exams of `distilled` and `candidate` on all problems, if `exam.after_lessons` is set. `quizzes`: the quizzes at the
     `start` and `end` of the night. `digests`: the digests of champion, start, distilled and candidate.
     """
     last, taste = looks[-1].read_json(LOOK), compare_taste(champion_picks, candidate_picks, alpha)
     rows = {role: _evaluations(each) for role, each in exams.items()}
-    pair = partial(compare, seed=seed, alpha=alpha)
+    pair = partial(compare, seed=seed)
     guards = [part for part in exam.guards if (rows["candidate"].benchmark == part.name).any()]  # tonight's guards
     parts = (exam.target, *guards)
     against = {part.name: pair(part.name, rows["champion"], rows["candidate"]) for part in parts}
     target = against[exam.target.name]
     decision = _decide_target(target, last, planned, exam, alpha, taste)
+    checks = Decision(True, ())  # the guards, whatever the target says
     for guard in guards:
-        decision = judge_guard(decision, against[guard.name], guard.margin)
+        checks = judge_guard(checks, against[guard.name], guard.margin)
         if "first" in rows:
             champion, candidate = (pair(guard.name, rows["first"], rows[role]) for role in ("champion", "candidate"))
-            decision = judge_guard(decision, candidate, guard.margin, FIRST, champion)
-    decision, fluent = _apply_english_guard(decision, exams, exam.english_margin)
+            checks = judge_guard(checks, candidate, guard.margin, FIRST, champion)
+    checks = _apply_english_guard(checks, exams, exam.english_margin)
+    decision = Decision(decision.promote and checks.promote, (*decision.reasons, *checks.reasons))
     if severe:
         vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
         decision = Decision(False, (*vetoes, *decision.reasons))
     ahead = last["difference"] > 0 and target.before_digest != target.after_digest
-    sound = fluent and not severe and _passed_quiz(quizzes)
+    sound = checks.promote and not severe and _passed_quiz(quizzes)
     goes_on = ahead and sound and not decision.promote and unpromoted < MOST_UNPROMOTED
     after = [] if decision.promote else [_on_next_night(goes_on, ahead)]
     if decision.promote and exam.next_level_at is None and is_mastered(target.after, planned, alpha):
@@ -126,9 +129,9 @@ def _decide_target(
         decision = judge_guard(decision, target, exam.target.margin)
     elif not better and is_mastered(target.before, planned, alpha):
         decision = Decision(False, (*decision.reasons, MASTERED))
-    elif not better and target.before.counted and (gain := smallest_gain(planned, alpha)) is not None:
-        detects = f"An exam of up to {planned[-1]} problems detects a true gain of {gain:.2f} four times in five."
-        decision = Decision(False, (*decision.reasons, detects))
+    elif not better and target.before.counted and (detected := detects(planned, alpha)):
+        reason = f"An exam of up to {planned[-1]} problems detects {detected}."
+        decision = Decision(False, (*decision.reasons, reason))
     if taste is None:
         return decision
     decides = ": your picks decide" if decision.promote and not better else ""
@@ -145,17 +148,12 @@ def is_mastered(champion: Accuracy, planned: Sequence[int], alpha: float) -> boo
     return champion.counted and mcnemar(failed, 0) > levels(planned, alpha)[-1]
 
 
-def _apply_english_guard(
-    decision: Decision, exams: Mapping[str, Artifact], margin: float | None
-) -> tuple[Decision, bool]:
-    """Apply the English guard to the decision, if English was measured. Also return whether the candidate passed."""
-    passed = True
+def _apply_english_guard(decision: Decision, exams: Mapping[str, Artifact], margin: float | None) -> Decision:
+    """Apply the English guard to the decision, if English was measured."""
     for role, than in (("champion", ""), ("first", FIRST)):
-        if margin is None or role not in exams or not (exams["candidate"].folder / FILE).exists():
-            continue
-        decision, holds = apply_english_guard(decision, exams[role], exams["candidate"], margin, than)
-        passed = passed and holds
-    return decision, passed
+        if margin is not None and role in exams and (exams["candidate"].folder / FILE).exists():
+            decision = apply_english_guard(decision, exams[role], exams["candidate"], margin, than)
+    return decision
 
 
 def _on_next_night(goes_on: bool, ahead: bool) -> str:

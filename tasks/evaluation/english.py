@@ -58,8 +58,8 @@ def mean_nats(exam: Path) -> float | None:
 
 def apply_english_guard(
     decision: Decision, before: Artifact, after: Artifact, margin: float, than: str = ""
-) -> tuple[Decision, bool]:
-    """Return the decision with the English guard applied, and whether the candidate passed.
+) -> Decision:
+    """Return the decision with the English guard applied.
 
     Compares the results of two `evaluate` stages passage by passage. The candidate passes if the one-sided 95 % upper
     bound on the rise in mean negative log-likelihood per token (Student's t over the passages) is below `margin` nats.
@@ -73,4 +73,4 @@ def apply_english_guard(
         f"({signed((new - old).mean())}, upper bound {signed(high)}; allowed {signed(margin)})"
         f"{'' if passed else ': not passed'}."
     )
-    return Decision(decision.promote and passed, (*decision.reasons, reason)), passed
+    return Decision(decision.promote and passed, (*decision.reasons, reason))

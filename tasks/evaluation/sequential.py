@@ -140,6 +140,14 @@ def smallest_gain(looks: Sequence[int], alpha: float, share: float = USUAL_FLIPS
     return float(root_scalar(lambda gain: surplus(gain, gain), bracket=(share, 1.0), xtol=1e-5).root)
 
 
+def detects(looks: Sequence[int], alpha: float) -> str | None:
+    """Return `a true gain of 0.04 four times in five if 15 % of the answers flip`, or None if no gain is detectable."""
+    if (gain := smallest_gain(looks, alpha)) is None:
+        return None
+    flips = f"{100 * USUAL_FLIPS:.0f} % of the answers flip" if gain <= USUAL_FLIPS else "no answer becomes wrong"
+    return f"a true gain of {gain:.2f} four times in five if {flips}"
+
+
 def _may_end(look: int, looks: Sequence[int]) -> bool:
     return look >= min(NOT_AHEAD_FROM, looks[-1])
 

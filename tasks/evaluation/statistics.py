@@ -94,13 +94,6 @@ def student_low(differences: Float[np.ndarray, "n"]) -> float:
     return float(differences.mean() - t.ppf(0.95, len(differences) - 1) * sem(differences))
 
 
-def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float | None:
-    """Return the smallest true mean that a one-sided test at `alpha` detects with 80 % power: (z_α + z_β)·s/√n."""
-    if len(differences) < 2 or not differences.any():
-        return None
-    return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
-
-
 def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = DRAWS) -> tuple[float, float]:
     """Return the 95 % percentile interval of the mean from a paired bootstrap (Efron & Tibshirani 1993, chapter 13).
 

@@ -6,7 +6,6 @@ role of the same checkpoint. Answers on which the grader failed are not stored. 
 """
 
 import hashlib
-import inspect
 import json
 import secrets
 import shutil
@@ -29,7 +28,7 @@ from tasks.stage import MANIFEST, commit, committed
 from tasks.tables import EVALUATIONS, table_rows, write_table
 
 DRAFT = "draft-"
-GRADERS = ("math-verify", "sympy")  # packages that the graders rely on
+GRADERS = ("math-verify", "sympy", "reasoning-gym", "gymnasium")  # packages that scores depend on, if installed
 # Increment this with any code change that may alter a checkpoint's answer to a problem, e.g. in loading or merging
 # weights, engine settings, sampling, or the turns of an episode. Answers stored earlier are then no longer used.
 ANSWERS_VERSION = "1"
@@ -68,7 +67,7 @@ def answer_inputs(
         "checkpoint": checkpoint.name,
         "benchmark": part.benchmark,
         "settings": json.dumps(settings, sort_keys=True),
-        "own_graders": _user_grader_version(type(benchmark)),
+        "own_graders": _user_grader_version(part.benchmark, benchmark),
         **versions(),
     }
 
@@ -168,11 +167,12 @@ def _checkpoint_of(folder: Path) -> str | None:
         return None
 
 
-def _user_grader_version(benchmark: type) -> str:
-    """Return a digest of the files that define a user's benchmark (`module:Class`) and its base classes."""
-    classes = {base for base in benchmark.__mro__ if not base.__module__.startswith((f"{rewards.__name__}.", "typing"))}
-    modules = {module for base in classes if (module := inspect.getmodule(base)) is not None}
-    return _digest(Path(file) for module in modules if (file := getattr(module, "__file__", None)) is not None)
+def _user_grader_version(name: str, benchmark: Benchmark) -> str:
+    """Return a digest of the files that define a user's `module:Class`, its base classes and its environment's."""
+    bases = (*type(benchmark).__mro__, *type(benchmark.environment).__mro__)
+    own = {base.__module__ for base in bases if not base.__module__.startswith((f"{rewards.__name__}.", "typing"))}
+    modules = [sys.modules.get(module) for module in own | {name.rpartition(":")[0]}]
+    return _digest({Path(file) for module in modules if (file := getattr(module, "__file__", None)) is not None})
 
 
 def _digest(files: Iterable[Path]) -> str:

@@ -106,7 +106,7 @@ def to_do(summary: Mapping[str, Any]) -> str:
 
 def moved_meanwhile(summary: Mapping[str, Any]) -> bool:
     """Return whether the serving checkpoint differs from the decision because the alias was moved during the night."""
-    return summary["serving"] not in (None, _decided(summary))
+    return summary["serving"] not in (None, "", _decided(summary))
 
 
 def _changed(summary: Mapping[str, Any]) -> str:
@@ -117,6 +117,8 @@ def _changed(summary: Mapping[str, Any]) -> str:
         return f"The new checkpoint, {serving}, now serves."
     if summary["serving"] is None:  # --no-promote, in a home without a promotion
         return "Nothing: no model serves yet."
+    if not summary["serving"]:
+        return "Nothing is known to have changed: MLflow could not say which model serves."
     return f"Nothing: the champion, {serving}, still serves."
 
 

@@ -112,7 +112,7 @@ def summarise(
         "seconds": stage_seconds(folder),
         "wall_seconds": round(wall_seconds(folder), 2),
         "alarms": list(alarms),
-        "serving": decision.get("serving"),
+        "serving": decision.get("serving", ""),  # empty if MLflow could not be asked, None if no model serves
         "by_hand": decision.get("by_hand", []),
         "withheld": decision.get("withheld"),
         "way_back": way_back(folder),

@@ -142,6 +142,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
     report = (ending.folder / "report.html").read_text()
     assert ending.resume_command in report
     assert "the champion stays" in report
+    assert "Nothing is known to have changed: MLflow could not say which model serves." in report
     assert "An alarm." in report
     assert not (ending.folder / OUTCOME).exists()
     lesson = ending.home.checkpoints / ("0" * 20)  # which only an unfinished night needs

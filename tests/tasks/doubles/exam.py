@@ -119,8 +119,6 @@ def evaluations(correct: Sequence[bool | None], digest: str, part: str = "target
     )
 
 
-def compared(
-    before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target", alpha: float = 0.025
-) -> Comparison:
+def compared(before: Sequence[bool | None], after: Sequence[bool | None], name: str = "target") -> Comparison:
     tables = evaluations(before, "champion", name), evaluations(after, "candidate", name)
-    return compare(name, *tables, seed=1, alpha=alpha)
+    return compare(name, *tables, seed=1)

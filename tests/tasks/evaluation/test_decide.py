@@ -98,7 +98,8 @@ def test_one_that_is_ahead_but_unproven_is_what_the_next_night_begins_with(night
     found = decided(night, 5, unpromoted=2)
     assert found["promote"] is False
     assert "p = 0.0312, above this look's level 0.0053" in found["reasons"][0]
-    assert found["reasons"][1] == "An exam of up to 868 problems detects a true gain of 0.04 four times in five."
+    said = "An exam of up to 868 problems detects a true gain of 0.04 four times in five if 15 % of the answers flip."
+    assert found["reasons"][1] == said
     assert (found["next_night_begins_with_it"], found["unpromoted"], found["reasons"][-1]) == (True, 3, BEGINS)
 
 
@@ -138,6 +139,8 @@ def test_nor_is_one_that_failed_the_quiz(night: Path, solved: int, begins: bool)
 def test_guards_compare_with_champion_and_first_student(night: Path, guard: dict[str, int], said: str | None) -> None:
     found = decided(night, 9, guard)
     assert found["promote"] is (said is None)
+    assert found["next_night_begins_with_it"] is False
+    assert (found["reasons"][-1] == FAILED) is (said is not None)
     refused = [reason for reason in found["reasons"] if "not passed" in reason]
     assert [reason.startswith(said or "-") for reason in refused] == [True] * (said is not None)
     assert found["comparisons"]["candidate"].keys() == {TARGET, GUARD}  # the second guard was not examined

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tasks.evaluation.sequential import levels, looks, outlook, smallest_gain, verdict
+from tasks.evaluation.sequential import detects, levels, looks, outlook, smallest_gain, verdict
 from tasks.evaluation.statistics import mcnemar
 
 ALPHA = 0.025
@@ -120,6 +120,18 @@ def test_where_hardly_anything_flips_all_flips_are_gains_and_five_problems_see_n
     assert gain is not None
     assert binom.sf(5, 400, gain) == pytest.approx(0.8, abs=1e-3)  # at least 6 flips
     assert smallest_gain([5], ALPHA) is None
+
+
+@pytest.mark.parametrize(
+    ("problems", "said"),
+    [
+        (300, "a true gain of 0.07 four times in five if 15 % of the answers flip"),
+        (40, "a true gain of 0.19 four times in five if no answer becomes wrong"),  # more than the 15 %
+        (5, None),
+    ],
+)
+def test_what_an_exam_detects_is_said_with_what_it_assumes(problems: int, said: str | None) -> None:
+    assert detects(looks(problems), ALPHA) == said
 
 
 def test_a_gain_has_to_come_from_flips() -> None:

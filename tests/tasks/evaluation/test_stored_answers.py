@@ -84,10 +84,31 @@ def test_the_graders_version_changes_with_their_source(tmp_path: Path, monkeypat
     stored_answers.grader_version.cache_clear()
 
 
-def test_a_change_of_a_users_benchmark_makes_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("package", ["math-verify", "sympy", "reasoning-gym", "gymnasium"])
+def test_the_graders_version_names_their_packages(package: str) -> None:
+    assert f"{package} " in f"{stored_answers.grader_version()} "
+
+
+COUNTDOWN = "from tests.rewards.countdown import Countdown\n\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("own_benchmark", 'from rewards.arithmetic import Arithmetic\n\nclass Own(Arithmetic):\n    name = "roman"\n'),
+        ("own_environment", f"{COUNTDOWN}class Own(Countdown):\n    pass\n"),
+        ("front:own_elsewhere", f"{COUNTDOWN}class Own(Countdown):\n    pass\n"),  # `front` only imports it
+        ("own_function", f"{COUNTDOWN}def Own(source):\n    return Countdown(source)\n"),
+    ],
+    ids=["benchmark", "environment", "environment imported", "function"],
+)
+def test_a_change_of_a_users_benchmark_makes_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, source: str
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    part, file = ExamPart(benchmark="stored_roman:Roman", problems=2), tmp_path / "stored_roman.py"
-    source = 'from rewards.arithmetic import Arithmetic\n\nclass Roman(Arithmetic):\n    name = "roman"\n'
+    front, _, defined = module.rpartition(":")
+    (tmp_path / "front.py").write_text(f"from {defined} import Own\n")
+    part, file = ExamPart(benchmark=f"{front or defined}:Own", problems=2), tmp_path / f"{defined}.py"
     file.write_text(source)
     importlib.invalidate_caches()
     first = key(inputs_of(part=part))

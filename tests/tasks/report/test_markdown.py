@@ -21,6 +21,7 @@ NO_ROUND = KEPT | {"rounds": 0, "hours": {"hours": 900.0, "rounds": 300.0, "enou
 ENDED = "The night ended its rounds after 0 of 3:"
 MORE_TIME = "Give the night more time: no round fitted. 30 minutes would do."
 BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
+UNKNOWN = "Nothing is known to have changed: MLflow could not say which model serves."
 MOVED = "f00df00df00d now serves: the alias was moved during the night."
 
 
@@ -40,6 +41,7 @@ def decision(night: Night) -> dict[str, Any]:
         ({"serving": "f00df00df00df00d"}, MOVED, TRIES_AGAIN),
         (KEPT | {"withheld": PROMOTE}, STAYS, DRY),
         (KEPT | {"withheld": PROMOTE, "serving": None}, "Nothing: no model serves yet.", DRY),
+        ({"decision": "kept"}, UNKNOWN, TRIES_AGAIN),  # as MLflow died before it was asked
         (NO_ROUND | {"ended_early": f"{ENDED} the night's hours were over before update began."}, STAYS, MORE_TIME),
         (NO_ROUND | {"ended_early": f"{ENDED} the trainer process died at update."}, STAYS, TRIES_AGAIN),
         (KEPT | {"withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first; {ALARMS} {DRY}"),
