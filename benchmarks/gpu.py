@@ -4,7 +4,7 @@
     python -m benchmarks.gpu engine      # needs vLLM, too
     python -m benchmarks.gpu night       # a short night of conf/nightly.yaml with `--student`
 
-Options: [--json] [--only attention update …] [--student FOLDER] [--minutes 25]. On a GPU, each run adds a line to
+Options: [--json] [--only gradients update …] [--student FOLDER] [--minutes 25]. On a GPU, each run adds a line to
 docs/gpu.jsonl, with card, versions and commit.
 
 Each part runs in its own process (gpu_parts.py and gpu_engine.py in benchmarks/machine). If a part fails, the table
@@ -31,10 +31,7 @@ SHAPE |= {"num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
 TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
 TINY |= {"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
 STAGES = {
-    "trainer": (
-        *("gradients", "packing", "attention", "update", "capped", "optimizer", "head", "profile"),
-        *("repeated", "tests"),
-    ),
+    "trainer": ("gradients", "update", "capped", "repeated", "tests"),
     "engine": ("engine",),
     "night": ("night",),
 }

@@ -1,4 +1,4 @@
-"""Reward against learning time on the starter's Arithmetic: variants of the night, and TRL.
+"""Reward against learning time on the starter's Arithmetic: variants of the night.
 
     python -m benchmarks.learning [--minutes 6] [--seeds 1 2 3] [--variants …]
 
@@ -27,7 +27,6 @@ from benchmarks.nights.learning_runs import (
     NIGHTS,
     TEACHER,
     TEACHERS_SEED,
-    TRL,
     WITH_TEACHER,
     Point,
     accuracies,
@@ -43,7 +42,7 @@ from flows import environment
 RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl", ".png"))
 PAGE, NAME = Path("docs/performance.md"), "benchmarks.learning"
 WORK = SCHOOL / "benchmarks" / "learning"
-VARIANTS = (*NIGHTS, *TRL)
+VARIANTS = (*NIGHTS,)
 LAST = 5  # checkpoints whose mean weights are also evaluated
 
 

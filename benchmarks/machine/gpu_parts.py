@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine.gauge import CUDA, DEVICE, PRECISION, now, peak_gb
+from benchmarks.machine.gauge import CUDA, DEVICE, now, peak_gb
 
 Rows = Iterator[tuple[str, str]]  # what was measured, and the result
 RANK = 16
@@ -47,55 +47,6 @@ def tests(student: Path) -> Rows:
         if line.startswith("FAILED"):
             yield "failed", line.removeprefix("FAILED ")[:100]
     yield "tests/models", (done.stdout.splitlines() or done.stderr.splitlines() or ["no output"])[-1]
-
-
-def attention(student: Path) -> Rows:
-    """Time each variant of torch's attention, forward and backward, and measure its error against fp32."""
-    for length in (256, 512, 1024, 2048, 4096) if CUDA else (64, 128):
-        for name in ("mask, grouped heads", "mask, repeated heads", "causal, grouped heads"):
-            try:
-                yield f"{length} tokens, {name}", _attention(name, 30 if CUDA else 2, length)
-            except torch.OutOfMemoryError:
-                yield f"{length} tokens, {name}", "out of memory"
-
-
-def _attention(variant: str, rows: int, length: int) -> str:
-    """Time the attention of 16 query heads to 8 key/value heads, for `rows` sequences at once."""
-    from torch.nn.functional import scaled_dot_product_attention as attend
-
-    chance = torch.Generator(DEVICE).manual_seed(1)
-
-    def drawn(heads: int) -> torch.Tensor:
-        shape = (rows, heads, length, 128)
-        return torch.randn(shape, generator=chance, device=DEVICE, dtype=PRECISION).requires_grad_()
-
-    query, key, value = drawn(16), drawn(8), drawn(8)
-    mask = torch.ones(length, length, dtype=torch.bool, device=DEVICE).tril()
-
-    def output() -> torch.Tensor:
-        if variant == "causal, grouped heads":
-            return attend(query, key, value, is_causal=True, enable_gqa=True)
-        if variant == "mask, grouped heads":
-            return attend(query, key, value, attn_mask=mask, enable_gqa=True)
-        return attend(query, key.repeat_interleave(2, dim=1), value.repeat_interleave(2, dim=1), attn_mask=mask)
-
-    seconds, gigabytes = _timed(lambda: output().sum().backward())
-    with torch.no_grad():
-        first = [x[:1].float() for x in (query, key, value)]
-        exact = attend(first[0], first[1], first[2], is_causal=True, enable_gqa=True)
-        error = float((output()[:1].float() - exact).abs().max())
-    return f"{1000 * seconds:8.2f} ms {gigabytes:6.2f} GiB, error {error:.1e}"
-
-
-def packing(student: Path) -> Rows:
-    """Run the check that chooses between packed and plain training, and time it."""
-    from models.hf.loading import load_model
-    from models.packing.self_check import choose_packing
-
-    model = load_model(student, PRECISION, DEVICE, False)
-    chosen: list[str] = []
-    seconds, gigabytes = _timed(lambda: chosen.append(choose_packing(model).__name__), repeats=1)
-    yield chosen[-1], f"{seconds:6.2f} s {gigabytes:6.2f} GiB"
 
 
 def update(student: Path) -> Rows:
@@ -163,63 +114,6 @@ def _update(student: Path, tokens: int, adapters: Any, repeats: int = 3) -> str:
     seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages), repeats)
     less = f", then {trainer.tokens_per_pass} tokens" if trainer.tokens_per_pass < tokens else ""
     return f"{seconds:6.2f} s {gigabytes:6.2f} GiB{less}"
-
-
-def profile(student: Path) -> Rows:
-    """Name the ten operations on which an update spends the most time."""
-    from torch.profiler import ProfilerActivity, profile
-
-    trainer, rollouts, advantages = trained(student, None, None)
-    trainer.update(rollouts, advantages)
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if CUDA else [])]
-    with profile(activities=activities) as run:
-        trainer.update(rollouts, advantages)
-        if CUDA:
-            torch.cuda.synchronize()
-
-    def spent(event: Any) -> float:
-        return event.self_device_time_total if CUDA else event.self_cpu_time_total
-
-    events = sorted(run.key_averages(), key=spent, reverse=True)
-    total = sum(map(spent, events)) or 1.0
-    for event in events[:10]:
-        yield event.key[:60], f"{spent(event) / total:5.1%} {event.count:7d} calls"
-
-
-def optimizer(student: Path) -> Rows:
-    """Time the optimizer step for several numbers of elements that it updates at a time."""
-    from conf.schema import OptimizerConfig
-    from models.hf.loading import load_model
-    from models.optim import master_weights
-
-    model = load_model(student, PRECISION, DEVICE, False)
-    weights = master_weights.MasterWeights(model, OptimizerConfig())
-    for power in (18, 20, 22, 24, 26):
-        master_weights.PART[DEVICE.type] = 2**power
-
-        def step() -> None:
-            for gradient in weights.gradients.values():
-                torch.nn.init.normal_(gradient, std=1e-3)
-            weights.step()
-
-        seconds, _ = _timed(step)
-        yield f"parts of 2^{power}", f"{seconds:6.3f} s"
-    seconds, _ = _timed(lambda: (weights.move("cpu"), weights.move(DEVICE)))
-    yield "to main memory and back", f"{seconds:6.3f} s"
-
-
-def head(student: Path) -> Rows:
-    """Time log-probabilities over Qwen's vocabulary and their gradients, for several numbers of logits at a time."""
-    from models.packing import logprobs
-
-    tokens, width, vocabulary = (8192, 1024, 151_936) if CUDA else (256, 64, 40_000)
-    hidden = torch.randn(tokens, width, device=DEVICE, dtype=PRECISION).requires_grad_()
-    matrix = (torch.randn(vocabulary, width, device=DEVICE, dtype=PRECISION) * 0.02).requires_grad_()
-    targets = torch.randint(vocabulary, (tokens,), device=DEVICE)
-    for power in (22, 24, 26, 28):
-        logprobs.BLOCK[DEVICE.type] = 2**power
-        seconds, gigabytes = _timed(lambda: logprobs.token_logprobs(hidden, matrix, targets)[0].sum().backward())
-        yield f"blocks of 2^{power}", f"{1000 * seconds:8.1f} ms {gigabytes:6.2f} GiB"
 
 
 def repeated(student: Path) -> Rows:

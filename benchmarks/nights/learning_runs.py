@@ -3,13 +3,12 @@
 Each run returns points (seconds of learning, checkpoint). The checkpoints are evaluated afterwards.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.machine.child import engine, json_of
+from benchmarks.machine.child import engine
 from benchmarks.nights.timed import (
     FEW_ROUNDS,
     Round,
@@ -22,7 +21,6 @@ from benchmarks.nights.timed import (
     why_over,
 )
 from conf.load import STARTER, load_night
-from models.engine.environment import trainer_environment
 from models.hf.checkpoint import copy_companions
 from rewards.arithmetic import Arithmetic
 
@@ -34,20 +32,14 @@ NIGHTS = {  # the first is the starter's, but for the falling rate; the others d
     "4e-5, falling": ["grpo.rounds=38", "optimizer.learning_rate=4.0e-5"],
     "temperature 1": ["grpo.temperature=1"],
     "temperature 1.6": ["grpo.temperature=1.6"],
-    "refills": ["grpo.refills=1"],
-    "even draw": ["grpo.exploration=1.0"],
     "two steps a round": ["grpo.steps_per_round=2"],
     "half of each group": ["grpo.train_on=4"],
-    "half of each group at 1e-5": ["grpo.train_on=4", "optimizer.learning_rate=1.0e-5"],  # its advantages are larger
-    "1e-5": ["optimizer.learning_rate=1.0e-5"],
     "teacher and reward": ["on_policy.teacher={teacher}"],
-    "teacher alone": ["on_policy={teacher: {teacher}, reward_weight: 0}"],
 }
 # The teacher's lesson has three times as many steps, and no rehearsal.
 TEACHER = ("distill={steps: 120, batch_size: 32, learning_rate: 1.0e-4, schedule: linear}", "day.generated_traces=3840")
 TEACHERS_SEED = 1000  # its solutions are not the student's
 WITH_TEACHER = [variant for variant, settings in NIGHTS.items() if "{teacher}" in " ".join(settings)]
-TRL = {"TRL 24 × 16": (24, 16, 16), "TRL 8 × 8": (8, 8, 8)}  # prompts, completions of each, batch
 
 
 def distilled(student: Path, seed: int, folder: Path, settings: Sequence[str] = ()) -> Path:
@@ -67,11 +59,8 @@ def learn(variant: str, student: Path, teacher: Path, seed: int, seconds: float,
     """Return a run's points: the student at 0 s, then checkpoints until one is at or just after `seconds`."""
     kept = work / "kept"
     kept.mkdir(parents=True)
-    if variant in NIGHTS:
-        settings = [setting.replace("{teacher}", str(teacher)) for setting in NIGHTS[variant]]
-        found = _by_night(settings, student, seed, seconds, work / "home", kept)
-    else:
-        found = _by_trl(*TRL[variant], student, seed, seconds, kept)
+    settings = [setting.replace("{teacher}", str(teacher)) for setting in NIGHTS[variant]]
+    found = _by_night(settings, student, seed, seconds, work / "home", kept)
     beyond = next((place for place, (at, _) in enumerate(found) if at >= seconds), len(found))
     return [(0.0, student), *found[: beyond + 1]]
 
@@ -165,13 +154,3 @@ def _keep(folder: Path, checkpoints: Path, kept: Path) -> None:
         if not target.exists():
             source = checkpoints / (note.parent / "checkpoint.txt").read_text()
             shutil.copytree(source, target, copy_function=os.link)
-
-
-def _by_trl(prompts: int, size: int, batch: int, student: Path, seed: int, seconds: float, kept: Path) -> list[Point]:
-    """Run `benchmarks.trl.learning` in a child process, and return its points."""
-    config = load_night(STARTER)
-    what = {"student": str(student), "kept": str(kept), "seed": seed, "seconds": seconds}
-    what |= {"prompts": prompts, "size": size, "batch": batch}
-    what |= {"max_tokens": config.grpo.max_completion_tokens, "rate": config.optimizer.learning_rate}
-    points = json_of("benchmarks.trl.learning", json.dumps(what), environment=trainer_environment())
-    return [(at, Path(folder)) for at, folder in points]
