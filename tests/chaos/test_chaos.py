@@ -1,25 +1,22 @@
 """Nights that are killed and resumed, and that the checks of them can fail. See `python -m tests.chaos`."""
 
-import json
 import os
 import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from prefect.settings import get_current_settings
 
 from conf.storage.durable import make_folder, sync, write_atomically
-from conf.storage.home import SUMMARY, Home
+from conf.storage.home import Home
 from flows.run.history import read_round_metrics
 from models.hf.checkpoint import CARD
 from tests.chaos import disk
 from tests.chaos.checks import MOVED, Verdict, differences, outcome, repeated
 from tests.chaos.events import WATCH, Trap, set_traps, trace, watch_files
-from tests.chaos.graph import night_graph
 from tests.chaos.kills import kill_list
 from tests.chaos.school import DATE, School, open_school
 from tests.chaos.strike import Reference, _check_the_traps, _starts, strike, undisturbed
@@ -60,28 +57,6 @@ def assert_learned(home: Home) -> None:
 def test_the_undisturbed_night(school: School, reference: Reference) -> None:
     assert_learned(Home(school.root / "undisturbed" / "school"))
     assert repeated(reference.events) == []
-
-
-@pytest.mark.full
-def test_prefect_draws_the_whole_night(school: School, reference: Reference) -> None:
-    """Every run comes after the journal or the champion's import, and the report after every run."""
-    summary = json.loads((Home(school.root / "undisturbed" / "school").night(DATE) / SUMMARY).read_text())
-    graph = night_graph(school.server, summary["links"]["prefect"].rpartition("/")[2])
-    first = {"enroll", "freeze journal"}
-    after = set.union(*(graph.reachable(name) for name in first))
-    assert after | first == graph.edges.keys()
-    before = {name for name in graph.edges if "report" in graph.reachable(name)}
-    assert before == graph.edges.keys() - {"report", "prune"}
-    lessons = ["freeze journal", "distill", "quiz · distill", "lessons", "round 1"]
-    rounds = ["round 1", "round 2", "round 3", "quiz · rounds"]
-    exam = ["round 3", "exam · look 1", "evaluate · candidate", "decide", "promote", "report", "prune"]
-    for spine in (lessons, rounds, exam):
-        assert all(later in graph.reachable(name) for name, later in pairwise(spine))
-    assert {"round 1", "round 2", "round 3"} <= set(graph.top)
-    inside = {name for name in graph.edges if name.startswith("round 2 > ")}
-    stages = {name.rpartition(" · ")[2] for name in inside}
-    assert stages >= {"select prompts", "sample", "score", "credit", "update", "checkpoint", "quiz"}
-    assert "round 2 > round 2 · checkpoint" in graph.edges["round 2 > round 2 · update"]
 
 
 @pytest.mark.full

@@ -1,6 +1,5 @@
 """Temporal differences on problems with known answers (figures: Sutton and Barto 2018, second edition)."""
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -94,23 +93,3 @@ def test_the_random_walk_has_the_books_errors() -> None:
     assert min(errors[1:3]) < errors[0] < start
     assert errors[2] < errors[3]
     assert rms(0.3, 0.8, 60, true_online=True) < errors[2]
-
-
-@pytest.mark.parametrize("fillers", [0, 3, 10])
-def test_the_literal_trace_loses_credit_with_each_filler_token_and_an_actor_critic_none(fillers: int) -> None:
-    """A cue token decides the reward, then come tokens that do not matter; all courses are enumerated."""
-    gamma, lam, preference = 0.99, 0.95, 0.3
-    share = 1 / (1 + math.exp(-preference))
-    literal = exact = 0.0
-    for cue in (0, 1):
-        probability, score = (share, 1 - share) if cue else (1 - share, -share)
-        rewards = [0.0] * fillers + [float(cue)]
-        weights = trace_weights(fillers + 1, gamma, lam)
-        literal += probability * float(rewards[-1] * weights[0]) * score
-        # the critic is exact: what is to come is known from the cue on
-        values = [share * gamma**fillers, *(cue * gamma ** (fillers - k) for k in range(1, fillers + 1)), 0.0]
-        exact += probability * float(gae(rewards, values, gamma, lam)[0]) * score
-    enumerated = share * (1 - share)
-    assert literal == pytest.approx(enumerated * (gamma * lam) ** fillers)
-    assert (gamma * lam) ** fillers == pytest.approx(0.9405**fillers)
-    assert exact == pytest.approx(enumerated * gamma**fillers)
