@@ -152,12 +152,12 @@ class Day:
         self._make_if_lost()
         return self._call(learner_process.preferred, shown)
 
-    def greedy_answer(self, messages: Sequence[dict[str, str]]) -> str:
-        """Return the day copy's greedy answer to a conversation."""
+    def greedy_answer(self, messages: Sequence[dict[str, str]]) -> tuple[str, bool]:
+        """Return the day copy's greedy answer to a conversation, and whether it is finished."""
         return self._call(learner_process.greedy_answer, messages, self.config.teach.max_answer_tokens)
 
-    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
-        """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name."""
+    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, int, float]]:
+        """Return an answer's log-probabilities, as `DayLearner.history` does."""
         self._make_if_lost()
         return self._call(learner_process.history, messages, answer, finished)
 
