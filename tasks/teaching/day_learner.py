@@ -186,9 +186,11 @@ class DayLearner:
         """
         day, entry = self.day, entries[0]
         if isinstance(entry, Words):
-            first, *words = self.tokenizer.encode(entry.text, add_special_tokens=False)[: self.max_tokens]
+            first, *words = self.tokenizer.encode(entry.text, add_special_tokens=False)
             if not words:
                 raise ValueError("a single word has nothing to predict: write a sentence")
+            if len(words) >= self.max_tokens:
+                raise ValueError(f"the text has more than {self.max_tokens} tokens: the night reads all of it")
             return learn.learn_from_human(day, [first], words)
         if isinstance(entry, Conversation):
             return learn.learn_from_conversation(day, *turns_of(entry, self.tokenizer, self.student, self.max_tokens))
