@@ -22,8 +22,11 @@ from flows.teaching import saved_day
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
+from models.hf.checkpoint import learned
 from models.lessons.outcome import LessonOutcome
-from models.lessons.preference_data import is_held_out
+from models.lessons.preference_data import is_held_out, opening
+from tasks.journal.held_out import decided
+from tasks.journal.read import valid_lines
 from tasks.teaching import learner_process
 from tasks.teaching.lessons import Lesson, count_lessons, lessons_without, why_only_tonight
 from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
@@ -52,6 +55,8 @@ class Day:
         lessons = lessons_without(self.champion, home.journal)
         self.book = Book({lesson.name: lesson for lesson in lessons})
         self._taught_before = count_lessons(home.journal) - len(lessons)  # lessons that the champion has learned
+        # whether each conversation so far is held out, by its opening
+        self._held_out = decided(valid_lines(home.journal), learned(champion), config.unseen_share)
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons
         # One thread of its own: a paused learner must not hold up the threads that the engine's answers need.
@@ -83,9 +88,13 @@ class Day:
         return True
 
     def is_held_out(self, messages: Sequence[dict[str, str]]) -> bool:
-        """Return whether a conversation is held out for evaluation. Until `FIRST` lessons were taught, none is."""
-        taught = self._taught_before + len(self.book.lessons)
-        return taught >= FIRST and bool(messages) and is_held_out(messages, self.config.unseen_share)
+        """Return whether a conversation is held out for evaluation: as its opening was at first, so that nights agree.
+
+        Until `FIRST` lessons were taught, no new one is.
+        """
+        held_out = self._taught_before + len(self.book.lessons) >= FIRST
+        held_out = held_out and is_held_out(messages, self.config.unseen_share)
+        return self._held_out.setdefault(opening(messages), held_out)
 
     def marked(self, entry: Entry) -> Entry:
         """Return a copy of an entry, marked as held out for evaluation or not, so that all nights treat it alike."""

@@ -287,15 +287,19 @@ def test_answers_of_an_earlier_champion_no_longer_teach(school: School, do: Do, 
         do(room.teach("praise", answer))
 
 
-def test_the_first_lessons_are_never_held_out(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reopened", [True, False])
+def test_the_first_lessons_are_never_held_out_nor_is_what_goes_on_after_them(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch, reopened: bool
+) -> None:
     monkeypatch.setattr(day, "FIRST", 2)
     settings = "learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"
-    taught = []
-    for text in ("1?", "2?", "3?"):
-        room = school.open(*settings)
+    room, taught, held_out = school.open(*settings), [], []
+    for text in ("1?", "2?", "3?", "1?"):
+        room = school.open(*settings) if reopened else room
         taught.append(do(teach(room, "praise", text=text))["learned"])
+        held_out.append(room.questions.latest.held_out)
         do(settled(room))
-    assert taught == [True, True, False]
+    assert (taught, held_out) == ([True, True, False, True], [False, False, True, False])
 
 
 def test_what_the_owner_does_not_say_is_taught_only_if_asked_for(school: School, do: Do) -> None:
