@@ -224,9 +224,12 @@ class Day:
 
 
 def saved(home: Home, config: NightConfig, champion: Path) -> Path | None:
-    """Return the adapter of the day copy that has learned all lessons so far but those for the night, or None."""
+    """Return the adapter of the day copy that has learned all lessons so far but those for the night, or None.
+
+    It may have learned them with other settings than `config`.
+    """
     lessons = lessons_without(champion, home.journal)
-    adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, config, lessons)
+    adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, None, lessons)
     later = lessons[len(outcomes) :]
     return adapter if all(why_only_tonight(lesson, config.unseen_share) for lesson in later) else None
 

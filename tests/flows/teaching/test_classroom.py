@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conf.load import STARTER, load_night
 from flows.teaching import day
 from flows.teaching.answers import CHAMPION, DAY, RefusedError
 from flows.teaching.classroom import Classroom
@@ -16,7 +17,7 @@ from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
 from tasks.workers.worker import WorkerDiedError
-from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask, settled
+from tests.flows.teaching.conftest import ANSWERS, SETTINGS, Do, School, ScriptedEngine, ask, settled
 
 LESSONS: dict[str, dict[str, Any]] = {
     "pick": {},
@@ -86,6 +87,8 @@ def test_a_restart_learns_only_what_the_saved_day_copy_lacks(
     learned, learn = list[str](), learner_process.learn
     monkeypatch.setattr(learner_process, "learn", lambda name, entries: learned.append(name) or learn(name, entries))
     changed = {"other settings": ["teach.step_nats=2"], "other answers": ["teach.best_of=4"]}.get(how, [])
+    served = day.saved(school.home, load_night(STARTER, [*SETTINGS, *changed]), school.champion)
+    assert (served == saved) is (how not in ("ahead", "edited"))
     state = school.open(*changed).state()
     assert len(learned) == {"kept": 0, "other answers": 0, "ahead": 1}.get(how, 2)
     if how in ("kept", "other answers", "ahead", "torn"):
