@@ -126,6 +126,7 @@ class Chats:
 
     async def forget(self, name: str) -> dict[str, Any]:
         """Delete a conversation and undo its lessons. Checkpoints that have learned from it are named and kept."""
+        self.room.opened()  # during a night, the journal must stay as it is
         self._named(name)
         learned_by = await asyncio.to_thread(self._learned_by, name)
         for each in conversations.with_beginnings(self.journal, name):

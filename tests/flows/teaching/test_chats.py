@@ -290,6 +290,10 @@ def test_a_deleted_conversation_takes_its_lessons_with_it(school: School, do: Do
     assert [entry.model_extra[CONVERSATION] for entry in school.lines] == [kept]
     with pytest.raises(RefusedError, match="no such conversation"):
         do(say(chats, "And?", first["conversation"]))
+    chats.room.close("the night 2026-11-20 is running", 60)
+    with pytest.raises(RefusedError, match="2026-11-20"):
+        do(chats.forget(kept))
+    assert [found["id"] for found in chats.listed()] == [kept]
 
 
 def test_a_conversation_that_is_deleted_while_it_goes_on_stays_deleted(school: School, do: Do) -> None:
