@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 VERSION = 1
 LONGEST_LINE = 1_000_000  # bytes
 IMPORTED = "imported"  # the policy of picks from an imported data set
+TODAY = "today"  # the policy of what the day copy wrote, and its name as a served model
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 # Extra keys that the classroom adds to its lines. The public format does not define them.
@@ -142,7 +143,7 @@ class Conversation(Line):
         "line only records the conversation",
     )
     policy: Text | None = Field(
-        default=None, description='digest of the checkpoint that wrote the last turn; "today": the day copy'
+        default=None, description=f'digest of the checkpoint that wrote the last turn; "{TODAY}": the day copy'
     )
 
     @model_validator(mode="after")

@@ -33,7 +33,8 @@ def blame(
     day = Day(home, settings, champion)
     try:
         day.make(lambda _: True)
-        shown = Shown("", answer or day.greedy_answer(messages), [], finished=True)
+        text, finished = (answer, True) if answer else day.greedy_answer(messages)
+        shown = Shown("", text, [], finished=finished)
         steps = history(day, Question("", messages), shown)
     finally:
         day.end()

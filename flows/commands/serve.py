@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from conf.storage.home import Home, InputError
+from conf.storage.journal import TODAY
 from conf.storage.locks import refuse_second_server
 from flows.commands.options import Config, Overrides, configuration
 from flows.web.address import LOOPBACK, Address, named_address
@@ -44,7 +45,7 @@ def serve(
         from flows.serving.proxy import Gate, listening  # after the first checks: the libraries take seconds to import
         from flows.serving.recording import Recorder
         from flows.serving.supervisor import Serving
-        from flows.serving.vllm_server import NAME, TODAY, EngineServer
+        from flows.serving.vllm_server import NAME, EngineServer
         from flows.teaching import day
 
         gate = Gate(address.password, Recorder(home.journal, settings.unseen_share) if record else None)

@@ -75,6 +75,8 @@ class Gate:
                 return _error(401, "the key is missing or wrong: clients send it as their API key")
         if path != "/health" and (not path.startswith(SERVED) or ".." in path.split("/")):
             return _error(404, f"{path}: OpenAI's protocol is at {SERVED}")
+        if request.method == "OPTIONS":  # a browser asks whether another site's page may send a request
+            return _error(405, "web pages may not ask")
         if _is(FEEDBACK, request):  # needs no engine
             return None
         if self._engine is None:

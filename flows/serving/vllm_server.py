@@ -14,6 +14,7 @@ import httpx
 from conf.schema import NightConfig, StudentConfig
 from conf.sections.teaching import DAY_ADAPTER
 from conf.storage.home import Home, NightError
+from conf.storage.journal import TODAY
 from flows.run.child import end_child, start_child
 from models.engine.adapters import linear_layers
 from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
@@ -23,7 +24,6 @@ from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
 
 NAME = "daytime"  # the model name that clients send; answers name the checkpoint's digest instead
-TODAY = "today"  # the name of the day copy, which has learned what was taught since the last promotion
 SOCKET, TEMPLATE = "socket", "template.jinja"  # files in the server's folder
 START_LIMIT = 900.0  # seconds; on a GPU, vLLM captures CUDA graphs before it answers
 STOP_LIMIT = 20.0  # seconds

@@ -120,8 +120,8 @@ class Question:
 
     @property
     def authors(self) -> dict[str, list[str]]:
-        """Who wrote each answer, by its name."""
-        return {answer.name: answer.policies for answer in self.choices}
+        """Who wrote each answer, by its name; a recorded answer, of which that is not known, is left out."""
+        return {answer.name: answer.policies for answer in self.choices if answer.policies}
 
     def described(self) -> dict[str, Any]:
         """Return the question and its answers as the page shows them. Nothing tells which model wrote an answer."""

@@ -17,6 +17,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from conf.storage.home import InputError
+from conf.storage.journal import read_object
 from flows.teaching.answers import Event, RefusedError
 from flows.teaching.blame import history
 from flows.teaching.card import card, last_report
@@ -217,15 +218,10 @@ async def _body(request: Request) -> dict[str, Any]:
         content += chunk
         if len(content) > LONGEST:
             raise RefusedError(413, f"the request is longer than {LONGEST:,} bytes: shorten the text")
-    if not content:
-        return {}
     try:
-        body = json.loads(content)
-    except (ValueError, RecursionError):
-        raise RefusedError(400, "the request is not JSON") from None
-    if not isinstance(body, dict):
-        raise RefusedError(400, "the request is not a JSON object")
-    return body
+        return read_object(content) if content else {}
+    except ValueError as error:
+        raise RefusedError(400, f"the request is {error}") from None
 
 
 def _text(body: dict[str, Any], key: str, default: str | None = None) -> str:

@@ -19,20 +19,24 @@ def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]
 
     The steps are the champions of earlier nights that are still kept, the champion (`kind` is "champion" for all of
     these, and `what` says what made it serve), and the day's lessons (`kind` as in `entries.KINDS`, `what` is taught,
-    `lesson` the id). `logprob`: the answer's log-probability in nats. `moved`: its change since the step before.
+    `lesson` the id). After a restart, or once there are many, the first lessons are one step without a `lesson`, of
+    kind "lessons": no snapshot tells them apart. `logprob`: the answer's log-probability in nats. `moved`: its change
+    since the step before.
     """
     about = question.messages, answer.better, answer.finished or bool(answer.corrections)
     steps: list[dict[str, Any]] = [
         {"kind": "champion", "what": by, "when": at, "lesson": "", "logprob": day.logprob_under(folder, *about)}
         for folder, by, at in earlier_champions(day.home, day.config, day.champion.name)
     ]
-    for name, logprob in day.history(*about):
-        if (lesson := day.book.lessons.get(name)) is None:
-            steps.append({"kind": "champion", "what": "serves now", "when": "", "lesson": "", "logprob": logprob})
-        else:
+    for name, count, logprob in day.history(*about):
+        step = {"kind": "champion", "what": "serves now", "when": "", "lesson": "", "logprob": logprob}
+        if count > 1:
+            step |= {"kind": "lessons", "what": f"today's first {count} lessons"}
+        elif lesson := day.book.lessons.get(name):
             summary = summary_of(lesson)
-            what = {"kind": summary["kind"], "what": summary["text"] or summary["question"]}
-            steps.append(what | {"when": lesson.entries[0].at, "lesson": name, "logprob": logprob})
+            step |= {"kind": summary["kind"], "what": summary["text"] or summary["question"]}
+            step |= {"when": lesson.entries[0].at, "lesson": name}
+        steps.append(step)
     moves = [0.0, *(after["logprob"] - before["logprob"] for before, after in itertools.pairwise(steps))]
     return [step | {"moved": moved} for step, moved in zip(steps, moves, strict=True)]
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from conf.storage.home import InputError
-from conf.storage.journal import HELD_OUT, SESSION
+from conf.storage.journal import HELD_OUT, SESSION, TODAY
 from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one, sample_rest
 from flows.teaching.classroom import Classroom
 from flows.teaching.day import Day
@@ -60,7 +60,7 @@ class Chats:
         question = room.questions.add(
             Question(f"{name}-{turn}", [*messages], unfinished=cut, conversation=name, turn=turn)
         )
-        record, written = partial(self._record, question, day.champion.name, known is None), ""
+        record, written = partial(self._record, question, day, known is None), ""
         sampling = partial(self._best_of, day, day.best_of) if day.best_of > 1 else sample_one
         while not question.answers:
             try:
@@ -126,6 +126,7 @@ class Chats:
 
     async def forget(self, name: str) -> dict[str, Any]:
         """Delete a conversation and undo its lessons. Checkpoints that have learned from it are named and kept."""
+        self.room.opened()  # during a night, the journal must stay as it is
         self._named(name)
         learned_by = await asyncio.to_thread(self._learned_by, name)
         for each in conversations.with_beginnings(self.journal, name):
@@ -176,12 +177,13 @@ class Chats:
     def _learned_by(self, name: str) -> list[str]:
         return conversations.learned_by(self.journal, name, self.room.home.checkpoints)
 
-    def _record(self, question: Question, policy: str, new: bool, answer: str, finished: bool) -> None:
+    def _record(self, question: Question, day: Day, new: bool, answer: str, finished: bool) -> None:
         """Record a question with an answer that is not blank, at the end of its conversation or as a `new` one."""
         if not answer.strip():
             return
         exchange = [question.messages[-1], {"role": "assistant", "content": answer}]
         add = conversations.record if new else conversations.go_on
+        policy = TODAY if day.engine and day.engine.has_adapter else day.champion.name
         keys: dict[str, Any] = {HELD_OUT: question.held_out, SESSION: self.room.session}
         try:
             add(self.journal, question.conversation, exchange, policy, unfinished=[] if finished else [answer], **keys)

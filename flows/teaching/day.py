@@ -22,8 +22,11 @@ from flows.teaching import saved_day
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
 from models.engine.environment import trainer_environment
+from models.hf.checkpoint import learned
 from models.lessons.outcome import LessonOutcome
-from models.lessons.preference_data import is_held_out
+from models.lessons.preference_data import is_held_out, opening
+from tasks.journal.held_out import decided
+from tasks.journal.read import valid_lines
 from tasks.teaching import learner_process
 from tasks.teaching.lessons import Lesson, count_lessons, lessons_without, why_only_tonight
 from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
@@ -52,6 +55,8 @@ class Day:
         lessons = lessons_without(self.champion, home.journal)
         self.book = Book({lesson.name: lesson for lesson in lessons})
         self._taught_before = count_lessons(home.journal) - len(lessons)  # lessons that the champion has learned
+        # whether each conversation so far is held out, by its opening
+        self._held_out = decided(valid_lines(home.journal), learned(champion), config.unseen_share)
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons
         # One thread of its own: a paused learner must not hold up the threads that the engine's answers need.
@@ -83,9 +88,13 @@ class Day:
         return True
 
     def is_held_out(self, messages: Sequence[dict[str, str]]) -> bool:
-        """Return whether a conversation is held out for evaluation. Until `FIRST` lessons were taught, none is."""
-        taught = self._taught_before + len(self.book.lessons)
-        return taught >= FIRST and bool(messages) and is_held_out(messages, self.config.unseen_share)
+        """Return whether a conversation is held out for evaluation: as its opening was at first, so that nights agree.
+
+        Until `FIRST` lessons were taught, no new one is.
+        """
+        held_out = self._taught_before + len(self.book.lessons) >= FIRST
+        held_out = held_out and is_held_out(messages, self.config.unseen_share)
+        return self._held_out.setdefault(opening(messages), held_out)
 
     def marked(self, entry: Entry) -> Entry:
         """Return a copy of an entry, marked as held out for evaluation or not, so that all nights treat it alike."""
@@ -152,12 +161,12 @@ class Day:
         self._make_if_lost()
         return self._call(learner_process.preferred, shown)
 
-    def greedy_answer(self, messages: Sequence[dict[str, str]]) -> str:
-        """Return the day copy's greedy answer to a conversation."""
+    def greedy_answer(self, messages: Sequence[dict[str, str]]) -> tuple[str, bool]:
+        """Return the day copy's greedy answer to a conversation, and whether it is finished."""
         return self._call(learner_process.greedy_answer, messages, self.config.teach.max_answer_tokens)
 
-    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
-        """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name."""
+    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, int, float]]:
+        """Return an answer's log-probabilities, as `DayLearner.history` does."""
         self._make_if_lost()
         return self._call(learner_process.history, messages, answer, finished)
 
@@ -215,9 +224,12 @@ class Day:
 
 
 def saved(home: Home, config: NightConfig, champion: Path) -> Path | None:
-    """Return the adapter of the day copy that has learned all lessons so far but those for the night, or None."""
+    """Return the adapter of the day copy that has learned all lessons so far but those for the night, or None.
+
+    It may have learned them with other settings than `config`.
+    """
     lessons = lessons_without(champion, home.journal)
-    adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, config, lessons)
+    adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, None, lessons)
     later = lessons[len(outcomes) :]
     return adapter if all(why_only_tonight(lesson, config.unseen_share) for lesson in later) else None
 

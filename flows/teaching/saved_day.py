@@ -24,17 +24,18 @@ def write(folder: Path, champion: Path, config: NightConfig, taught: Iterable[tu
 
 
 def find(
-    folders: Iterable[Path], champion: Path, config: NightConfig, lessons: Sequence[Lesson]
+    folders: Iterable[Path], champion: Path, config: NightConfig | None, lessons: Sequence[Lesson]
 ) -> tuple[Path | None, list[LessonOutcome]]:
     """Return a saved adapter that has learned nothing but the first of these lessons, and the outcomes of those.
 
-    The adapter is None if there is none.
+    The adapter is None if there is none. It must have learned with the settings of `config`, if that is not None.
     """
+    made = _made(champion, config)
     for folder in folders:
         saved = read_json(folder / LESSONS, {})
         known = saved.get("lessons", [])
         ours = [[lesson.name, _digest(lesson)] for lesson in lessons[: len(known)]]
-        if known and saved["made"] == _made(champion, config) and [each[:2] for each in known] == ours:
+        if known and saved["made"][: len(made)] == made and [each[:2] for each in known] == ours:
             return folder, [LessonOutcome(**outcome) for _, _, outcome in known]
     return None, []
 
@@ -43,7 +44,11 @@ def _digest(lesson: Lesson) -> str:
     return hashlib.sha256(b"".join(line_of(entry) for entry in lesson.entries)).hexdigest()
 
 
-def _made(champion: Path, config: NightConfig) -> list[object]:
-    parts = (config.teach, config.student, DAY_ADAPTER, config.exam)
-    settings = [part.model_dump(mode="json", exclude=NOT_LEARNING) for part in parts]
-    return [champion.name, config.engine.max_model_len, config.unseen_share, ADAPTED, *settings]
+def _made(champion: Path, config: NightConfig | None) -> list[object]:
+    made: list[object] = [champion.name, ADAPTED, DAY_ADAPTER.model_dump(mode="json")]
+    if config is None:
+        return made
+    settings = [
+        part.model_dump(mode="json", exclude=NOT_LEARNING) for part in (config.teach, config.student, config.exam)
+    ]
+    return [*made, config.engine.max_model_len, config.unseen_share, *settings]

@@ -108,7 +108,7 @@ class Terminal:
         texts: dict[str, str] = {}
         chats = None if again else self.chats
         events = chats.say(text, self.conversation) if chats else self.classroom.ask(text, again=again)
-        self.asked, self.shown, held_out = text, [], False
+        self.asked, self.question, self.shown, held_out = text, again, [], False
         with Live(console=self.console, refresh_per_second=8) as live:
             async for name, data in events:
                 if name == "answer":

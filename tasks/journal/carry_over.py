@@ -17,7 +17,7 @@ from conf.storage.home import LAYOUT, NIGHTS, Home
 from conf.storage.journal import LESSON, Conversation, Trace
 from conf.storage.layout import check_path
 from models.hf.checkpoint import learned, write_learned
-from tasks.journal.freeze import is_judge
+from tasks.journal.held_out import is_judge
 from tasks.journal.read import Line, valid_lines
 from tasks.monitoring.incidents import ended_early
 from tasks.stage import committed

@@ -25,7 +25,7 @@ _CHANGING = threading.RLock()  # each change records a conversation as it stands
 
 @dataclass(frozen=True)
 class Record:
-    """A conversation as recorded last. `policy`: the digest of the checkpoint that wrote the last answer.
+    """A conversation as recorded last. `policy`: the digest of the checkpoint that wrote the last answer, or TODAY.
 
     `answers`: the answers to the last question, of which the first is the last turn. `unfinished`: the texts of the
     answers that were stopped or cut off.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from conf.sections.lessons import DayConfig
-from conf.storage.journal import HELD_OUT, Entry, Trace, Words, lesson_digest, parse_line
+from conf.storage.journal import Entry, lesson_digest, parse_line
 from models.hf.checkpoint import learned, parent_of
-from models.lessons.preference_data import is_held_out, opening
 from rewards.data.synthetic_journal import Lessons, generated_lines
+from tasks.journal.held_out import conversations_held_out, is_judge, opening_of
 from tasks.journal.read import TABLES, Line, Refused, read_lines, table_row, valid_lines
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS
 from tasks.stage import Artifact, stage
@@ -83,26 +83,6 @@ def frozen_lessons(frozen: Artifact) -> set[str]:
     return {lesson for table in tables for lesson in table.lesson}
 
 
-def conversations_held_out(lines: Iterable[Line], known: frozenset[str], share: float) -> set[str]:
-    """Return the openings of the conversations that are held out for judging, and so never taught.
-
-    A classroom line says whether its conversation is held out; for any other line, a hash decides (`is_held_out`). A
-    conversation is not held out if the student has learned any of its lessons, or if `share` is 0. Traces are ignored.
-    """
-    if not share:
-        return set()
-    said: dict[str, bool] = {}
-    for line in lines:
-        if (start := opening_of(line.entry)) is None or isinstance(line.entry, Trace):
-            continue
-        chosen = line.entry.extra(HELD_OUT)
-        if not known.isdisjoint(line.rows):
-            said[start] = False
-        elif start not in said:
-            said[start] = is_judge(line.entry, share) if chosen is None else bool(chosen)
-    return {start for start, held_out in said.items() if held_out}
-
-
 def waiting(journal: Path, date: str, student: Path | None, unseen_share: float) -> Counter[str]:
     """Return, by kind, how many journal lines the night of `date` may teach that the student has not learned."""
     known = learned(student) if student else frozenset[str]()
@@ -110,16 +90,6 @@ def waiting(journal: Path, date: str, student: Path | None, unseen_share: float)
     held_out = conversations_held_out(lines, known, unseen_share)
     taught = (line for line in lines if opening_of(line.entry) not in held_out)
     return Counter(line.entry.kind for line in taught if not line.rows.keys() <= known)
-
-
-def is_judge(entry: Entry, share: float) -> bool:
-    """Return whether an entry's conversation is held out for judging, as decided by a hash of the conversation."""
-    return not isinstance(entry, Words | Trace) and is_held_out(entry.turns, share)
-
-
-def opening_of(entry: Entry) -> str | None:
-    """Return the opening of an entry's conversation; None if the entry is a plain text."""
-    return None if isinstance(entry, Words) else opening(entry.turns)
 
 
 def _tables(

@@ -153,25 +153,28 @@ class DayLearner:
             self._picks[name] = (torch.stack(states), different.index(chosen)) if states else None
         return self._picks[name]
 
-    def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> str:
-        """Return the day copy's greedy answer to a conversation."""
+    def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> tuple[str, bool]:
+        """Return the day copy's greedy answer to a conversation, and whether it is finished."""
         prompt = torch.tensor([prompt_tokens(self.tokenizer, messages, self.student)], device=self.day.device)
         model: Any = self.day.model
         written = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=max_tokens)
-        return answer_text(self.tokenizer, written[0][prompt.shape[1] :].tolist())
+        tokens = written[0][prompt.shape[1] :].tolist()
+        return answer_text(self.tokenizer, tokens), self.tokenizer.eos_token_id in tokens
 
-    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
+    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, int, float]]:
         """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name.
 
-        Lessons before the oldest snapshot but the champion's are left out.
+        Each comes with the number of lessons since the one before it in the list: only those with a snapshot are there.
         """
         prompt = prompt_tokens(self.tokenizer, messages, self.student)
         tokens = answer_tokens(self.tokenizer, answer, finished)
-        now, names, found = self.day.snapshot(), ["", *self.lessons], list[tuple[str, float]]()
+        now, names, found = self.day.snapshot(), ["", *self.lessons], list[tuple[str, int, float]]()
+        before = 0
         try:
             for number, kept in sorted(self._snapshots.items()):
                 self.day.restore(kept)
-                found.append((names[number], float(self.day.logprobs(prompt, [tokens])[0].sum())))
+                found.append((names[number], number - before, float(self.day.logprobs(prompt, [tokens])[0].sum())))
+                before = number
         finally:
             self.day.restore(now)
         return found
@@ -183,9 +186,11 @@ class DayLearner:
         """
         day, entry = self.day, entries[0]
         if isinstance(entry, Words):
-            first, *words = self.tokenizer.encode(entry.text, add_special_tokens=False)[: self.max_tokens]
+            first, *words = self.tokenizer.encode(entry.text, add_special_tokens=False)
             if not words:
                 raise ValueError("a single word has nothing to predict: write a sentence")
+            if len(words) >= self.max_tokens:
+                raise ValueError(f"the text has more than {self.max_tokens} tokens: the night reads all of it")
             return learn.learn_from_human(day, [first], words)
         if isinstance(entry, Conversation):
             return learn.learn_from_conversation(day, *turns_of(entry, self.tokenizer, self.student, self.max_tokens))

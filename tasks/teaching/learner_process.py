@@ -83,13 +83,13 @@ def preferred(shown: Preference) -> int:
         return 0
 
 
-def greedy_answer(messages: Sequence[dict[str, str]], max_tokens: int) -> str:
-    """Return the day copy's greedy answer to a conversation."""
+def greedy_answer(messages: Sequence[dict[str, str]], max_tokens: int) -> tuple[str, bool]:
+    """Return the day copy's greedy answer to a conversation, and whether it is finished."""
     return _started().greedy_answer(messages, max_tokens)
 
 
-def history(messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, float]]:
-    """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name."""
+def history(messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, int, float]]:
+    """Return an answer's log-probabilities, as `DayLearner.history` does."""
     return _started().history(messages, answer, finished)
 
 

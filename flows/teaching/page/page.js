@@ -183,7 +183,8 @@ async function choose(now) {
 
 const others = async () => {
   await stopped(); // the question has its name only once its answers are there
-  return mode === "chat" ? actions.others(current()) : ask(asked.text, { again: asked.name });
+  const answer = current();
+  return cards.get(answer)?.pick === false ? actions.others(answer) : ask(asked.text, { again: asked.name });
 };
 const current = () => [...cards].find(([, { item }]) => item.contains(document.activeElement))?.[0]
   ?? picks()[0]?.[0] ?? [...cards.keys()].at(-1);

@@ -315,8 +315,10 @@ def test_feedback_that_is_refused(served: Served, model: Model, journal: Path) -
 
 
 def test_feedback_from_another_web_page(served: Served) -> None:
-    """A page may send plain text without asking the server first."""
+    """A page may send plain text without asking the server first; what it has to ask for, it may not do."""
     ask(served)
+    for path in ("feedback", "chat/completions"):
+        assert httpx.options(f"{served.url}/v1/{path}").json()["error"]["message"] == "web pages may not ask"
     body = json.dumps({"id": "chatcmpl-1", "value": 1})
     assert httpx.post(f"{served.url}/v1/feedback", content=body, headers={"Content-Type": "text/plain"}).is_error
 

@@ -1,4 +1,7 @@
-"""Why it says that: of three lessons, the one that matters is found, and the champion before is there, too."""
+"""Why it says that: of three lessons, the one that matters is found, and the champion before is there, too.
+
+What no snapshot tells apart is one step, which blames no lesson.
+"""
 
 import json
 from typing import Any
@@ -9,6 +12,7 @@ from conf.load import STARTER
 from conf.storage.journal import LESSON, LIVE, entry_of
 from conf.storage.journal_file import append
 from flows.commands.blame import blame
+from tasks.teaching import day_learner
 from tests.flows.serving.conftest import SETTINGS, School
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -41,4 +45,9 @@ def test_the_lesson_that_matters_is_found(
     lessons = {step["lesson"]: step["moved"] for step in found[2:]}
     assert max(lessons, key=lambda name: abs(lessons[name])) == "1"
     assert lessons["1"] > 0.3  # nats; the intended 2 exceed a limit
-    assert steps(None)["answer"]
+    own = steps(None)  # cut off after four tokens
+    monkeypatch.setattr(day_learner, "SNAPSHOTS", 2)
+    finished = steps(own["answer"])["steps"]
+    assert finished[-1]["logprob"] < own["steps"][-1]["logprob"] - 0.1  # it counts the end token, too
+    assert [step["lesson"] for step in finished] == ["", "", "", "2"]
+    assert (finished[2]["kind"], finished[2]["what"]) == ("lessons", "today's first 2 lessons")

@@ -40,6 +40,10 @@ def test_a_conversation_goes_on_after_a_restart_and_its_answers_still_teach(scho
     assert (lesson["what"], lesson["learned"]) == ({"kind": "praise", "question": "7 + 5?", "text": ANSWERS[0]}, True)
     ids = [turn["id"] for turn in chats.shown(name)["turns"] if turn["role"] == "assistant"]
     assert ids == [first["answer"]["id"], second["answer"]["id"]]
+    do(say(chats, "And then?", name))
+    policies = [entry.policy for entry in school.lines if entry.kind == "conversation"]
+    assert policies == [school.champion.name] * 3 + ["today"]  # once it has learned
+    assert do(chats.room.teach("none", first["answer"]["id"]))["authors"] == {}  # nobody remembers who wrote it
 
 
 @pytest.mark.parametrize("kind", ["pick", "another pick", "correct"])
@@ -290,6 +294,10 @@ def test_a_deleted_conversation_takes_its_lessons_with_it(school: School, do: Do
     assert [entry.model_extra[CONVERSATION] for entry in school.lines] == [kept]
     with pytest.raises(RefusedError, match="no such conversation"):
         do(say(chats, "And?", first["conversation"]))
+    chats.room.close("the night 2026-11-20 is running", 60)
+    with pytest.raises(RefusedError, match="2026-11-20"):
+        do(chats.forget(kept))
+    assert [found["id"] for found in chats.listed()] == [kept]
 
 
 def test_a_conversation_that_is_deleted_while_it_goes_on_stays_deleted(school: School, do: Do) -> None:

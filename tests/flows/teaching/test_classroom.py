@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conf.load import STARTER, load_night
 from flows.teaching import day
 from flows.teaching.answers import CHAMPION, DAY, RefusedError
 from flows.teaching.classroom import Classroom
@@ -16,7 +17,7 @@ from models.hf.checkpoint import LEARNED, write_learned
 from tasks.journal.read import lessons_in
 from tasks.teaching import learner_process
 from tasks.workers.worker import WorkerDiedError
-from tests.flows.teaching.conftest import ANSWERS, Do, School, ScriptedEngine, ask, settled
+from tests.flows.teaching.conftest import ANSWERS, SETTINGS, Do, School, ScriptedEngine, ask, settled
 
 LESSONS: dict[str, dict[str, Any]] = {
     "pick": {},
@@ -86,6 +87,8 @@ def test_a_restart_learns_only_what_the_saved_day_copy_lacks(
     learned, learn = list[str](), learner_process.learn
     monkeypatch.setattr(learner_process, "learn", lambda name, entries: learned.append(name) or learn(name, entries))
     changed = {"other settings": ["teach.step_nats=2"], "other answers": ["teach.best_of=4"]}.get(how, [])
+    served = day.saved(school.home, load_night(STARTER, [*SETTINGS, *changed]), school.champion)
+    assert (served == saved) is (how not in ("ahead", "edited"))
     state = school.open(*changed).state()
     assert len(learned) == {"kept": 0, "other answers": 0, "ahead": 1}.get(how, 2)
     if how in ("kept", "other answers", "ahead", "torn"):
@@ -287,15 +290,19 @@ def test_answers_of_an_earlier_champion_no_longer_teach(school: School, do: Do, 
         do(room.teach("praise", answer))
 
 
-def test_the_first_lessons_are_never_held_out(school: School, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reopened", [True, False])
+def test_the_first_lessons_are_never_held_out_nor_is_what_goes_on_after_them(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch, reopened: bool
+) -> None:
     monkeypatch.setattr(day, "FIRST", 2)
     settings = "learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"
-    taught = []
-    for text in ("1?", "2?", "3?"):
-        room = school.open(*settings)
+    room, taught, held_out = school.open(*settings), [], []
+    for text in ("1?", "2?", "3?", "1?"):
+        room = school.open(*settings) if reopened else room
         taught.append(do(teach(room, "praise", text=text))["learned"])
+        held_out.append(room.questions.latest.held_out)
         do(settled(room))
-    assert taught == [True, True, False]
+    assert (taught, held_out) == ([True, True, False, True], [False, False, True, False])
 
 
 def test_what_the_owner_does_not_say_is_taught_only_if_asked_for(school: School, do: Do) -> None:

@@ -169,6 +169,19 @@ def test_the_terminal_teaches_the_same(school: School, do: Do) -> None:
     assert "Undone." in text
 
 
+def test_what_was_refused_in_the_terminal_is_asked_again(school: School, do: Do) -> None:
+    room, refused = school.open(), "9 + 9? " * 5
+    lines = iter(["7 + 5?", refused, "r", "q"])
+
+    def read(_: str) -> str:
+        line = next(lines)
+        school.engine.longest = 30 if line == refused else 1000
+        return line
+
+    do(Terminal(room, Console(record=True), read).run())
+    assert [messages[-1]["content"] for messages, _ in school.engine.asked] == ["7 + 5?", refused.strip()]
+
+
 def test_a_chat_in_the_terminal(school: School, do: Do) -> None:
     room = school.open()
     lines = iter(["7 + 5?", "No, it is 13", "t", "+1", "n", "Another?", "q"])

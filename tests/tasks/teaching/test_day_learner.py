@@ -84,6 +84,7 @@ def test_what_was_prepared_changes_nothing_but_the_wait(make_learner: Any, kind:
     ("entry", "reason"),
     [
         (line("words", text="7"), "a single word has nothing to predict: write a sentence"),
+        (line("words", text="7 " * 60), "the text has more than 100 tokens: the night reads all of it"),
         (line("praise", response="7 " * 60), "prompt and answer have more than 100 tokens together"),
         (line("praise", value=0), "feedback of 0 says nothing"),
         (entry_of({"kind": "trace", **ASKED, "response": "12", "teacher": "me"}), "a line of kind trace is learned by"),
