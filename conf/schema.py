@@ -86,7 +86,7 @@ class NightConfig(Section):
     distill: DistillConfig = DistillConfig()
     lessons: LessonsConfig = LessonsConfig()
     preference_learning: Literal["reward_model", "direct", "both"] = Field(
-        default="both", description="how picks are learned: by a reward model in GRPO, in a lesson (direct), or both"
+        default="direct", description="how picks are learned: in a lesson (direct), by a reward model in GRPO, or both"
     )
     reward_model: RewardModelConfig = RewardModelConfig()
     judge: JudgeConfig | None = Field(
@@ -115,17 +115,11 @@ class NightConfig(Section):
 
     @model_validator(mode="after")
     def learning_has_what_it_needs(self) -> Self:
-        """Refuse duplicate benchmarks, missing held-out picks, and `start_from: day` with `lora.keep`."""
+        """Refuse duplicate benchmarks, and `start_from: day` with `lora.keep`."""
         sources = [entry.model_copy(update={"weight": 1.0, "lenient": False}) for entry in self.benchmarks]
         for entry in sources:
             if sources.count(entry) > 1:
                 raise ValueError(f"two benchmarks have the same problems of {entry.name}; merge them and their weights")
-        for option, is_set in (("start_from: day", self.start_from == "day"), ("judge", self.judge is not None)):
-            if is_set and not self.unseen_share:
-                raise ValueError(
-                    f"{option} needs held-out picks; use preference_learning: reward_model or both, and a "
-                    "learned_reward.owner_share above 0"
-                )
         if self.start_from == "day" and self.lora is not None and self.lora.keep:
             raise ValueError("start_from: day makes a whole model of the day copy; set lora.keep: false")
         return self
@@ -179,8 +173,8 @@ class NightConfig(Section):
 
     @property
     def unseen_share(self) -> float:
-        """The share of the owner's conversations held out to test the reward model; 0 if none is to be fitted."""
-        return self.reward_model.held_out_share if self.wants_reward_model else 0.0
+        """The share of the owner's conversations that are never taught."""
+        return self.reward_model.held_out_share
 
     @property
     def sampler(self) -> EngineConfig:

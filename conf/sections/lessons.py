@@ -98,7 +98,7 @@ class RewardModelConfig(Section):
 
     min_picks: Positive = Field(default=30, description="with fewer picks than this, no reward model is fitted")
     held_out_share: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.25, description="share of the owner's conversations held out to test the reward model"
+        default=0.25, description="share of the owner's conversations held out to judge students and reward models"
     )
 
 

@@ -32,12 +32,13 @@ def remarks(night: Path) -> dict[str, Any]:
     for folder in sorted([*night.glob("distill*"), *night.glob("self_distill*")]):  # two steps may find the same hit
         hits += [hit for hit in committed_json(folder, "contamination.json") or [] if hit not in hits]
     asked = [committed_json(folder, "asked.json") for folder in sorted(night.glob("ask_teacher*"))]
+    fitted = committed_json(night / "fit_reward_model", "outcome.json")
     return {
         "refused_traces": [] if refused is None else refused.to_dict("records"),
         "contaminated": hits,
         "teachers": [answers for answers in asked if answers],
         "judge": committed_json(night / "examine_judge", "outcome.json"),
-        "reward_model": committed_json(night / "fit_reward_model", "outcome.json"),
+        "reward_model": fitted if fitted and fitted["reason"] != "" else None,
         "watched": _watched(night),
     }
 

@@ -15,8 +15,6 @@ from tasks.stage import Artifact, stage
 from tasks.tables import write_table
 from tasks.workers.worker import HoursOverError, Worker
 
-UNUSED = "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0})"
-
 
 @stage(retries=2, resources=("trainer", "checkpoints"))
 def fit_reward_model(
@@ -35,15 +33,14 @@ def fit_reward_model(
 ) -> None:
     """Fit a reward model on the champion's layers (`checkpoint`). Write to `outcome.json` whether the model serves.
 
-    `config`: None if the night uses no reward model. If the picks do not suffice or time runs out, the outcome records
-    the reason, and the night continues without a reward model. `broke`: how an earlier attempt failed; if set, no
-    further attempt is made. `checkpoint.txt` names the model if it serves.
+    `config`: None if the night uses no reward model; the outcome's reason is then empty. If the picks do not suffice or
+    time runs out, it says so, and the night continues without a reward model. `broke`: how an earlier attempt failed;
+    if set, no further attempt is made. `checkpoint.txt` names the model if it serves.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
-    held_out = picks.held_out_choices if config else []  # without a reward model all picks are taught
-    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in held_out])
-    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(held_out), "left_out": dict(picks.left_out)}
+    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in picks.held_out_choices])
+    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": dict(picks.left_out)}
     outcome["broke"] = broke
     fitted, refusal = None, _refusal(config, picks, broke)
     if refusal is None:
@@ -74,9 +71,9 @@ def figures(outcome: dict[str, Any]) -> dict[str, float]:
 
 
 def _refusal(config: RewardModelConfig | None, picks: DayPicks, broke: str | None) -> str | None:
-    """Return why no reward model is fitted tonight, as a sentence fragment, or None if one is fitted."""
+    """Return why no reward model is fitted tonight, as a sentence fragment ("": none is wanted), or None if one is."""
     if config is None:
-        return UNUSED
+        return ""
     if len(picks) + picks.left_out["older"] < config.min_picks:
         return f"with fewer than {config.min_picks} usable picks none is fitted"
     if not picks.fitted or not picks.held_out:

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.full
 PICKS = 120
 BY_DAY = 24  # of them, from the classroom
 SETTINGS = (
+    "preference_learning=both",
     "learned_reward.owner_share=0.5",
     "grpo={rounds: 2, prompts_per_round: 16, group_size: 4, max_completion_tokens: 8, min_useful_groups: 1, "
     "refills: 0, quiz_every_rounds: 2, sampler_ratio_band: [0.0, 1000.0]}",

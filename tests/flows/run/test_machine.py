@@ -42,7 +42,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
 def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_140_000_000))
     assert refused(tmp_path / "school") == (
-        f"{tmp_path}/school: 3.1 GB free, but the night needs about {4.78 + 10 * 0.135 * BYTES:.1f} GB; "
+        f"{tmp_path}/school: 3.1 GB free, but the night needs about {4.78 + 9 * 0.135 * BYTES:.1f} GB; "
         "make room, or name a home on another disk: NIGHTSCHOOL_HOME=/path/to/school"
     )
     require_machine(Home(tmp_path / "school"), starter(), room=False)
@@ -52,12 +52,12 @@ def test_too_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("source", "lora", "needed"),
     [
-        ("starter", "null", 2 * 14 * 0.135 + 10 * BYTES * 0.135 + 1),
-        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 10 * BYTES * 0.6 + 1),
-        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 9 * BYTES * 0.6 + 1),
-        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", (28 + 10 * BYTES) * 0.36 + 1),
-        ("someone/some-model-v2", "null", (28 + 10 * BYTES) * 1.0 + 1),
-        ("{tmp}", "null", (28 + 10 * BYTES) * 0.25 + 1),
+        ("starter", "null", 2 * 14 * 0.135 + 9 * BYTES * 0.135 + 1),
+        ("Qwen/Qwen3-0.6B", "null", 2 * 14 * 0.6 + 9 * BYTES * 0.6 + 1),
+        ("Qwen/Qwen3-0.6B", "{rank: 16}", 2 * 14 * 0.6 * 0.016 + 8 * BYTES * 0.6 + 1),
+        ("HuggingFaceTB/SmolLM2-360M-Instruct", "null", (28 + 9 * BYTES) * 0.36 + 1),
+        ("someone/some-model-v2", "null", (28 + 9 * BYTES) * 1.0 + 1),
+        ("{tmp}", "null", (28 + 9 * BYTES) * 0.25 + 1),
     ],
 )
 def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_path: Path) -> None:
@@ -70,11 +70,12 @@ def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (["stages=[{grpo: 5}]", "preference_learning=direct"], 2 + 2),  # the champion, the day copy, two rounds
-        (["stages=[distill, lessons, {grpo: 1}]"], 3 + 5 + 1),  # and the reward model and five lessons
-        (["stages=[distill, {grpo: 5}, distill, {grpo: 5}]"], 3 + 2 + 3),
-        (["stages=[distill, {grpo: 5}]", "lora={rank: 8}"], 3 + 1 + 1),
-        (["stages=[distill, {grpo: 5}]", "lora={rank: 8, keep: true}"], 3),
+        (["stages=[{grpo: 5}]"], 2 + 2),  # the champion, the day copy, two rounds
+        # and the reward model and five lessons
+        (["stages=[distill, lessons, {grpo: 1}]", "preference_learning=both"], 3 + 5 + 1),
+        (["stages=[distill, {grpo: 5}, distill, {grpo: 5}]"], 2 + 2 + 3),
+        (["stages=[distill, {grpo: 5}]", "lora={rank: 8}"], 2 + 1 + 1),
+        (["stages=[distill, {grpo: 5}]", "lora={rank: 8, keep: true}"], 2),
     ],
 )
 def test_the_checkpoints_that_a_night_writes(settings: list[str], expected: int) -> None:

@@ -89,6 +89,8 @@ def test_a_reward_model_that_was_used_or_refused(tmp_path: Path) -> None:
     few = {"serves": False, "reason": "fewer than 30 usable picks", "picks": 4, "held_out": 1}
     write_stage(tmp_path / "fit_reward_model", outcome=few)
     assert said(tmp_path) == ["No reward model was used (4 picks and corrections): fewer than 30 usable picks."]
+    write_stage(tmp_path / "fit_reward_model", outcome=few | {"reason": ""})
+    assert said(tmp_path) == []
 
 
 def test_a_judge_that_stopped(tmp_path: Path) -> None:

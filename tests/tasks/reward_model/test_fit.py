@@ -19,7 +19,6 @@ from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
 DEFAULTS = RewardModelConfig()
 ONE_SIDE = "all picks are on one side of the split by prompt: more different prompts are needed"
-UNUSED = "the configuration uses none (preference_learning: direct, or learned_reward: {owner_share: 0})"
 
 
 def run(
@@ -72,9 +71,13 @@ def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, tiny
     assert not list((tmp_path / "checkpoints").iterdir())
 
 
-def test_the_held_out_table_has_the_picks_as_they_were_shown(tmp_path: Path, tiny_student: Path) -> None:
+@pytest.mark.parametrize("config", [RewardModelConfig(min_picks=1000), None])
+def test_the_held_out_table_has_the_picks_as_they_were_shown(
+    tmp_path: Path, tiny_student: Path, config: RewardModelConfig | None
+) -> None:
+    """Also without a reward model: they judge the student, too."""
     rows = preference_rows(40)
-    _, folder, _ = run(tmp_path, tiny_student, rows, RewardModelConfig(min_picks=1000))
+    _, folder, _ = run(tmp_path, tiny_student, rows, config)
     held_out: Any = read_table(folder / "held_out.parquet", HELD_OUT)
     shown = {row["messages"]: row for row in rows}
     assert 4 < len(held_out) < 25
@@ -88,7 +91,7 @@ def test_the_held_out_table_has_the_picks_as_they_were_shown(tmp_path: Path, tin
         ([], {}, "with fewer than 30 usable picks none is fitted"),
         (preference_rows(29), {}, "with fewer than 30 usable picks none is fitted"),
         (preference_rows(1) * 40, {}, ONE_SIDE),
-        (preference_rows(40), {"config": None}, UNUSED),
+        (preference_rows(40), {"config": None}, ""),
         (preference_rows(40), {"worker": FailingWorker(HoursOverError("the hours were over"))}, "the hours were over"),
         (preference_rows(40), {"broke": "OutOfMemoryError: 12 GB"}, "it could not be fitted: OutOfMemoryError: 12 GB"),
     ],
@@ -105,4 +108,3 @@ def test_a_refusal(
     assert figures(outcome)["reward_model/serves"] == 0
     held_out = read_table(folder / "held_out.parquet", HELD_OUT)
     assert outcome["held_out"] == len(held_out)
-    assert len(held_out) == 0 or "config" not in options  # under `direct` all picks are lessons
