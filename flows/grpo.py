@@ -109,7 +109,8 @@ class Rounds:
         """Sample groups of answers, turn their scores into advantages, and update the policy. Return the new policy."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
-        kept = is_committed(folder) and all(committed(one / "sample") for one in passes_of(folder))
+        samples = [one / "sample" for one in passes_of(folder)]  # a refill that drew nothing has none
+        kept = is_committed(folder) and all(committed(one) for one in samples if one.exists())
         if not kept and self.policy not in self.verified:
             verify(self.policy, CHANGED)
             self.verified.add(self.policy)
@@ -135,6 +136,7 @@ class Rounds:
             updated, resources = self._update(number, inputs)
             night.trainer.until = max(night.hours.end, time.time()) + LATE  # a finished update is saved, however late
             self._advance(updated.checkpoint, updated)
+            self.verified.add(self.policy)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
             seconds = self._seconds_since_last_round()
@@ -187,7 +189,6 @@ class Rounds:
         self.policy = policy
         self.night.edges.add(result, policy)
         self.retention.policies.append(policy)
-        self.verified.add(policy)
 
     def _seconds_since_last_round(self) -> float:
         """Return the seconds since the last round ended. The time between two rounds counts towards the later round."""
