@@ -212,7 +212,7 @@ class Rounds:
         started = time.perf_counter()
         self._finish_saving()
         predecessor = Predecessor(self.base, self.policy.name, self._state_before(number + 1))
-        if (ranking := learned.rank(self.block, number, predecessor, self.policy)) is None:
+        if (ranking := learned.rank(self.block, number, predecessor, self.policy, self._trainer_config)) is None:
             return
         self.monitor.add_ranking(self.block.rounds.start, number, ranking)
         if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:

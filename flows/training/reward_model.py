@@ -112,10 +112,13 @@ class LearnedReward:
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
-    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
+    def rank(
+        self, block: Step, number: int, predecessor: Predecessor, policy: Path, config: TrainerConfig
+    ) -> Artifact | None:
         """Have the policy rank the held-out picks after a round of the block, or after the round before the block.
 
-        Returns None if the night's learning ended before this ranking was made.
+        `config`: that of the block's updates, so that the trainer stays loaded. Returns None if the night's learning
+        ended before this ranking was made.
         """
         night, path = self.night, ranking_path(block.rounds.start, number)
         inputs: dict[str, Any] = {
@@ -123,7 +126,7 @@ class LearnedReward:
             "policy": policy.name,
             "tokenizer": self.base,
             "student": night.config.student,
-            "config": self.trainer_config,
+            "config": config,
         }
         if ended_early(night.folder) and rank_picks.committed(night.folder, path, **inputs) is None:
             return None
