@@ -5,7 +5,7 @@ One round: select_prompts → sample → score → credit (these four again for 
 
 import json
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from flows.training.reward_model import LearnedReward, is_ranked, slowest_rankin
 from flows.training.rollouts import GroupSampler
 from flows.training.saver import Retention, Saver
 from models.hf.checkpoint import verify
-from rewards.verifier import Problem
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
@@ -38,16 +37,16 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 class Rounds:
     """Runs a night's rounds, numbered across all its blocks, and holds the state that they share.
 
-    `exam`: the exam's problems, which no round may use. `registered`: digests of registered checkpoints. `division`:
-    how the night divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned
-    reward, or None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no
-    further block or lesson may begin, because time ran out, a child process died or a severe alarm was raised.
+    `exam_questions`: no round may use these. `registered`: digests of registered checkpoints. `division`: how the night
+    divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned reward, or
+    None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no further block or lesson
+    may begin, because time ran out, a child process died or a severe alarm was raised.
     """
 
     def __init__(
         self,
         night: Night,
-        exam: Sequence[Problem],
+        exam_questions: tuple[str, ...],
         tracking: Tracking,
         registered: Set[str],
         division: Division,
@@ -57,7 +56,7 @@ class Rounds:
         teacher: Path | None = None,
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
-        self.sampler = GroupSampler(night, exam, teacher)
+        self.sampler = GroupSampler(night, exam_questions, teacher)
         self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
@@ -198,7 +197,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.excluded)
+        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.exam_questions)
         if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.allowance.quizzes.append(seconds_answering(quiz))
