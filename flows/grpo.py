@@ -5,7 +5,7 @@ One round: select_prompts → sample → score → credit (these four again for 
 
 import json
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from flows.training.reward_model import LearnedReward, is_ranked, slowest_rankin
 from flows.training.rollouts import GroupSampler
 from flows.training.saver import Retention, Saver
 from models.hf.checkpoint import verify
-from rewards.verifier import Problem
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
@@ -38,16 +37,16 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 class Rounds:
     """Runs a night's rounds, numbered across all its blocks, and holds the state that they share.
 
-    `exam`: the exam's problems, which no round may use. `registered`: digests of registered checkpoints. `division`:
-    how the night divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned
-    reward, or None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no
-    further block or lesson may begin, because time ran out, a child process died or a severe alarm was raised.
+    `exam_questions`: no round may use these. `registered`: digests of registered checkpoints. `division`: how the night
+    divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned reward, or
+    None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no further block or lesson
+    may begin, because time ran out, a child process died or a severe alarm was raised.
     """
 
     def __init__(
         self,
         night: Night,
-        exam: Sequence[Problem],
+        exam_questions: tuple[str, ...],
         tracking: Tracking,
         registered: Set[str],
         division: Division,
@@ -57,7 +56,7 @@ class Rounds:
         teacher: Path | None = None,
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
-        self.sampler = GroupSampler(night, exam, teacher)
+        self.sampler = GroupSampler(night, exam_questions, teacher)
         self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
@@ -109,7 +108,8 @@ class Rounds:
         """Sample groups of answers, turn their scores into advantages, and update the policy. Return the new policy."""
         night, folder = self.night, self.night.round_folder(number)
         uninterrupted = not folder.exists()
-        kept = is_committed(folder) and all(committed(one / "sample") for one in passes_of(folder))
+        samples = [one / "sample" for one in passes_of(folder)]  # a refill that drew nothing has none
+        kept = is_committed(folder) and all(committed(one) for one in samples if one.exists())
         if not kept and self.policy not in self.verified:
             verify(self.policy, CHANGED)
             self.verified.add(self.policy)
@@ -135,6 +135,7 @@ class Rounds:
             updated, resources = self._update(number, inputs)
             night.trainer.until = max(night.hours.end, time.time()) + LATE  # a finished update is saved, however late
             self._advance(updated.checkpoint, updated)
+            self.verified.add(self.policy)
             proposals = self.sampler.own_problems[-1] if self.block.kind == "self_play" else None
             figures = round_metrics(passes, updated.metrics, proposals) | {"rate_factor": rate_factor}
             seconds = self._seconds_since_last_round()
@@ -187,7 +188,6 @@ class Rounds:
         self.policy = policy
         self.night.edges.add(result, policy)
         self.retention.policies.append(policy)
-        self.verified.add(policy)
 
     def _seconds_since_last_round(self) -> float:
         """Return the seconds since the last round ended. The time between two rounds counts towards the later round."""
@@ -197,7 +197,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.excluded)
+        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.exam_questions)
         if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.allowance.quizzes.append(seconds_answering(quiz))
@@ -211,7 +211,7 @@ class Rounds:
         started = time.perf_counter()
         self._finish_saving()
         predecessor = Predecessor(self.base, self.policy.name, self._state_before(number + 1))
-        if (ranking := learned.rank(self.block, number, predecessor, self.policy)) is None:
+        if (ranking := learned.rank(self.block, number, predecessor, self.policy, self._trainer_config)) is None:
             return
         self.monitor.add_ranking(self.block.rounds.start, number, ranking)
         if (accuracy := ranking.read_json("ranking.json")["accuracy"]) is not None:

@@ -156,10 +156,10 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     start, unpromoted = start_of(night, champion)
     journal = frozen_day(night, start)
     exam = {part: benchmarks.exam_problems(part, config.sandbox) for part in config.exam.parts}
-    problems = [problem for chosen in exam.values() for problem in chosen]
+    exam_questions = tuple(sorted({problem.question for chosen in exam.values() for problem in chosen}))
     log_datasets(tracking, config, exam)
     teacher = teacher_of(night, champion)
-    quizzes = Quizzes(night, tuple(problem.question for problem in problems))
+    quizzes = Quizzes(night, exam_questions)
     day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
     quiz = quizzes.ask("start" if student == start else "day", student)  # a resumed night must find it there
@@ -173,17 +173,17 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     trained = parent_of(start) is not None  # by an earlier night; daytime learning does not count
-    lessons = Lessons(night, journal, quizzes.exam_questions, trained, division.steps)
+    lessons = Lessons(night, journal, exam_questions, trained, division.steps)
     recipe = Recipe(night, student, lessons, quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model
     night.limit_workers(before_end=-LATE)
-    learned = learned_reward(night, journal, reward_model, distilled, problems)
+    learned = learned_reward(night, journal, reward_model, distilled, exam_questions)
     log_judge(tracking, night.folder)
     registered = {version.digest for version in versions}
     latest = quizzes.taken.get(distilled)
-    rounds = Rounds(night, problems, tracking, registered, division, quiz, latest, learned, teacher)
+    rounds = Rounds(night, exam_questions, tracking, registered, division, quiz, latest, learned, teacher)
     candidate = recipe.run(rounds, distilled)
     night.limit_workers(before_end=-LATE - (division.exam or 0.0))
 

@@ -22,8 +22,7 @@ class GrpoConfig(Section):
     group_size: Annotated[int, Field(ge=2, le=64)] = Field(default=8, description="completions per prompt")
     train_on: Annotated[int, Field(ge=2)] | None = Field(
         default=None,
-        description="completions per group to train on: the subset whose rewards vary most; null: all. "
-        "On-policy distillation always trains on all",
+        description="completions per group to train on: the subset whose rewards vary most; null: all",
     )
     max_completion_tokens: Positive = Field(default=48, description="a completion is cut after this many tokens")
     temperature: Annotated[float, Field(ge=1, le=2)] = Field(
@@ -51,8 +50,8 @@ class GrpoConfig(Section):
     clip_high: Annotated[float, Field(ge=0)] = Field(default=0.28, description="upper clip of the ratio: 1 + clip_high")
     kl_coefficient: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
-        description="weight of the KL term (k3) against the checkpoint that the block began with; at least 0.02 while "
-        "a learned reward is used",
+        description="weight of the KL term (k3, with the gradient of k2) against the checkpoint that the block began "
+        "with; at least 0.02 while a learned reward is used",
     )
     sampler_ratio_band: tuple[Share, Annotated[float, Field(ge=1)]] = Field(
         default=(0.5, 2.0), description="mask completions whose geometric-mean ratio to the sampler is outside the band"

@@ -22,6 +22,7 @@ from tasks.distillation.rehearsal import rehearsal
 from tasks.distillation.trace_sources import import_traces, own_answers, reference_solutions
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
+from tasks.rollouts.draw import pool_of
 from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
@@ -114,7 +115,10 @@ class Lessons:
         )
 
     def _practised(self, count: int) -> Iterator[str]:
-        """Yield the prompts of up to `count` problems of each benchmark, except of episodes and of joined levels."""
+        """Yield the prompts of up to `count` problems of each benchmark, except of episodes and of joined levels.
+
+        No problem is one that the exam asks.
+        """
         config, joined = self.night.config, joined_levels(self.night.config, self.night.home, self.night.date)
         for entry in config.benchmarks:
             levels = entry.levels
@@ -124,7 +128,7 @@ class Lessons:
             if levels == () or benchmark.environment is not None:
                 continue
             seed = self._seed("practised")
-            problems = benchmark.draw(seed, count)
+            problems = pool_of(benchmark, seed, count, self.exam_questions)
             yield from map(benchmark.prompt, random.Random(seed).sample(problems, min(count, len(problems))))
 
     def _further_traces(self, step: Step) -> Iterator[Artifact]:

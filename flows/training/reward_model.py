@@ -1,7 +1,8 @@
 """How a night's rounds use the learned reward: the judge's if it proved itself on held-out picks, else the model's."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from conf.storage.layout import committed_json, ranking_path
 from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from rewards.data.benchmarks import plays_episodes
-from rewards.verifier import Problem
 from tasks.journal.tables import HELD_OUT
 from tasks.monitoring.incidents import ended_early
 from tasks.monitoring.tracking import Tracking
@@ -29,6 +29,7 @@ RANKED_EVERY = 5  # rounds, if the night has no quizzes between rounds
 MOST_PICKS = 100  # held-out picks that a judge is tested on
 
 
+@dataclass
 class LearnedReward:
     """A night's learned reward, from a reward model or from a judge. Supplies arguments for the rounds' stages.
 
@@ -37,18 +38,13 @@ class LearnedReward:
     round's completions. If so, later rounds do not use a learned reward.
     """
 
-    def __init__(
-        self,
-        night: Night,
-        day: Artifact,
-        reward_model: Artifact,
-        base: Path,
-        exam: Sequence[Problem],
-        judged: bool,
-    ) -> None:
-        self.night, self.day, self.reward_model, self.base, self.judged = night, day, reward_model, base, judged
-        self.exam_questions = tuple(sorted({problem.question for problem in exam}))
-        self.failed = False
+    night: Night
+    day: Artifact
+    reward_model: Artifact
+    base: Path
+    exam_questions: tuple[str, ...]
+    judged: bool
+    failed: bool = field(default=False, init=False)
 
     @cached_property
     def trainer_config(self) -> TrainerConfig:
@@ -112,10 +108,13 @@ class LearnedReward:
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
             return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
 
-    def rank(self, block: Step, number: int, predecessor: Predecessor, policy: Path) -> Artifact | None:
+    def rank(
+        self, block: Step, number: int, predecessor: Predecessor, policy: Path, config: TrainerConfig
+    ) -> Artifact | None:
         """Have the policy rank the held-out picks after a round of the block, or after the round before the block.
 
-        Returns None if the night's learning ended before this ranking was made.
+        `config`: that of the block's updates, so that the trainer stays loaded. Returns None if the night's learning
+        ended before this ranking was made.
         """
         night, path = self.night, ranking_path(block.rounds.start, number)
         inputs: dict[str, Any] = {
@@ -123,7 +122,7 @@ class LearnedReward:
             "policy": policy.name,
             "tokenizer": self.base,
             "student": night.config.student,
-            "config": self.trainer_config,
+            "config": config,
         }
         if ended_early(night.folder) and rank_picks.committed(night.folder, path, **inputs) is None:
             return None
@@ -132,12 +131,12 @@ class LearnedReward:
 
 
 def learned_reward(
-    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam: Sequence[Problem]
+    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam_questions: tuple[str, ...]
 ) -> LearnedReward | None:
     """Return the learned reward for the rounds, or None if it is not configured or has no usable source.
 
-    It cannot judge episodes, so nights that play them have none.
-    `day`: the frozen journal. `base`: the checkpoint before the first round. `exam`: the exam's problems.
+    It cannot judge episodes, so nights that play them have none. `day`: the frozen journal. `base`: the checkpoint
+    before the first round. `exam_questions`: none of the owner's prompts that the rounds use may match these.
     """
     config = night.config
     if not config.learned_reward.owner_share or plays_episodes(config.benchmarks):
@@ -151,7 +150,7 @@ def learned_reward(
             log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", name)
     if not judged and not reward_model.read_json("outcome.json")["serves"]:
         return None
-    return LearnedReward(night, day, reward_model, base, exam, judged)
+    return LearnedReward(night, day, reward_model, base, exam_questions, judged)
 
 
 def _judge_arguments(night: Night) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """A round's groups of answers: select_prompts → sample → score → credit, repeated for each refill."""
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from flows.run.context import Night, log
 from flows.run.history import finished
 from flows.training.reward_model import LearnedReward
 from rewards.data.benchmarks import plays_episodes
-from rewards.verifier import Problem
 from tasks.rollouts import verdicts
 from tasks.rollouts.advantages import credit
 from tasks.rollouts.play import collect, play_turns
@@ -29,13 +27,12 @@ from tasks.training.metrics import SampledBatch
 class GroupSampler:
     """Samples and scores answers and computes their advantages. Solve rates carry over to later rounds and nights.
 
-    `exam`: the exam's problems, which no round draws. `teacher`: the folder of the model that scores the tokens of GRPO
-    rounds (on-policy distillation), or None.
+    `exam_questions`: no round draws these. `teacher`: the folder of the model that scores the tokens of GRPO rounds
+    (on-policy distillation), or None.
     """
 
-    def __init__(self, night: Night, exam: Sequence[Problem], teacher: Path | None) -> None:
-        self.night, self.teacher = night, teacher
-        self.excluded = tuple(sorted({problem.question for problem in exam}))
+    def __init__(self, night: Night, exam_questions: tuple[str, ...], teacher: Path | None) -> None:
+        self.night, self.exam_questions, self.teacher = night, exam_questions, teacher
         self.solve_rates = _last_solve_rates(night)
         self.plays = plays_episodes(night.config.benchmarks)
         self.own_problems: list[Artifact] = []  # from tonight's self-play rounds
@@ -90,7 +87,7 @@ class GroupSampler:
             requests=requests,
             proposals=proposals,
             before=tuple(self.own_problems),
-            excluded=self.excluded,
+            excluded=self.exam_questions,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=config.grpo.prompts_per_round,
             **common,
@@ -157,7 +154,7 @@ class GroupSampler:
             checkpoint=self.base,
             solve_rates=self.solve_rates,
             seed=seed,
-            excluded=self.excluded,
+            excluded=self.exam_questions,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=drawn,

@@ -37,13 +37,15 @@ def rehearsal(
     """Write `count` answers in random order, then put the engine to sleep.
 
     Half of them answer the `practised` prompts (problems that the student has practised; if there are any), and the
-    others everyday prompts, evenly and in random order. Truncated answers are kept, but have no end token.
+    others everyday prompts. Of both, all are asked equally often, or as many as are needed, drawn at random. Truncated
+    answers are kept, but have no end token.
     """
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    chance, everyday = random.Random(seed), PROMPTS.read_text(encoding="utf-8").splitlines()
-    chance.shuffle(everyday)
-    most = config.max_model_len
-    known = everyday, [prompt for prompt in practised if len(_tokens(prompt, tokenizer, student)) < most]
+    chance, most = random.Random(seed), config.max_model_len
+    fitting = [prompt for prompt in practised if len(_tokens(prompt, tokenizer, student)) < most]
+    known = PROMPTS.read_text(encoding="utf-8").splitlines(), fitting
+    for prompts in known:
+        chance.shuffle(prompts)
     shares = (count - count // 2, count // 2) if known[1] else (count, 0)
     asked = [prompt for prompts, share in zip(known, shares, strict=True) for prompt in islice(cycle(prompts), share)]
     distinct = [*dict.fromkeys(asked)]

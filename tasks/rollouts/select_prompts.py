@@ -76,7 +76,7 @@ def select_prompts(
     offered = 0
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
-        kind, first = kind_of(benchmark, source, sources), len(rows)
+        kind, first, too_long = kind_of(benchmark, source, sources), len(rows), 0
         pool = practised(pool_of(benchmark, seed, share, tuple(excluded)), benchmark, by_level)
         offered += len(pool)
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
@@ -86,11 +86,14 @@ def select_prompts(
             if len(rows) == first + share:
                 break
             row = _row(problem, benchmark, kind, guide, chance, tokenizer, student, grpo)
-            if len(row["prompt_token_ids"]) <= max_prompt_tokens and problem not in taken:
+            if len(row["prompt_token_ids"]) > max_prompt_tokens:
+                too_long += 1
+            elif problem not in taken:
                 rows.append(row | {"group": len(before) + len(rows), "entry": entry})
                 taken.add(problem)
         if len(rows) < first + share:
-            log.warning("%s has %d of the %d prompts asked for: no more fit", source.label, len(rows) - first, share)
+            few = "%s has %d of the %d prompts asked for (%d others are too long)"
+            log.warning(few, source.label, len(rows) - first, share, too_long)
     if not offered and not owner_rows and not drawn:
         raise InputError(
             "benchmarks: the exam asks all of their training problems; give the splits different questions"

@@ -53,9 +53,9 @@ def round_metrics(
         "signal_share": update["useful_groups"] / update["groups"],
         "seconds_select_prompts": _seconds(prompts),
         "seconds_sample": _seconds(rollouts),
-        "seconds_sync": sum(artifact.figure("sync") or 0.0 for artifact in rollouts),
-        "seconds_generate": sum(artifact.figure("generate") or 0.0 for artifact in rollouts),
-        "probe_difference": max(artifact.figure("probe_difference") or 0.0 for artifact in rollouts),
+        "seconds_sync": sum(_figures(rollouts, "sync")),
+        "seconds_generate": sum(_figures(rollouts, "generate")),
+        "probe_difference": max(_figures(rollouts, "probe_difference")),
         "seconds_score": _seconds(scores),
         "seconds_credit": _seconds(advantages),
         "seconds_update": update.pop("seconds"),
@@ -137,6 +137,11 @@ def _teacher_kl(advantages: Sequence[Artifact]) -> dict[str, float]:
 def _seconds(artifacts: Sequence[Artifact]) -> float:
     """Return the stages' total seconds. A `collect` stage stands for all stages in which its episodes were played."""
     return sum(artifact.figure("seconds") or artifact.seconds for artifact in artifacts)
+
+
+def _figures(artifacts: Sequence[Artifact], name: str) -> list[float]:
+    """Return each stage's figure, or NaN if it has none: stages that play episodes have no `sync`, for example."""
+    return [math.nan if (figure := artifact.figure(name)) is None else figure for artifact in artifacts]
 
 
 COLUMNS = ["group", "verdict", "tokens", "ended"]

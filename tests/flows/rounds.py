@@ -182,7 +182,7 @@ class School:
             division = divide(night.hours, night.config, night.folder, 100, 0, before)
             lessons = Lessons(night, day, (), parent_of(champion) is not None)
             recipe = Recipe(night, champion, lessons, quizzes, division)
-            rounds = Rounds(night, [], tracking, set(), division, before, None, learned)
+            rounds = Rounds(night, (), tracking, set(), division, before, None, learned)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 

@@ -13,6 +13,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.storage.layout import passes
 from flows.run.history import read_round_metrics
+from models.hf.checkpoint import DamagedCheckpointError
 from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
 from tasks.monitoring.tracking import Tracking
@@ -142,12 +143,24 @@ def test_a_night_killed_in_a_refill_comes_to_the_same_end(finished: Night, schoo
         assert (folder / path).read_bytes() == (finished.folder / path).read_bytes()
 
 
+def test_a_changed_checkpoint_is_not_trained_further(finished: Night, school: School) -> None:
+    """That of the last committed round."""
+    shutil.copytree(school.home("undisturbed").root, school.root / "changed")
+    home = school.home("changed")
+    shutil.rmtree(home.night(DATE) / "round-03")
+    (home.checkpoints / finished.checkpoint(2) / "config.json").write_text("{}")
+    with pytest.raises(DamagedCheckpointError, match=finished.checkpoint(2)):
+        school.study("changed", ScriptedEngine(school.student, SCRIPT[4:]))
+
+
 def test_a_small_benchmark_is_used_up(school: School) -> None:
-    engine = ScriptedEngine(school.student, [(0, 0, 0, 1), (0, 2)])
-    folder, _ = school.study("small", engine, "grpo.rounds=1", "grpo.refills=5", problems=6)
-    assert sorted(number for numbers in engine.asked for number in numbers) == list(range(6))
-    (metrics,) = read_round_metrics(folder)
-    assert [metrics[name] for name in ("refills", "replaced_groups", "groups", "useful_groups")] == [1, 2, 6, 1]
+    """Resumed, the night has no use for the checkpoints that are gone."""
+    engine = ScriptedEngine(school.student, 3 * [(0, 0, 0, 1), (0, 2)])
+    folder, candidate = school.study("small", engine, "grpo.refills=5", problems=6)
+    assert sorted(number for numbers in engine.asked for number in numbers) == sorted(3 * [*range(6)])
+    for metrics in read_round_metrics(folder):
+        assert [metrics[name] for name in ("refills", "replaced_groups", "groups", "useful_groups")] == [1, 2, 6, 1]
+    assert school.study("small", ScriptedEngine(school.student, []), "grpo.refills=5", problems=6)[1] == candidate
 
 
 def alarms(folder: Path) -> dict[str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from models.hf.checkpoint import keep
 from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
 from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
+from tests.flows.rounds import write_problems
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles.tables import WRONG, write_round, write_stage
@@ -119,6 +120,16 @@ def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], pla
     stories = [prompt.removeprefix(Arithmetic.instruction) for prompt in planned["rehearsal"]["practised"]]
     assert len(stories) == 20
     assert max(story.count(".") for story in stories) == 3
+
+
+def test_exam_questions_are_not_rehearsed(tmp_path: Path, night: Callable[..., Night], planned: dict[str, Any]) -> None:
+    source = write_problems(tmp_path / "gsm8k", 4)
+    tonight = night("distill.rehearsal=0.5", "distill.batch_size=8", f"benchmarks=[{{name: gsm8k, source: {source}}}]")
+    day = write_stage(tonight.folder / "freeze_journal", ONE_TRACE)
+    lessons = Lessons(tonight, day, ("How many? 1", "How many? 3"), trained=True)
+    lessons.teach(tonight.config.steps[0], champion(tonight.home))
+    asked = planned["rehearsal"]["practised"]
+    assert sorted(prompt.rpartition(" ")[2] for prompt in asked) == ["0", "2"]
 
 
 def test_its_own_answers(night: Callable[..., Night]) -> None:

@@ -128,7 +128,7 @@ def study(
     night.trainer = trainer
     base = night.home.checkpoints / school.student.name
     day, fitted = write_day(night.folder, base.name, serves)
-    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, []))
+    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, ()))
     return Studied(night.folder, candidate, rounds, trainer, engine)
 
 
@@ -285,7 +285,8 @@ def test_a_judge_that_proves_itself_serves_in_place_of_the_reward_model(school: 
         return said_by_server(json.dumps({"ranking": [[name] for name, _ in ranked]}))
 
     with chat_server(judge) as server:
-        settings = ("grpo.rounds=2", *FEW, f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}")
+        endpoint = f"judge={{endpoint: {{base_url: '{server.url}', model: wise}}}}"
+        settings = ("stages=[{grpo: 1}, {grpo: 1}]", *FEW, endpoint)
         studied = study(school, "judged", breaks, *settings, serves=False)
         asked = len(server.requests)
         examined = json.loads((studied.folder / "examine_judge" / "outcome.json").read_text())
@@ -295,6 +296,9 @@ def test_a_judge_that_proves_itself_serves_in_place_of_the_reward_model(school: 
             judged = studied.folder / f"round-{number:02d}" / "rank_by_judge"
             assert read_table(judged / "learned.parquet", LEARNED).learned.notna().any()
             assert set(scores(studied.folder, number).source) == {"journal", "benchmark"}
+        loaded_for = [studied.folder / path for path in ("rank_picks-2", "round-02/checkpoint", "round-02/rank_picks")]
+        configs = [json.loads((one / "manifest.json").read_text())["inputs"]["config"] for one in loaded_for]
+        assert len(set(configs)) == 1  # or the trainer would be loaded anew
         over = study(school, "judged", breaks, *settings, serves=False)
         assert (over.engine.calls, len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
 

@@ -12,10 +12,11 @@ from tasks.distillation.rehearsal import PROMPTS, rehearsal
 from tasks.tables import read_rollouts
 from tests.tasks.doubles.exam import TableEngine
 
+BENCHMARKS = [[f"{n} {sign} 5?" for n in range(200)] for sign in "+-"]
 EVERYDAY = PROMPTS.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("practised", [(), ("7 + 5?", "7 + 6?", "7" * 5000)])
+@pytest.mark.parametrize("practised", [(), ("7 + 5?", "7 + 6?", "7" * 5000), (*BENCHMARKS[0], *BENCHMARKS[1])])
 @pytest.mark.parametrize("count", [10, 250])
 def test_each_prompt_is_answered_equally_often(
     tmp_path: Path, student: Path, count: int, practised: tuple[str, ...]
@@ -36,8 +37,12 @@ def test_each_prompt_is_answered_equally_often(
     assert len(rollouts) == count
     tokenizer: Any = load_tokenizer(student)
     asked = Counter(tokenizer.decode(rollout.prompt_token_ids) for rollout in rollouts)
-    problems = {f"User: {prompt}\nAssistant:" for prompt in practised[:2]}  # the third is too long
-    assert [asked.pop(prompt) for prompt in sorted(problems)] == ([-(-count // 4), count // 4] if practised else [])
+    problems = {f"User: {prompt}\nAssistant:" for prompt in practised if len(prompt) < 5000}
+    rehearsed = {prompt: asked.pop(prompt) for prompt in problems & asked.keys()}
+    assert sum(rehearsed.values()) == (count // 2 if practised else 0)
+    assert len(rehearsed) == min(count // 2, len(problems))
+    assert max(rehearsed.values(), default=0) - min(rehearsed.values(), default=0) <= 1
+    assert all((sign in "".join(rehearsed)) == (sign in "".join(practised)) for sign in "+-")
     assert max(asked.values()) - min(asked.values()) <= 1
     assert len(asked) == min(asked.total(), len(EVERYDAY))
     assert asked.keys() <= {f"User: {prompt}\nAssistant:" for prompt in EVERYDAY}

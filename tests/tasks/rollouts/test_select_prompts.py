@@ -139,7 +139,9 @@ def test_the_solve_rates_predict_the_share_with_signal(tmp_path: Path, student: 
     assert selection(tmp_path / "first") == {"drawn": 40}
 
 
-def test_a_refill_draws_nothing_that_the_round_has(tmp_path: Path, student: Path) -> None:
+def test_a_refill_draws_nothing_that_the_round_has(
+    tmp_path: Path, student: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     source = [gsm8k(tmp_path / "gsm8k", 12)]
     first = select(tmp_path / "first", student, sources=source, count=7)
     folders = [tmp_path / "first", tmp_path / "second"]
@@ -150,6 +152,9 @@ def test_a_refill_draws_nothing_that_the_round_has(tmp_path: Path, student: Path
     assert [*first.group, *second.group, *third.group] == list(range(12))
     nothing = select(tmp_path / "fourth", student, sources=source, count=3, drawn=[*folders, tmp_path / "third"])
     assert len(nothing) == selection(tmp_path / "fourth")["drawn"] == 0
+    assert "has 2 of the 3 prompts asked for (0 others are too long)" in caplog.text
+    select(tmp_path / "short", student, sources=source, count=12, longest=first.prompt_token_ids.map(len).min())
+    assert "has 10 of the 12 prompts asked for (2 others are too long)" in caplog.text  # those with two digits
 
 
 def test_a_refill_of_one_prompt_has_every_kind_to_choose_from(tmp_path: Path, student: Path) -> None:

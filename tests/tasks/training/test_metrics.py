@@ -104,6 +104,15 @@ def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_what_episodes_do_not_measure_is_left_out(tmp_path: Path) -> None:
+    rollouts = [rollout("p", 0, 0, "x")]
+    sampled = sampled_pass(tmp_path, {"drawn": 1}, rollouts, [score("p", 0, 0, 1.0)])
+    collected = write_stage(tmp_path / "collect", {"rollouts": (ROLLOUTS, rollouts)}, figures={"generate": 3.0})
+    found = round_metrics([sampled._replace(rollouts=collected)], TRAINED)
+    assert not {"seconds_sync", "probe_difference"} & found.keys()
+    assert found["seconds_generate"] == 3.0
+
+
 def test_a_learned_reward_is_no_part_of_the_mean(tmp_path: Path) -> None:
     """A problem with a verifier, and an owner's prompt whose last answer was cut. The reward model says 0 to 4.
 
