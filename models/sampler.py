@@ -200,10 +200,10 @@ class Sampler:
 
         Three checks follow. (1) vLLM's loader filled every parameter. (2) The values that can be read back from the
         engine's memory equal those in the files. (3) The probe's log-probabilities match the trainer's and, if they
-        must change (see `must_differ`), have changed. vLLM itself loads the full model
-        that a new engine starts with; only check 3 applies to that model. A checkpoint from another program has no
-        probe and skips check 3. With a probe, the files' precision is checked first. Raises SyncError if a check fails;
-        `digest` is then empty, and the next call loads everything again.
+        must change (see `must_differ`), have changed. vLLM itself loads the full model that a new engine starts with;
+        only check 3 applies to it. A checkpoint from another program has no probe and skips check 3. With a probe, the
+        files' precision is checked first. Raises SyncError if a check fails; `digest` is then empty, and the next call
+        loads everything again.
         """
         base, probe = base_of(checkpoint), read_probe(checkpoint)
         previous, previous_base = self._loaded, self._base
