@@ -110,7 +110,7 @@ def test_a_lesson_has_it_too(folder: Path) -> None:
 @pytest.mark.parametrize(
     "lesson",
     [
-        lambda trainer: dpo(trainer, PICKS, PicksConfig(), seed=1),
+        lambda trainer: dpo(trainer, PICKS, PicksConfig(epochs=1), seed=1),
         lambda trainer: kto(trainer, JUDGED, FeedbackConfig(), seed=1),
     ],
     ids=["dpo", "kto"],

@@ -27,7 +27,7 @@ STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
     "corrections": (train.corrections, CorrectionsConfig(), "dpo"),
     "words": (train.words, WordsConfig(), "imitation"),
     "feedback": (train.feedback, FeedbackConfig(), "kto"),
-    "preferences": (train.picks, PicksConfig(), "dpo"),
+    "preferences": (train.picks, PicksConfig(epochs=1, batch_size=8), "dpo"),
 }
 PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
 
