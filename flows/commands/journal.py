@@ -34,7 +34,7 @@ HELP = """The day's log: what you teach by day, and the night learns.
 One line of JSON per entry, one file per day, under NIGHTSCHOOL_HOME/journal:
 
 \b
-preference   the best of several answers    the reward model, or a lesson
+preference   the best of several answers    a lesson, or the reward model
 correction   an answer as it should be      a lesson, and the reward model
 feedback     a rated answer, -1 to 1        a lesson (KTO)
 conversation several rated answers          a lesson (KTO)
