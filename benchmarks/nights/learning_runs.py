@@ -3,6 +3,7 @@
 Each run returns points (seconds of learning, checkpoint). The checkpoints are evaluated afterwards.
 """
 
+import fcntl
 import os
 import shutil
 from collections.abc import Sequence
@@ -43,15 +44,20 @@ WITH_TEACHER = [variant for variant, settings in NIGHTS.items() if "{teacher}" i
 
 
 def distilled(student: Path, seed: int, folder: Path, settings: Sequence[str] = ()) -> Path:
-    """Return the student after the starter night's lessons with this seed and settings. The first call trains it."""
-    if not (folder / "config.json").exists():
-        home = folder.with_name(f"{folder.name}-home")
-        shutil.rmtree(home, ignore_errors=True)
-        overrides = [f"student.source={student.resolve()}", f"seed={seed}", *FEW_ROUNDS, *settings]
-        night = run_night(home, overrides, until=lambda night: (night / "distill" / "manifest.json").exists())
-        checkpoint = home / "checkpoints" / (night / "distill" / "checkpoint.txt").read_text()
-        checkpoint.rename(folder)
-        shutil.rmtree(home)
+    """Return the student after the starter night's lessons with this seed and settings.
+
+    The first call trains it; another process that asks meanwhile waits.
+    """
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "config.json").exists():
+            home = folder.with_name(f"{folder.name}-home")
+            shutil.rmtree(home, ignore_errors=True)
+            overrides = [f"student.source={student.resolve()}", f"seed={seed}", *FEW_ROUNDS, *settings]
+            night = run_night(home, overrides, until=lambda night: (night / "distill" / "manifest.json").exists())
+            checkpoint = home / "checkpoints" / (night / "distill" / "checkpoint.txt").read_text()
+            checkpoint.rename(folder)
+            shutil.rmtree(home)
     return folder
 
 
