@@ -62,20 +62,22 @@ FIGURES = {"sync": 0.25, "generate": 0.5}  # of each call of the engine, in seco
 
 
 class TinyEngine:
-    """The policy's own completions, sampled by plain PyTorch."""
+    """The policy's own completions, sampled by plain PyTorch. `asked`: the digests of its policies, call by call."""
 
     running = True
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.asked: list[str] = []
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is engine_process.sample:
             checkpoint, config, prompts, size = arguments
             options.pop("trust_remote_code")
-            self.calls += 1
+            self.asked.append(checkpoint.name)
             return Sampler(checkpoint, config).sample(prompts, size, **options), FIGURES
         return None
+
+    def close(self) -> None: ...
 
 
 class ScriptedEngine:
