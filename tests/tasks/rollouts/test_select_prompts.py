@@ -20,7 +20,7 @@ from tasks.rollouts.draw import expected_signal, shares
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact
 from tasks.tables import OWNER_PROMPTS, PROMPTS, SOLVE_RATES, read_table
-from tests.rewards.datasets import write_rows
+from tests.rewards.datasets import write_gsm8k, write_rows
 from tests.tasks.doubles.tables import run_stage, solve_rate, write_stage
 
 ARITHMETIC = BenchmarkConfig(name="arithmetic", levels=("1", "2"))
@@ -69,9 +69,7 @@ def rates(folder: Path, **solved: float) -> Artifact:
 
 
 def gsm8k(folder: Path, problems: int, question: str = "How many?") -> BenchmarkConfig:
-    folder.mkdir()
-    rows = [{"question": f"{question} {n}", "answer": f"#### {n}"} for n in range(problems)]
-    return BenchmarkConfig(name="gsm8k", source=write_rows(folder / "train.jsonl", *rows))
+    return BenchmarkConfig(name="gsm8k", source=str(write_gsm8k(folder, problems, question=question)))
 
 
 def test_expected_signal_by_hand() -> None:
