@@ -18,6 +18,7 @@ from rewards.gsm8k import Gsm8k
 from tests.chaos.events import WATCH, Trap, set_traps
 from tests.chaos.night import REAL
 from tests.models.support.tiny import write_tiny
+from tests.rewards.datasets import write_gsm8k
 from tests.tasks.doubles.processes import with_setting
 
 DATE, NAME = "2026-01-01", "chaos"
@@ -112,8 +113,8 @@ def open_school(root: Path, server: str | None, *, real: bool = False) -> School
         write_starter(root / "student")
         return School(root, (f"student={{source: {root / 'student'}, system: ''}}", *STARTERS), server, real)
     write_tiny(root / "student", head_dim=32, context=256)  # which vLLM takes, too
-    _write_problems(root / "problems")
-    source = f"{root / 'problems'}"
+    for split, word, count in (("train", "many", 60), ("test", "much", 16)):  # learnable: always one answer
+        source = write_gsm8k(root / "problems", count, split, question=f"How {word}?", answer=ANSWERS[0])
     named = (
         f"student={{source: {root / 'student'}}}",
         f"benchmarks=[{{name: gsm8k, source: {source}}}]",
@@ -128,14 +129,6 @@ def processes_of(home: Home, patience: float) -> list[str]:
     while (found := with_setting(f"NIGHTSCHOOL_HOME={home.root}")) and time.monotonic() < limit:
         time.sleep(0.1)
     return found
-
-
-def _write_problems(folder: Path) -> None:
-    """Write problems that a tiny student can learn to solve: the answer is always the same."""
-    folder.mkdir()
-    for split, word, count in (("train", "many", 60), ("test", "much", 16)):
-        rows = [json.dumps({"question": f"How {word}? {n}", "answer": f"#### {ANSWERS[0]}"}) for n in range(count)]
-        (folder / f"{split}.jsonl").write_text("\n".join(rows))
 
 
 def _lesson(number: int) -> dict[str, object]:

@@ -28,6 +28,7 @@ from tasks.monitoring.tracking import Tracking
 from tasks.stage import Artifact, committed
 from tasks.workers import engine_process
 from tests.chaos.tiny_engine import Sampler
+from tests.rewards.datasets import write_gsm8k
 from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -62,20 +63,22 @@ FIGURES = {"sync": 0.25, "generate": 0.5}  # of each call of the engine, in seco
 
 
 class TinyEngine:
-    """The policy's own completions, sampled by plain PyTorch."""
+    """The policy's own completions, sampled by plain PyTorch. `asked`: the digests of its policies, call by call."""
 
     running = True
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.asked: list[str] = []
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if function is engine_process.sample:
             checkpoint, config, prompts, size = arguments
             options.pop("trust_remote_code")
-            self.calls += 1
+            self.asked.append(checkpoint.name)
             return Sampler(checkpoint, config).sample(prompts, size, **options), FIGURES
         return None
+
+    def close(self) -> None: ...
 
 
 class ScriptedEngine:
@@ -161,7 +164,7 @@ class School:
 
     def night(self, name: str, engine: Any, *settings: str, problems: int = 40) -> Night:
         """Return the night of the home of this name."""
-        source = write_problems(self.root / f"gsm8k-{problems}", problems)
+        source = write_gsm8k(self.root / f"gsm8k-{problems}", problems)
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
         night = Night(self.home(name), DATE, config)
         night.engine, night.trainer = engine, self.trainer
@@ -201,12 +204,3 @@ def worked_solutions(night: Night) -> Artifact:
 def digest(folder: Path, path: str) -> str:
     """Return the checkpoint that a stage of a night made, e.g. `round-01/checkpoint`."""
     return (folder / path / "checkpoint.txt").read_text()
-
-
-def write_problems(folder: Path, count: int) -> Path:
-    """GSM8K's two files; each question contains its answer."""
-    folder.mkdir(exist_ok=True)
-    rows = [json.dumps({"question": f"How many? {n}", "answer": f"#### {n}"}) for n in range(count)]
-    for split in ("train", "test"):
-        (folder / f"{split}.jsonl").write_text("\n".join(rows))
-    return folder

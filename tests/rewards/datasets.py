@@ -39,3 +39,12 @@ def write_rows(path: Path, *rows: Any) -> str:
     """Write rows as JSONL. Returns the folder, a benchmark's `source`."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path.parent)
+
+
+def write_gsm8k(folder: Path, count: int, *splits: str, question: str = "How many?", answer: str = "") -> Path:
+    """Write GSM8K's files, by default both. Each question ends with its number: the answer, unless one is given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [{"question": f"{question} {n}", "answer": f"#### {answer or n}"} for n in range(count)]
+    for split in splits or ("train", "test"):
+        write_rows(folder / f"{split}.jsonl", *rows)
+    return folder

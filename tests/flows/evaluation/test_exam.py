@@ -5,7 +5,6 @@ import re
 import shutil
 import stat
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -16,9 +15,8 @@ from conf.storage.home import Home, InputError
 from flows.evaluation import exam as flow
 from flows.evaluation.resolve_model import engine_for, resolve_model
 from models.hf.checkpoint import digest_folder, keep, write_lineage
-from models.rollout import Rollout
 from rewards.arithmetic import Arithmetic
-from tests.chaos.tiny_engine import Sampler
+from tests.flows.rounds import TinyEngine
 from tests.models.support.tiny import Architecture, write_tiny
 from tests.tasks.doubles.student import write_student
 
@@ -26,28 +24,15 @@ SETTINGS = ["exam={target: {benchmark: arithmetic, levels: ['1'], problems: 3, s
 SHORT = ["engine.max_model_len=1000", "exam.max_completion_tokens=4"]
 
 
-class TinyEngine:
-    """Answers with a tiny student by plain PyTorch, in this process; remembers which checkpoints it answered with."""
-
-    asked: ClassVar[list[str]] = []
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.on_loss = print
-
-    def call(
-        self, function: Any, checkpoint: Path, config: EngineConfig, prompts: Any, size: int, **options: Any
-    ) -> tuple[list[list[Rollout]], dict[str, float]]:
-        self.asked.append(checkpoint.name)
-        options.pop("trust_remote_code")
-        return Sampler(checkpoint, config).sample(prompts, size, **options), {}
-
-    def close(self) -> None: ...
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> TinyEngine:
+    engine = TinyEngine()
+    monkeypatch.setattr(flow, "Worker", lambda *_: engine)
+    return engine
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setattr(flow, "Worker", TinyEngine)
-    monkeypatch.setattr(TinyEngine, "asked", [])
     monkeypatch.setenv("NIGHTSCHOOL_HOME", str(tmp_path / "school"))
     return Home.here()
 
@@ -129,7 +114,7 @@ def test_no_more_context_than_the_model_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_path: Path) -> None:
+def test_two_students_are_compared_and_every_answer_is_exported(home: Home, engine: TinyEngine, tmp_path: Path) -> None:
     mine, other = student(tmp_path / "mine"), student(tmp_path / "other" / "mine", "qwen3")  # of the same name
     config = load_night(STARTER, SETTINGS + SHORT)
     outcome = flow.exam(str(mine), config, str(other), tmp_path / "rows.jsonl")
@@ -139,7 +124,7 @@ def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_
     assert (figures["n"], figures["against"]["n"], figures["comparison"]["n"]) == (3, 3, 3)
     assert figures["comparison"]["before_digest"] == digest_folder(other)
     assert figures["comparison"]["after_digest"] == digest_folder(mine)
-    assert TinyEngine.asked == [digest_folder(mine)] * 2 + [digest_folder(other)] * 2  # greedy, then sampled
+    assert engine.asked == [digest_folder(mine)] * 2 + [digest_folder(other)] * 2  # greedy, then sampled
     json.dumps(outcome)
     rows = pd.read_json(tmp_path / "rows.jsonl", lines=True)
     assert rows.groupby("checkpoint", sort=False).size().to_dict() == {str(mine): 9, str(other): 9}
@@ -147,12 +132,12 @@ def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_
     texts = rows[~rows.sampled].groupby("checkpoint")["text"].agg(list)
     assert texts[str(mine)] != texts[str(other)]
     assert flow.exam(str(mine), config, str(other), tmp_path / "rows.csv") == outcome
-    assert len(TinyEngine.asked) == 4  # cached
+    assert len(engine.asked) == 4  # cached
     assert len(pd.read_csv(tmp_path / "rows.csv")) == 18
     for cached in home.exams.iterdir():
         cached.rename(tmp_path / cached.name)
     flow.exam(str(mine), config, None, tmp_path / "again.parquet")  # evaluated anew, to the same rows
-    assert len(TinyEngine.asked) == 6
+    assert len(engine.asked) == 6
     again = pd.read_parquet(tmp_path / "again.parquet")
     assert again.text.tolist() == rows[rows.checkpoint == str(mine)].text.tolist()
     lines = flow.lines_of(outcome)
@@ -161,7 +146,9 @@ def test_two_students_are_compared_and_every_answer_is_exported(home: Home, tmp_
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_deployed_exam_is_checked_by_the_flow(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployed_exam_is_checked_by_the_flow(
+    home: Home, engine: TinyEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The command checks before it starts the flow; a worker's run has no command before it."""
     monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "of a worker")  # Prefect's way to set it in tests
     mine = str(student(tmp_path / "mine"))
@@ -173,4 +160,4 @@ def test_a_deployed_exam_is_checked_by_the_flow(home: Home, tmp_path: Path, monk
     with pytest.raises(InputError, match="not writable"):
         flow.exam(mine, load_night(STARTER, SETTINGS + SHORT), None, tmp_path / "rows.csv")
     assert not home.root.exists()
-    assert TinyEngine.asked == []
+    assert engine.asked == []

@@ -27,6 +27,7 @@ from tasks.stage import Artifact, Stage
 from tasks.tables import EVALUATIONS, OWNER_PROMPTS, PROMPTS, read_table
 from tasks.training import feedback as train
 from tests.models.support.chat_server import chat_server, said
+from tests.rewards.datasets import write_rows
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.tables import RIGHT, WRONG, run_stage, write_round, write_stage
@@ -87,9 +88,8 @@ def gsm8k(inputs: LessonInputs, leak: str) -> str:
     """A training split that holds the exam's question, as a user's own source may."""
     folder = inputs.folder / "gsm8k"
     folder.mkdir()
-    rows = [json.dumps({"question": question, "answer": "#### 4"}) for question in (leak, INNOCENT)]
-    (folder / "train.jsonl").write_text("\n".join(rows))
-    return str(folder)
+    rows = ({"question": question, "answer": "#### 4"} for question in (leak, INNOCENT))
+    return write_rows(folder / "train.jsonl", *rows)
 
 
 def selected(inputs: LessonInputs, leak: str, *drawn: Artifact) -> list[str]:
@@ -163,8 +163,7 @@ def journal_traces(inputs: LessonInputs, *rows: dict[str, Any]) -> list[str]:
 
 def files_of_traces(inputs: LessonInputs, leak: str) -> list[str]:
     file = inputs.folder / "traces.jsonl"
-    rows = [{"question": question, "response": "#### 4"} for question in (leak, INNOCENT)]
-    file.write_text("\n".join(map(json.dumps, rows)))
+    write_rows(file, *({"question": question, "response": "#### 4"} for question in (leak, INNOCENT)))
     files = (TraceFile(source=str(file), benchmark="gsm8k"),)
     return distilled(inputs, inputs.run(import_traces, files=files, own={}))
 

@@ -15,7 +15,7 @@ from flows.run.preflight import check_exam, check_night
 from rewards.data import benchmarks
 from rewards.programs import policy
 from tasks.monitoring.notify import VARIABLE
-from tests.rewards.datasets import GSM8K, HUMANEVAL, MBPP, write_rows
+from tests.rewards.datasets import HUMANEVAL, MBPP, write_gsm8k, write_rows
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"
@@ -32,14 +32,6 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def starter(*overrides: str) -> NightConfig:
     return load_night(STARTER, ["budget_minutes=null", *overrides])  # hours would have the machine's speed measured
-
-
-def gsm8k(folder: Path, *, splits: tuple[str, ...] = ("train", "test")) -> Path:
-    """A folder as NIGHTSCHOOL_DATA names one."""
-    (folder / "gsm8k").mkdir(parents=True)
-    for split in splits:
-        write_rows(folder / "gsm8k" / f"{split}.jsonl", *[GSM8K] * 400)
-    return folder
 
 
 def refused(tmp_path: Path, *overrides: str) -> str:
@@ -118,14 +110,14 @@ def test_a_small_exam_says_which_gain_it_could_have_seen(tmp_path: Path, caplog:
 
 def test_a_night_on_gsm8k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its data is there; a file is missing."""
-    data = gsm8k(tmp_path / "data")
-    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(data))
+    data = write_gsm8k(tmp_path / "data" / "gsm8k", 400)
+    monkeypatch.setenv("NIGHTSCHOOL_DATA", str(data.parent))
     only = ["benchmarks=[{name: gsm8k}]", "exam.guards=[]"]
     config = load_night(NIGHTLY, ["student.source=starter", "lora=null", *only])
     check_night(Home(tmp_path / "school"), config)
     benchmarks._built_in.cache_clear()  # as in the process of another night
     for split in ("train", "test"):
-        file = data / "gsm8k" / f"{split}.jsonl"
+        file = data / f"{split}.jsonl"
         aside = file.rename(tmp_path / "aside")
         with pytest.raises(InputError, match=f"{file}: no such file; put it there"):
             check_night(Home(tmp_path / "school"), config)
@@ -142,7 +134,7 @@ def test_a_benchmark_whose_truths_cannot_be_read_has_no_problems(tmp_path: Path)
 
 
 def test_a_target_without_training_problems_has_no_quizzes(tmp_path: Path) -> None:
-    exam = gsm8k(tmp_path / "data", splits=("test",)) / "gsm8k"
+    exam = write_gsm8k(tmp_path / "gsm8k", 400, "test")
     target = f"exam.target={{benchmark: gsm8k, source: {exam}}}"
     line = refused(tmp_path, target)
     assert line.startswith("grpo.quiz_every_rounds: ")

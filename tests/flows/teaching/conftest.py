@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import re
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from conf.load import STARTER, load_night
@@ -120,6 +122,15 @@ def page_of(room: Classroom, **options: Any) -> Iterator[str]:
     port = free_port()
     with listener(HERE, port) as taken, listening(make_app(room, port, TOKEN, **options), HERE, taken):
         yield HERE.url(port)
+
+
+def ask_page(client: httpx.Client, text: str = "7 + 5?") -> list[dict[str, Any]]:
+    """Ask as the page does, and return the answers."""
+    response = client.post("/api/ask", json={"text": text})
+    assert response.headers["content-type"].startswith("text/event-stream"), response.text
+    name, data = response.text.strip().split("\n\n")[-1].split("\n")
+    assert name == "event: done", data
+    return json.loads(data.removeprefix("data: "))["answers"]
 
 
 Do = Callable[[Awaitable[Any]], Any]

@@ -11,7 +11,7 @@ import pytest
 
 import conf
 from conf.storage.home import SUMMARY
-from tests.flows.teaching.conftest import TOKEN, School, page_of
+from tests.flows.teaching.conftest import TOKEN, School, ask_page, page_of
 
 HTML = "text/html; charset=utf-8"
 
@@ -42,17 +42,8 @@ def owner(page: httpx.Client) -> httpx.Client:
     return page
 
 
-def ask(client: httpx.Client, text: str = "7 + 5?") -> list[dict[str, Any]]:
-    response = client.post("/api/ask", json={"text": text})
-    assert response.headers["content-type"].startswith("text/event-stream")
-    *_, last = response.text.strip().split("\n\n")
-    name, data = last.split("\n")
-    assert name == "event: done"
-    return json.loads(data.removeprefix("data: "))["answers"]
-
-
 def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
-    answers = ask(owner)
+    answers = ask_page(owner)
     assert {*answers[0]} == {"id", "text", "html", "finished", "count"}
     before = owner.get("/api/state").json()["day"]
     lesson = owner.post("/api/lesson", json={"kind": "pick", "answer": answers[1]["id"]}).json()
@@ -70,7 +61,7 @@ def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
 
 def test_the_models_card(school: School, owner: httpx.Client) -> None:
     for number in (1, 0):
-        owner.post("/api/lesson", json={"kind": "pick", "answer": ask(owner)[number]["id"]})
+        owner.post("/api/lesson", json={"kind": "pick", "answer": ask_page(owner)[number]["id"]})
     card = owner.get("/api/model").json()
     assert (card["name"], card["champion"], card["report"]) == ("starter", school.champion.name, False)
     (day,) = card["days"]  # before the first pick, the day copy equals the champion: no blind test

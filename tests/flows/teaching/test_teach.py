@@ -23,7 +23,7 @@ from flows.web.address import free_port
 from tests.conf.storage.lock_holder import holder
 from tests.flows.serving.conftest import SETTINGS
 from tests.flows.serving.conftest import School as Served
-from tests.flows.teaching.conftest import Do, School
+from tests.flows.teaching.conftest import Do, School, ask_page
 from tests.flows.waiting import awaited
 from tests.tasks.doubles.processes import gone_within
 
@@ -50,13 +50,6 @@ class Teaching:
         here = f"http://127.0.0.1:{address['port']}"
         self.client = httpx.Client(base_url=here, headers={"Origin": here}, timeout=LIMIT)
         assert self.client.post("/api/session", json={"token": address["token"]}).status_code == 200
-
-    def ask(self, text: str = "What is 2 + 2?") -> list[dict[str, Any]]:
-        response = self.client.post("/api/ask", json={"text": text})
-        assert response.status_code == 200, response.text
-        name, data = response.text.strip().split("\n\n")[-1].split("\n")
-        assert name == "event: done", data
-        return json.loads(data.removeprefix("data: "))["answers"]
 
     def lesson(self, kind: str, answer: dict[str, Any], **more: Any) -> dict[str, Any]:
         return self.client.post("/api/lesson", json={"kind": kind, "answer": answer["id"], **more}).json()
@@ -85,7 +78,7 @@ def test_a_day_with_the_real_engine(served: Served, log: Path) -> None:
     day = Teaching(served, log)
     long = day.client.post("/api/ask", json={"text": "12 " * 200})
     assert (long.status_code, "the conversation has" in long.json()["error"]) == (400, True)
-    taught = day.lesson("praise", next(answer for answer in day.ask() if answer["text"].strip()))
+    taught = day.lesson("praise", next(answer for answer in ask_page(day.client) if answer["text"].strip()))
     assert taught["learned"], taught
     assert day.state()["day"] == taught["day"]
     day.process.send_signal(signal.SIGINT)
@@ -108,7 +101,7 @@ def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
     first = Teaching(served, log)
     taught = []
     for kind, more in (("pick", {}), ("correct", {"text": "It is 4."}), ("wrong_from", {"from_char": 0})):
-        answers = [answer for answer in first.ask() if answer["text"].strip()]
+        answers = [answer for answer in ask_page(first.client) if answer["text"].strip()]
         taught.append(first.lesson(kind, answers[0], **more))
         assert taught[-1]["learned"], taught[-1]
     state = first.state()
@@ -125,7 +118,7 @@ def test_a_day_that_is_killed_and_goes_on(served: Served, log: Path) -> None:
         refusal = again.client.post("/api/ask", json={"text": "2 + 2?"})
         assert (refusal.status_code, "the night 2026-11-22 is running" in refusal.json()["error"]) == (503, True)
     awaited(lambda: again.state()["ready"], "engine", LIMIT)
-    last = again.lesson("praise", next(answer for answer in again.ask() if answer["text"].strip()))
+    last = again.lesson("praise", next(answer for answer in ask_page(again.client) if answer["text"].strip()))
     again.process.send_signal(signal.SIGINT)
     assert again.process.wait(120) == 130, log.read_text()
     assert_recorded(served, last)

@@ -16,9 +16,9 @@ from models.hf.checkpoint import keep
 from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
 from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
-from tests.flows.rounds import write_problems
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny
+from tests.rewards.datasets import write_gsm8k
 from tests.tasks.doubles.tables import WRONG, write_round, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -123,7 +123,7 @@ def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], pla
 
 
 def test_exam_questions_are_not_rehearsed(tmp_path: Path, night: Callable[..., Night], planned: dict[str, Any]) -> None:
-    source = write_problems(tmp_path / "gsm8k", 4)
+    source = write_gsm8k(tmp_path / "gsm8k", 4)
     tonight = night("distill.rehearsal=0.5", "distill.batch_size=8", f"benchmarks=[{{name: gsm8k, source: {source}}}]")
     day = write_stage(tonight.folder / "freeze_journal", ONE_TRACE)
     lessons = Lessons(tonight, day, ("How many? 1", "How many? 3"), trained=True)

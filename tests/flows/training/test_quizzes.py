@@ -18,7 +18,8 @@ from models.hf.checkpoint import keep, write_lineage
 from models.rollout import Rollout
 from tasks.monitoring.incidents import incidents
 from tasks.tables import EVALUATIONS
-from tests.flows.rounds import School, ScriptedEngine, digest, rollout, write_problems
+from tests.flows.rounds import School, ScriptedEngine, digest, rollout
+from tests.rewards.datasets import write_gsm8k
 from tests.tasks.doubles.exam import TableEngine
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.tables import write_stage
@@ -115,7 +116,7 @@ def trained(school: School, tmp_path_factory: pytest.TempPathFactory) -> School:
 
 
 def study(school: School, name: str, engine: ScriptedEngine, *settings: str) -> tuple[Path, Path]:
-    source = write_problems(school.root / "gsm8k-40", 40)
+    source = write_gsm8k(school.root / "gsm8k-40", 40)
     return school.study(name, engine, *settings, QUIZ, f"exam={{target: {{benchmark: gsm8k, source: {source}}}}}")
 
 

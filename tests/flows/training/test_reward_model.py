@@ -231,7 +231,7 @@ def test_a_night_killed_while_the_reward_model_judges_comes_to_the_same_end(taug
         study(taught, "killed", likes_length, killed_at=alarm.round)
     for calls, judged in ((ROUNDS - alarm.round, 1), (0, 0)):
         studied = study(taught, "killed", likes_length)
-        assert (studied.engine.calls, studied.trainer.judged) == (calls, judged)
+        assert (len(studied.engine.asked), studied.trainer.judged) == (calls, judged)
         assert studied.candidate.name == hacked.candidate.name
         assert studied.rounds.monitor.hacked == alarm
 
@@ -256,7 +256,7 @@ def test_a_reward_model_that_fails_costs_no_night_and_is_not_asked_again(school:
     for number in (2, 3):
         shutil.rmtree(night / f"round-{number:02d}")
     over = study(school, "broken-killed", likes_brevity, *settings)  # now there is memory
-    assert (over.engine.calls, over.trainer.judged) == (2, 0)
+    assert (len(over.engine.asked), over.trainer.judged) == (2, 0)
     assert over.candidate.name == studied.candidate.name
 
 
@@ -300,7 +300,7 @@ def test_a_judge_that_proves_itself_serves_in_place_of_the_reward_model(school: 
         configs = [json.loads((one / "manifest.json").read_text())["inputs"]["config"] for one in loaded_for]
         assert len(set(configs)) == 1  # or the trainer would be loaded anew
         over = study(school, "judged", breaks, *settings, serves=False)
-        assert (over.engine.calls, len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
+        assert (len(over.engine.asked), len(server.requests), over.candidate.name) == (0, asked, studied.candidate.name)
 
 
 # --- the rankings before and after the rounds

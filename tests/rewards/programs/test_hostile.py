@@ -33,7 +33,7 @@ QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
 LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
 SECRET = "night-key-b7d20f4e89c6a153"  # escape/environment_secret* look for it
 ROOT = Path(__file__).parents[3]
-LISTENER = "\0nightschool-hostile-listener"  # escape/abstract_socket looks for it
+LISTENER = "\0nightschool-hostile-listener"  # escape/sockets_of_services looks for it
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def test_the_other_layers_hold_when_one_is_missing(layer: Layer, programs: list[
 @needs_bubblewrap
 def test_a_program_finds_nothing_of_the_one_before_it_in_the_same_worker() -> None:
     pairs = [
-        ("escape/leave_message_for_the_next", "escape/read_message_of_the_last"),
+        ("escape/message_in_files", "escape/message_in_files"),
         ("escape/message_in_the_interpreter", "escape/message_in_the_interpreter"),
         ("escape/shared_memory_message", "escape/shared_memory_message"),
         ("forging/fails_with_a_telling_message", "forging/searches_memory_for_the_last_message"),

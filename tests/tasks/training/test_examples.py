@@ -55,18 +55,11 @@ def test_a_correction_is_a_pick_of_what_the_owner_wrote(student: Path) -> None:
 
 
 def test_lines_with_an_exam_question_are_never_examples(student: Path) -> None:
-    question = f"Tell me: {EXAM[0]}"
-    corrections, feedback, picks, words = (reader(student) for _ in range(4))
-    for lines, found in (
-        (corrections, corrections.corrections(table(correction(question, "7"), correction("Hm?", "7")))),
-        (feedback, feedback.feedback(table(judged(question, "7", 1), judged("Hm?", "7", 1)))),
-        (picks, picks.picks(table(pick(question, ["7", "8"], 0), pick("Hm?", ["7", "8"], 0)))),
-        (words, words.words(table({"text": f"{question} It is 7."}, {"text": "It"}), 100)),
-    ):
-        assert len(found) == 1
-        assert (lines.counts["lines"], lines.counts["used"], lines.counts["exam"]) == (2, 1, 1)
-    before = {"messages": messages(EXAM[0], "7", "And now?"), "response": "", "correction": "8"}
-    assert reader(student).corrections(table(before)) == []
+    """Nor those whose earlier turns have one. Each kind of lesson: tests/flows/evaluation/test_exam_is_closed.py."""
+    lines, before = reader(student), correction("", "8") | {"messages": messages(EXAM[0], "7", "And now?")}
+    found = lines.corrections(table(correction(f"Tell me: {EXAM[0]}", "7"), correction("Hm?", "7"), before))
+    assert [text_of(student, one.prompt) for one in found] == ["User: Hm?\nAssistant:"]
+    assert dict(lines.counts) == {"lines": 3, "used": 1, "exam": 2, "too_long": 0}
 
 
 def test_an_answer_that_does_not_fit_is_left_out(student: Path) -> None:
@@ -130,7 +123,8 @@ def test_every_token_of_a_text_is_predicted_once_but_the_first(student: Path, pi
     assert before == "".join(text[at] for at in starts)
 
 
-def test_text_of_one_token_or_none_is_counted(student: Path) -> None:
+def test_text_of_one_token_or_none_or_the_exams_is_counted(student: Path) -> None:
     lines = reader(student)
-    assert lines.words(table({"text": "a"}, {"text": ""}, {"text": "ab"}), 256) == [([64], [65])]
-    assert dict(lines.counts) == {"lines": 3, "used": 1, "exam": 0, "too_long": 0, "too_short": 2}
+    texts = ("a", "", "ab", f"Tell me: {EXAM[0]} It is 7.")
+    assert lines.words(table(*({"text": text} for text in texts)), 256) == [([64], [65])]
+    assert dict(lines.counts) == {"lines": 4, "used": 1, "exam": 1, "too_long": 0, "too_short": 2}

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import logging
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.tasks.doubles.tables import write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 CONFIG = trainer_config(steps_per_round=2)
+LENGTHS = [[4, 1, 6], [2, 5]]  # tokens of the completions of two groups
 
 
 def test_advantages_are_the_tokens_own_where_there_are_some(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ class Round:
         home.checkpoints.mkdir(parents=True)
         self.base = home.checkpoints / "base"
         self.base.symlink_to(student)
-        self.rollouts, self.advantages = _tables(self.night / "tables", sampled_groups(student, [[4, 1, 6], [2, 5]]))
+        self.rollouts, self.advantages = _tables(self.night / "tables", sampled_groups(student, LENGTHS))
         self.predecessor = Predecessor(self.base, "base", None)
         self.policies: list[Path] = []
 
@@ -116,39 +116,11 @@ def the_round(tmp_path: Path, tiny_student: Path) -> Round:
     return Round(Home(tmp_path), tiny_student)
 
 
-def undisturbed(the_round: Round, rounds: int) -> list[tuple[str, str]]:
-    """Digests of checkpoint and state of every round, when nothing disturbs them."""
-    found = []
-    predecessor = the_round.predecessor
-    rollouts = sampled_groups(the_round.base, [[4, 1, 6], [2, 5]])
-    for number in range(1, rounds + 1):
-        state = the_round.night / "undisturbed" / str(number)
-        advantages = [0.6, -0.4, -0.4, 0.6, -0.4]
-        updated = trainer_process.update(predecessor, CONFIG, rollouts, advantages, the_round.checkpoints)
-        checkpoint = updated.checkpoint
-        trainer_process.save_state(checkpoint.name, state)
-        found.append((checkpoint.name, json.loads((state / NOTE).read_text())["tensors"]))
-        predecessor = Predecessor(predecessor.base, checkpoint.name, state)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("prefect_server")
-def test_a_process_that_dies_between_update_and_state(
-    the_round: Round, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed before and while the state is written, the round counts all the same, with the same bits.
-
-    The third round's retired checkpoint is gone by then; the one that its update is repeated from is not.
-    """
-    expected = undisturbed(the_round, 3)
-    shutil.rmtree(the_round.checkpoints / expected[0][0])
-    monkeypatch.setattr(logging.getLogger("nightschool"), "propagate", True)
+def study(the_round: Round, *kills: Callable[[], None]) -> list[dict[str, Any]]:
+    """Rounds with something between update and state. Returns the notes of the last two, which are left."""
 
     @flow
     def rounds() -> None:
-        trainer = the_round.trainer
-        kills = (trainer.die, lambda: None, trainer.die_during_the_next_call)
         for number, kill in enumerate(kills, 1):
             updated = the_round.update()
             kill()
@@ -157,9 +129,26 @@ def test_a_process_that_dies_between_update_and_state(
             assert (artifact.folder / "checkpoint.txt").read_text() == updated.checkpoint.name
 
     rounds()
-    notes = [json.loads((the_round.state(number) / NOTE).read_text()) for number in (2, 3)]
-    assert [(note["checkpoint"], note["tensors"]) for note in notes] == expected[1:]
-    assert [note["step"] for note in notes] == [4, 6]
+    return [json.loads((the_round.state(number) / NOTE).read_text()) for number in (2, 3)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+def test_a_process_that_dies_between_update_and_state(
+    the_round: Round, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before and while the state is written, the round counts all the same, with the same bits.
+
+    The third round's retired checkpoint is gone by then; the one that its update is repeated from is not.
+    """
+    monkeypatch.setattr(logging.getLogger("nightschool"), "propagate", True)
+    undisturbed, trainer = Round(Home(tmp_path / "undisturbed"), the_round.base.resolve()), the_round.trainer
+    rollouts, advantages = sampled_groups(the_round.base, LENGTHS), [0.6, -0.4, -0.4, 0.6, -0.4]
+    first = trainer_process.update(the_round.predecessor, CONFIG, rollouts, advantages, the_round.checkpoints)
+    expected = study(undisturbed, *[lambda: None] * 3)
+    assert study(the_round, trainer.die, lambda: None, trainer.die_during_the_next_call) == expected
+    assert [note["step"] for note in expected] == [4, 6]
+    assert undisturbed.policies[0].name == the_round.policies[0].name == first.checkpoint.name
     assert not the_round.state(1).exists()
     assert [policy.exists() for policy in the_round.policies] == [False, True, True]
     assert caplog.text.count("the update is repeated") == 2
