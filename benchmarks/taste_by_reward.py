@@ -86,7 +86,10 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
 }
-EARLIER = "dpo without its limit", "dpo, listwise"  # only d1ed00f7 and 9cc47cb4 can run them
+EARLIER = (  # rows of other code or another precision; the docs say how to run them
+    *("dpo without its limit", "dpo, listwise", "true taste in float32", "true taste, rounded stochastically"),
+    "reward model, rounded to nearest",
+)
 NIGHT = (
     *("learned_reward.owner_share=1", "grpo.prompts_per_round=16", "grpo.group_size=8"),
     *("budget_minutes=null", "day.generated_traces=0", "lessons.quiz_problems=0", "grpo.quiz_every_rounds=0"),
