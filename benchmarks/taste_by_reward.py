@@ -79,6 +79,10 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "reward model": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
     "both": ("stages=[lessons, {grpo: 6}]", "preference_learning=both"),
+    "true taste, float32": ("stages=[{grpo: 6}]", "preference_learning=direct"),
+    "true taste, bfloat16": ("stages=[{grpo: 6}]", "preference_learning=direct"),
+    "reward model, bfloat16": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
+    "reward model, float32": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "true taste": ("stages=[{grpo: 6}]", "preference_learning=direct"),
     "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
@@ -141,7 +145,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     ]
     picks = journal(home, shown, count, taste if arm != "random picks" else "", seed)
     settings = [*NIGHT, *ARMS[arm], f"seed={seed}"]
-    if arm == "true taste":
+    if arm.startswith("true taste"):
         settings.append(f"benchmarks=[{{name: 'benchmarks.taste_by_reward:{taste.title()}'}}]")
     found = whole_night(home, *settings)
     folder, digests = found["folder"], found["digests"]
