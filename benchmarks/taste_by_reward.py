@@ -80,6 +80,8 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
     "both": ("stages=[lessons, {grpo: 6}]", "preference_learning=both"),
     "true taste, float32": ("stages=[{grpo: 6}]", "preference_learning=direct"),
+    "true taste, rounded stochastically": ("stages=[{grpo: 6}]", "preference_learning=direct"),
+    "reward model, rounded stochastically": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "true taste, bfloat16": ("stages=[{grpo: 6}]", "preference_learning=direct"),
     "reward model, bfloat16": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "reward model, float32": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),

@@ -141,6 +141,7 @@ class Trainer:
         for share in range(steps):
             step = [group for own in prompts[share::steps] for group in own]
             self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums, temperature=temperature)
+            self.round_stochastically()
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
