@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
+from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
 from benchmarks.talk import say, settle
-from benchmarks.teach import GOOD, QUESTIONS, TASTES, Classroom, classroom
 from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"

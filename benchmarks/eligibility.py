@@ -29,12 +29,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.inputs.owners import QUESTIONS
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
 from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
-from benchmarks.teach import QUESTIONS
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
 from models import learn

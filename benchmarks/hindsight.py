@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.inputs.owners import GOOD, QUESTIONS, TOKENS
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import markdown
 from benchmarks.outputs.power import detectable_mean
-from benchmarks.teach import GOOD, QUESTIONS, TOKENS
 from conf.load import STARTER as STARTER_NIGHT
 from conf.load import load_night
 from models.hf.loading import load_tokenizer, prompt_tokens

@@ -25,11 +25,11 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.eligibility import SAMPLES, Student
+from benchmarks.inputs.owners import GOOD, QUESTIONS
+from benchmarks.inputs.owners import TASTES as BETTER
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
-from benchmarks.teach import GOOD, QUESTIONS
-from benchmarks.teach import TASTES as BETTER
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
 from models.hf.loading import answer_tokens

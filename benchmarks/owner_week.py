@@ -23,14 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.inputs.school import make
 from benchmarks.inputs.starter import starter
+from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.nights.learning_runs import distilled
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
 from benchmarks.talk import settle
-from benchmarks.teach import GOOD, QUESTIONS, TASTES, Classroom, classroom
 from tasks.evaluation.english import mean_nats
 
 RESULTS, PAGE, NAME = Path("docs/owner-week.jsonl"), Path("docs/teaching.md"), "benchmarks.owner_week"

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.owners import GOOD, QUESTIONS
+from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
-from benchmarks.teach import GOOD, QUESTIONS, UNSEEN, Classroom, classroom
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
@@ -38,6 +39,7 @@ CORRECTS = "random, but corrects to short"
 RANDOM = ("random", CORRECTS)  # these have no taste
 ARMS = ("shipped", *RANDOM, "frozen", *WITHOUT, *WITH, "all")
 LONGEST = 4  # turns of a conversation
+UNSEEN = 40  # questions at each look, with five answers each
 ACTS = 0.5  # how often the owner says what it thinks of an answer
 SHORT = 70  # characters
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.inputs.owners import GOOD, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
@@ -40,7 +41,6 @@ from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.power import detectable_mean
 from benchmarks.outputs.records import recorded, run_once
-from benchmarks.teach import GOOD, TOPICS
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json

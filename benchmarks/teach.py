@@ -7,62 +7,33 @@ page uses. The teacher picks by a taste among five answers to everyday questions
 picks is random. Before, during and after the day, the taste rates answers to questions that are never taught. The day
 copy writes four in five of these, as for any question. In the arm *night only*, nothing is learned by day; a night with
 no rounds follows, and its model writes the last answers. Every run is a line in school/benchmarks/teach.jsonl and is
-not repeated. Prints a table, the gates, latencies and memory; --json prints one object.
+not repeated. Prints a table, with latencies (median and 95th percentile) and memory; --json prints one object.
 """
 
 import argparse
 import itertools
 import json
-import os
 import random
-import re
-import signal
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.child import json_of
+from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import markdown
 from benchmarks.outputs.records import run_once
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from flows.web.address import free_port
-from tasks.workers.worker import die_with_parent
 
 RESULTS = Path("school/benchmarks/teach.jsonl")
 HOMES = Path("school/benchmarks/teach")
-TOKENS = 48  # of an answer, at most
 UNSEEN = 40  # questions at each look, with five answers each
-
-TOPICS = (
-    "owls|bees|the moon|rain|bread|trains|the sea|winter|a good friend|music|coffee|mountains|a library|dogs|apples|"
-    "the stars|football|a garden|bridges|clouds|horses|a birthday|old houses|rivers|tea|the city|cats|snow|books|"
-    "a long walk|paintings|birds|the desert|cheese|ships|spring|a teacher|the night|trees|a market"
-)
-# These ask for answers short enough to end: one that is cut off has no length to judge.
-FORMS = (
-    "Write one sentence about {}.",
-    "Say something nice about {} in one short sentence.",
-    "In one sentence, why do people like {}?",
-    "Give one reason to think about {}, in a few words.",
-)
-QUESTIONS = [form.format(topic) for form in FORMS for topic in TOPICS.split("|")]
-
-
-def sentences(text: str) -> int:
-    """Return the number of sentences in an answer. A sentence that is cut off counts as two."""
-    whole = re.findall(r"[.!?](?=\s|$)", text.strip())
-    return len(whole) + 2 * (not re.search(r"[.!?]$", text.strip()))
-
 
 NIGHT_ONLY = "night only"
 ARMS: Mapping[str, tuple[str, ...]] = {
@@ -77,90 +48,11 @@ NIGHT = (
     *("stages=[lessons]", "preference_learning=both", "day.generated_traces=0", "budget_minutes=null"),
     *("exam.target.problems=200", "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]"),
 )
-TASTES: Mapping[str, Callable[[str], float]] = {  # the higher, the better
-    "short": lambda text: -len(text),
-    "asks back": lambda text: float(text.rstrip().endswith("?")) + 0.1 * float("?" in text),
-    "no digits": lambda text: -float(sum(map(str.isdigit, text))),
-    "one sentence": lambda text: -float(sentences(text)),
-    "none": lambda text: 0.0,
-}
-GOOD: Mapping[str, Callable[[str], bool]] = {  # the answers that the taste rate counts
-    "short": lambda text: len(text) <= 70,
-    "asks back": lambda text: text.rstrip().endswith("?"),
-    "no digits": lambda text: not any(map(str.isdigit, text)),
-    "one sentence": lambda text: sentences(text) == 1,
-    "none": lambda text: len(text) <= 70,
-}
-GOALS = {"first": (0.6, 1.2), "five": (2.5, 5.0), "saved": (0.03, 0.1), "learned": (1.0, 2.0), "undone": (0.3, 1.0)}
-MEMORY = 3.5  # GB
-COLUMNS = "taste | arm | seed | taste rate, at picks | guessed | blind wins (chance) | KL of the day | distinct of 5"
-
-
-class Classroom:
-    """A running `nightschool teach`, and the seconds that its requests took."""
-
-    def __init__(self, home: Path, settings: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "flows", "teach", f"--config={STARTER}", "--json", f"--port={free_port()}"]
-        # hold out nothing that is taught: the benchmark itself keeps the questions of a look apart
-        plain = ("learned_reward.owner_share=0", f"teach.max_answer_tokens={TOKENS}", *settings)
-        parent = os.getpid()
-        self.process = subprocess.Popen(
-            [*command, *(f"--set={setting}" for setting in plain)],
-            env=os.environ | {"NIGHTSCHOOL_HOME": str(home.resolve())},
-            stdout=subprocess.PIPE,
-            preexec_fn=lambda: die_with_parent(parent, signal.SIGTERM),
-        )
-        assert self.process.stdout is not None
-        address = json.loads(self.process.stdout.readline())
-        here = f"http://127.0.0.1:{address['port']}"
-        self.client = httpx.Client(base_url=here, headers={"Origin": here}, timeout=300)
-        self.client.post("/api/session", json={"token": address["token"]}).raise_for_status()
-        self.seconds: dict[str, list[float]] = {name: [] for name in GOALS}
-
-    def ask(self, question: str, *, timed: bool = False) -> list[dict[str, Any]]:
-        """Ask a question, and return the answers that are not blank. If `timed`, record the seconds."""
-        began, first = time.perf_counter(), 0.0
-        answers: list[dict[str, Any]] = []
-        with self.client.stream("POST", "/api/ask", json={"text": question}) as response:
-            for line in response.iter_lines():
-                if line.startswith("data: "):
-                    first = first or time.perf_counter() - began
-                    answers = json.loads(line[6:]).get("answers", answers)
-        if timed:
-            self.seconds["first"].append(first)
-            self.seconds["five"].append(time.perf_counter() - began)
-        return [answer for answer in answers if answer["text"].strip()]
-
-    def teach(self, kind: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Teach one lesson about an answer, and return the classroom's report of it."""
-        lesson = self.client.post("/api/lesson", json={"kind": kind, "answer": answer["id"]}).raise_for_status().json()
-        self.seconds["saved"].append(lesson["saved_seconds"])
-        if lesson["seconds"] is not None:
-            self.seconds["learned"].append(lesson["seconds"])
-        return lesson
-
-    def undo(self, lesson: str) -> None:
-        """Undo a lesson, and record the seconds that this took."""
-        undone = self.client.request("DELETE", f"/api/lesson/{lesson}", json={}).raise_for_status().json()
-        self.seconds["undone"].append(undone["seconds"])
-
-    def memory(self) -> float:
-        """Return the memory of the classroom's processes in GB (proportional set size: shared pages count once)."""
-        import psutil
-
-        command = psutil.Process(self.process.pid)
-        return sum(one.memory_full_info().pss for one in [command, *command.children(recursive=True)]) / 1e9
-
-
-@contextmanager
-def classroom(home: Path, settings: Sequence[str]) -> Iterator[Classroom]:
-    """Run a classroom on a home while the block runs."""
-    running = Classroom(home, settings)
-    try:
-        yield running
-    finally:
-        running.process.terminate()
-        running.process.wait()
+TIMED = {"first": "first answer", "five": "five answers", "learned": "lesson", "undone": "undoing"}
+COLUMNS = (
+    *("taste", "arm", "seed", "taste rate, at picks", "guessed", "blind wins (chance)", "KL of the day"),
+    *("distinct of 5", *(f"{name}, s" for name in TIMED.values()), "GB"),
+)
 
 
 def main() -> None:
@@ -181,7 +73,7 @@ def main() -> None:
     for taste, arm, seed in itertools.product(options.tastes, options.arms, options.seeds):
         what = {"taste": taste, "arm": arm, "seed": seed} | same
         runs.append(run_once(RESULTS, what, partial(day, what)))
-    print(json.dumps({"runs": runs, "gates": gates(runs)}) if options.json else table(runs))
+    print(json.dumps({"runs": runs}) if options.json else table(runs))
 
 
 def day(what: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,50 +165,18 @@ def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
     return statistics.median(ordered), ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
 
 
-def gates(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the gates, which were fixed before the first run, each with what the runs measured (None: no such run)."""
-    timed = [run for run in every if run["arm"] != "literal"]
-    kept = [run for run in timed if run["rates"]]
-
-    def gains(taste: str, arm: str) -> dict[int, float]:
-        """Return the gain in taste rate from the first look to the last, by seed."""
-        runs = [run for run in every if run["rates"] and (run["taste"], run["arm"]) == (taste, arm)]
-        return {run["seed"]: run["rates"][-1] - run["rates"][0] for run in runs}
-
-    short, none = ([*gains(taste, "picks").values()] for taste in ("short", "none"))
-    whole, traces = (gains("one sentence", arm) for arm in ("praise", "praise with traces"))
-    better = [gain - whole[seed] for seed, gain in traces.items() if seed in whole]
-    promoted = [run["night"]["decision"] == "promoted" for run in kept if run["taste"] == "none" and run.get("night")]
-    seconds = {
-        name: [max(run["seconds"][name][at] for run in timed if name in run["seconds"]) for at in (0, 1)]
-        for name in GOALS
-        if any(name in run["seconds"] for run in timed)
-    }
-    distinct = [run["distinct"][-1] / run["distinct"][0] for run in kept]
-    return {
-        "short: at least +0.20": {"gains": short, "passed": len(short) >= 3 and min(short) >= 0.2},
-        "none: about 0": {"gains": none, "passed": bool(none) and abs(statistics.mean(none)) < 0.1},
-        "none: no night promotes": {"nights": len(promoted), "promoted": sum(promoted)},
-        "one sentence: traces beat whole answers": {"by": better, "passed": len(better) >= 3 and min(better) > 0},
-        "day KL at most 0.1": {"largest": max((run["day_kl"] for run in kept), default=None)},
-        "distinct answers at least 80 % of the start": {"least": min(distinct, default=None)},
-        "seconds, median and 95 %, the slowest run": {
-            name: {"seen": seen, "goal": GOALS[name]} for name, seen in seconds.items()
-        },
-        "memory": {"largest": max((run["gigabytes"] for run in every), default=None), "goal": MEMORY},
-    }
-
-
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the runs and the gates as Markdown."""
+    """Return the runs as a Markdown table."""
     rows = []
     for run in runs:
         rates = " → ".join(f"{rate:.2f} ({at})" for rate, at in zip(run["rates"], run["at"], strict=True))
         blind = f"{run['blind']['day']:.0f} of {run['blind']['picks']} ({run['blind']['chance']:.0f})"
         distinct = f"{run['distinct'][0]:.1f} → {run['distinct'][-1]:.1f}" if run["distinct"] else ""
-        what = [run["taste"], run["arm"], run["seed"]]
-        rows.append([*what, rates, run["guessed"], blind, f"{run['day_kl']:.4f}", distinct])
-    return f"{markdown(COLUMNS, rows)}\n\n{json.dumps(gates(runs), indent=1)}"
+        taken = [run["seconds"].get(name) for name in TIMED]
+        seconds = ["{:.2f} ({:.2f})".format(*found) if found else "" for found in taken]
+        what = [run["taste"], run["arm"], run["seed"], rates, run["guessed"], blind, f"{run['day_kl']:.4f}"]
+        rows.append([*what, distinct, *seconds, f"{run['gigabytes']:.1f}"])
+    return markdown(" | ".join(COLUMNS), rows)
 
 
 if __name__ == "__main__":
