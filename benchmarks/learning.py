@@ -1,6 +1,6 @@
 """Reward against learning time on the starter's Arithmetic: variants of the night.
 
-    python -m benchmarks.learning [--minutes 6] [--seeds 1 2 3] [--variants …]
+    python -m benchmarks.learning [--minutes 10] [--seeds 1 2 3] [--variants …]
 
 All runs start with the same student: the starter after the night's lessons. The reward is greedy accuracy on the exam's
 868 problems (levels 1 and 2), which training never draws. It is measured after the run, for the checkpoint at each
@@ -42,16 +42,20 @@ from flows import environment
 RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl", ".png"))
 PAGE, NAME = Path("docs/performance.md"), "benchmarks.learning"
 WORK = SCHOOL / "benchmarks" / "learning"
-VARIANTS = (*NIGHTS,)
+EARLIER = (  # rows at a constant or falling rate of 2e-5, whose weights were rounded to nearest if they were bf16
+    *("temperature 1.3", "falling rate", "4e-5, falling", "2e-5, rounded to nearest"),
+    *("2e-5, rounded stochastically", "1e-5, rounded stochastically"),
+)
+VARIANTS = (*EARLIER[:1], *NIGHTS, *EARLIER[1:])
 LAST = 5  # checkpoints whose mean weights are also evaluated
 
 
 def main() -> None:
     """Do the missing runs, then draw the picture and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=6, help="of learning, per run")
+    parser.add_argument("--minutes", type=float, default=10, help="of learning, per run")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
+    parser.add_argument("--variants", nargs="+", default=[*NIGHTS], choices=NIGHTS)
     options = parser.parse_args()
     environment.prepare()
     for seed, variant in itertools.product(options.seeds, options.variants):

@@ -91,7 +91,8 @@ EARLIER = (  # rows of other code or another precision; the docs say how to run 
     "reward model, rounded to nearest",
 )
 NIGHT = (
-    *("learned_reward.owner_share=1", "grpo.prompts_per_round=16", "grpo.group_size=8"),
+    # six rounds are few, so they take larger steps than a night of arithmetic
+    *("learned_reward.owner_share=1", "grpo.prompts_per_round=16", "grpo.group_size=8", "optimizer.learning_rate=2e-5"),
     *("budget_minutes=null", "day.generated_traces=0", "lessons.quiz_problems=0", "grpo.quiz_every_rounds=0"),
     *(f"grpo.max_completion_tokens={TOKENS}", "exam.target.problems=50"),
     "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]",

@@ -27,10 +27,14 @@ from rewards.arithmetic import Arithmetic
 
 Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: more than fit into a run's time, so the rate hardly falls
-NIGHTS = {  # the first is the starter's, but for the falling rate; the others differ from it as their names say
-    "temperature 1.3": [],
-    "falling rate": ["grpo.rounds=38"],  # six minutes are over when it is nearly 0
-    "4e-5, falling": ["grpo.rounds=38", "optimizer.learning_rate=4.0e-5"],
+FALLING = "grpo.rounds=18"  # about as many as fit into ten minutes on one core of a Zen 4
+NIGHTS = {  # the first is the starter's at the mean of its falling rate; the others differ from it as their names say
+    "5e-6": [],
+    "5e-6, falling": [FALLING],
+    "1e-5, falling": [FALLING, "optimizer.learning_rate=1.0e-5"],
+    "1e-5": ["optimizer.learning_rate=1.0e-5"],
+    "2e-5": ["optimizer.learning_rate=2.0e-5"],
+    "2.5e-6": ["optimizer.learning_rate=2.5e-6"],
     "temperature 1": ["grpo.temperature=1"],
     "temperature 1.6": ["grpo.temperature=1.6"],
     "two steps a round": ["grpo.steps_per_round=2"],
@@ -123,7 +127,8 @@ def _by_night(
     Raises RuntimeError if the night ends earlier by itself.
     """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
-    own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
+    own += ["optimizer.learning_rate=5.0e-6", "day={generated_traces: 0, generated_preferences: 0}"]
+    own += [*FEW_ROUNDS, *overrides]
     found: list[Point] = []
 
     def over(folder: Path) -> bool:

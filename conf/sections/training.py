@@ -109,7 +109,7 @@ class OptimizerOptions(Section):
     """AdamW on fp32 master weights."""
 
     learning_rate: Annotated[float, Field(gt=0)] = Field(
-        default=2e-5, description="learning rate of the rounds: two steps of warm-up, then down to 0 over the night"
+        default=5e-6, description="learning rate of the rounds: two steps of warm-up, then down to 0 over the night"
     )
 
 
