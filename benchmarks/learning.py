@@ -42,9 +42,9 @@ from flows import environment
 RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl", ".png"))
 PAGE, NAME = Path("docs/performance.md"), "benchmarks.learning"
 WORK = SCHOOL / "benchmarks" / "learning"
-EARLIER = (  # rows at a constant or falling rate of 2e-5, whose weights were rounded to nearest if they were bf16
-    *("temperature 1.3", "falling rate", "4e-5, falling", "2e-5, rounded to nearest"),
-    *("2e-5, rounded stochastically", "1e-5, rounded stochastically"),
+EARLIER = (  # rows of earlier recipes, and of roundings that were only tried
+    *("temperature 1.3", "falling rate", "4e-5, falling", "1e-5, four rounds"),
+    *("2e-5, rounded to nearest", "2e-5, rounded stochastically", "1e-5, rounded stochastically"),
 )
 VARIANTS = (*EARLIER[:1], *NIGHTS, *EARLIER[1:])
 LAST = 5  # checkpoints whose mean weights are also evaluated
