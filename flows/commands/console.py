@@ -92,12 +92,14 @@ class NightProgress(logging.Handler):
         self.last = last
 
     def _last_round(self) -> str:
-        """Return the number and mean reward of the last committed round; empty before round 1."""
+        """Return the number and mean reward of the last committed round (learned, if there is no other), or ""."""
         rounds = committed_rounds(self.folder)
         if not rounds or self.last.startswith(f"round {len(rounds)}:"):
             return self.last
-        reward = json.loads((rounds[-1] / "checkpoint" / "metrics.json").read_text()).get("reward")
-        return f"round {len(rounds)}: " + ("no reward" if reward is None else f"reward {reward:.2f}")
+        metrics = json.loads((rounds[-1] / "checkpoint" / "metrics.json").read_text())
+        means = {"reward": metrics.get("reward"), "learned reward": metrics.get("reward/learned")}
+        found = [f"{name} {mean:.2f}" for name, mean in means.items() if mean is not None]
+        return f"round {len(rounds)}: " + (found[0] if found else "no reward")
 
     def _print(self, text: str) -> None:
         minutes, rest = divmod(int(time.monotonic() - self.started), 60)

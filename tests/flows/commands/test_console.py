@@ -1,5 +1,6 @@
 """What `nightschool night` shows in the terminal: a progress bar."""
 
+import json
 import logging
 from pathlib import Path
 
@@ -27,12 +28,14 @@ def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: 
         with screen.capture() as text:
             screen.print(shown)
         assert ("about 30 min left" in text.get()) == (total is not None)
-        round_ = tmp_path / "round-01" / "checkpoint"
-        round_.mkdir(parents=True)
-        (round_ / "metrics.json").write_text('{"reward": 0.5}')
-        (round_ / "manifest.json").write_text("{}")
-        log.info("begins", extra={"stage": "round 2 · sample", "seconds": None})
-        assert bar.fields["last"] == "round 1: reward 0.50"
+        rounds = ({"reward": 0.5, "reward/learned": 1.5}, "reward 0.50"), ({"reward/learned": 2.4}, "learned reward 2.40")
+        for number, (metrics, said) in enumerate(rounds, start=1):
+            round_ = tmp_path / f"round-{number:02d}" / "checkpoint"
+            round_.mkdir(parents=True)
+            (round_ / "metrics.json").write_text(json.dumps(metrics))
+            (round_ / "manifest.json").write_text("{}")
+            log.info("begins", extra={"stage": f"round {number + 1} · sample", "seconds": None})
+            assert bar.fields["last"] == f"round {number}: {said}"
 
 
 def test_only_unexpected_errors_of_prefect_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
