@@ -28,7 +28,8 @@ def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: 
         with screen.capture() as text:
             screen.print(shown)
         assert ("about 30 min left" in text.get()) == (total is not None)
-        rounds = ({"reward": 0.5, "reward/learned": 1.5}, "reward 0.50"), ({"reward/learned": 2.4}, "learned reward 2.40")
+        both, learned = {"reward": 0.5, "reward/learned": 1.5}, {"reward/learned": 2.4}
+        rounds = [(both, "reward 0.50"), (learned, "learned reward 2.40")]
         for number, (metrics, said) in enumerate(rounds, start=1):
             round_ = tmp_path / f"round-{number:02d}" / "checkpoint"
             round_.mkdir(parents=True)
