@@ -51,8 +51,7 @@ def main() -> None:
         lesson = DistillConfig(steps=steps, batch_size=batch, learning_rate=rate, schedule="linear", max_epochs=1)
         trainer = Trainer.load(options.student, lesson_config(config.trainer, rate))
         began = time.perf_counter()
-        for _ in imitation(trainer, taught, lesson, config.seed):
-            trainer.round_stochastically()
+        list(imitation(trainer, taught, lesson, config.seed))
         seconds = time.perf_counter() - began
         trainer.weights.rate_factor = 0.0  # steps that only measure
         rows.append([batch, rate, steps, f"{seconds:.0f}", f"{fmean(trainer.imitate([e])['loss'] for e in asked):.3f}"])

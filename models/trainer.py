@@ -75,7 +75,7 @@ class Trainer:
         if config.grpo.kl_coefficient > 0 and not self.reference_is_base:
             self.reference = load_model(reference or checkpoint, self.dtype, self.device, trusted).requires_grad_(False)
             self.reference.set_attn_implementation(str(self.model.config._attn_implementation))
-        self.weights = MasterWeights(self.model, config.optimizer)
+        self.weights = MasterWeights(self.model, config.optimizer, self._seed("rounded"))
         self.non_finite = 0
         most = tokens_per_pass(config.microbatch_tokens, self.device)
         self.tokens_per_pass = fit_passes(self.model, config.lora is not None, free_memory(self.device), most)
@@ -141,7 +141,6 @@ class Trainer:
         for share in range(steps):
             step = [group for own in prompts[share::steps] for group in own]
             self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums, temperature=temperature)
-            self.round_stochastically()
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:
@@ -233,17 +232,9 @@ class Trainer:
         sums.update(added)
         return finite
 
-    def round_stochastically(self) -> None:
-        """Round the master weights to bf16 stochastically after a step, so that small changes are not lost.
-
-        Rounded to nearest, six rounds at the starter's rate taught hardly anything (docs/performance.md, "Precision").
-        """
-        self.weights.round_stochastically(self._generator(f"{self.step}"))
-
-    def _generator(self, purpose: str) -> torch.Generator:
-        """Return a generator seeded by the config's seed, the digest of the starting checkpoint, and `purpose`."""
-        seed = random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}").getrandbits(63)
-        return torch.Generator(self.device).manual_seed(seed)
+    def _seed(self, purpose: str) -> int:
+        """Return a seed made of the config's seed, the name of the starting checkpoint (a digest), and `purpose`."""
+        return random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}").getrandbits(63)
 
     def save(self, checkpoint: Path, state: Path) -> None:
         """Write the weights as a Hugging Face folder, and the state from which training can continue exactly."""
@@ -265,7 +256,7 @@ class Trainer:
             self.model.save_pretrained(checkpoint)
             write_probe(checkpoint, self._probe())
         else:
-            merged = lora.merged_weights(self.model, self._generator("merged"))
+            merged = lora.merged_weights(self.model, torch.Generator(self.device).manual_seed(self._seed("merged")))
             self.model.save_pretrained(checkpoint, state_dict=merged)
             prove_merge(checkpoint, self._probe(), self.config.trust_remote_code)
 

@@ -73,8 +73,7 @@ def studied() -> Path:
             prompts = [prompt_tokens(tokenizer, trace["messages"], night.student) for trace in chosen]
             answers = [answer_tokens(tokenizer, trace["response"]) for trace in chosen]
             examples = list(zip(prompts, answers, strict=True))
-            for _ in imitation(trainer, examples, lesson, night.seed):
-                trainer.round_stochastically()
+            list(imitation(trainer, examples, lesson, night.seed))
             model = Path(drafts) / str(number)
             trainer.save_checkpoint(model)
         note.unlink(missing_ok=True)

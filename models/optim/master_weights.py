@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 import torch
-from jaxtyping import Float, Int16
+from jaxtyping import Float, Int16, Int32
 from torch import Tensor
 from torch.optim.adamw import adamw
 
@@ -14,27 +14,32 @@ from models.optim.trainer_state import StateError
 BETAS, EPSILON = (0.9, 0.95), 1e-8  # of AdamW
 MAX_GRAD_NORM = 1.0
 PART = {"cpu": 2**18, "cuda": 2**24}  # elements updated at a time; on a CPU, few enough to fit in cache
-HALF = 2**15  # half a unit in bf16's last place, counted in units of fp32's last place
+PLACE = 2**16  # a unit in bf16's last place, counted in units of fp32's last place
 
 
 class MasterWeights:
     """Accumulates gradients over a step's microbatches and takes the optimizer step, both in fp32.
 
-    A bf16 parameter and a 16-bit remainder together encode an fp32 master weight. The remainder needs half the memory
-    of a separate fp32 copy. An fp32 parameter is its own master weight. Each gradient is added to an fp32 sum and freed
-    as soon as the backward pass has computed it, so the model never holds more than one gradient at a time.
+    A bf16 parameter and 16 more bits together encode an fp32 master weight, in half the memory of a separate fp32 copy.
+    The parameter is the master weight rounded up or down, by a threshold drawn for each weight with `seed`. Rounded to
+    nearest, no weight would change before a low learning rate's steps have added up to half a unit in bf16's last
+    place. With thresholds, the weights change in expectation as their masters do, and one that stays does not flicker,
+    as it would if each step drew anew (Gupta et al. 2015, arXiv:1502.02551). An fp32 parameter is its own master
+    weight. Each gradient is added to an fp32 sum and freed as soon as the backward pass has computed it, so the model
+    never holds more than one gradient at a time.
     """
 
-    def __init__(self, model: torch.nn.Module, config: OptimizerConfig) -> None:
+    def __init__(self, model: torch.nn.Module, config: OptimizerConfig, seed: int = 0) -> None:
         self.config = config
+        self.seed = torch.tensor(seed)
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.gradients = {name: _zeros(p) for name, p in self.trained.items()}
         self.exp_avg = {name: _zeros(p) for name, p in self.trained.items()}
         self.exp_avg_sq = {name: _zeros(p) for name, p in self.trained.items()}
-        self.remainders: dict[str, Tensor] = {}
+        self.lower: dict[str, Tensor] = {}  # the masters' lower halves
         for name, parameter in self.trained.items():
             if parameter.dtype == torch.bfloat16:
-                self.remainders[name] = torch.zeros_like(parameter, dtype=torch.int16)
+                self.lower[name] = torch.zeros_like(parameter, dtype=torch.int16)
             elif parameter.dtype != torch.float32:
                 raise ValueError(f"{name} has {parameter.dtype}: only bfloat16 and float32 can be trained")
             parameter.register_post_accumulate_grad_hook(_collector(self.gradients, name))
@@ -61,50 +66,44 @@ class MasterWeights:
 
     @torch.no_grad()
     def _adamw(self, scale: float) -> None:
+        device = next(iter(self.trained.values())).device
+        generator = torch.Generator(device).manual_seed(int(self.seed))  # each step draws the same thresholds
         for name in self.trained:
-            for parameter, remainder, gradient, *moments in self._parts(name):
-                master = parameter if remainder is None else join_bits(parameter, remainder)
-                adamw(
-                    [master],
-                    [gradient.mul_(scale)],
-                    [moments[0]],
-                    [moments[1]],
-                    [],
-                    [torch.tensor(float(self.step_count), device=master.device)],
-                    fused=True,
-                    amsgrad=False,
-                    beta1=BETAS[0],
-                    beta2=BETAS[1],
-                    lr=self.learning_rate,
-                    weight_decay=0.0,
-                    eps=EPSILON,
-                    maximize=False,
-                )
-                if remainder is not None:
-                    split_bits(master, parameter, remainder)
+            for parameter, lower, gradient, *moments in self._parts(name):
+                if lower is None:
+                    self._move(parameter, gradient.mul_(scale), *moments)
+                else:
+                    thresholds = draw_thresholds(parameter, generator)
+                    master = join_bits(parameter, lower, thresholds)
+                    self._move(master, gradient.mul_(scale), *moments)
+                    split_bits(master, parameter, lower, thresholds)
 
-    @torch.no_grad()
-    def round_stochastically(self, generator: torch.Generator) -> None:
-        """Round the master weights to bf16 stochastically (Gupta et al. 2015, arXiv:1502.02551); drop the remainders.
-
-        At a low learning rate, a step moves most weights by less than half a unit in bf16's last place. Rounding to
-        nearest would undo such a move; stochastic rounding preserves it on average. Unmoved weights stay unchanged.
-        `generator` (on the weights' device) needs a new seed for each call, or weights always round the same way.
-        """
-        for name in self.remainders:
-            for rounded, left, *_ in self._parts(name):
-                assert left is not None
-                rounded.copy_(stochastic_bf16(join_bits(rounded, left), generator))
-                left.zero_()
+    def _move(self, master: Tensor, gradient: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor) -> None:
+        adamw(
+            [master],
+            [gradient],
+            [exp_avg],
+            [exp_avg_sq],
+            [],
+            [torch.tensor(float(self.step_count), device=master.device)],
+            fused=True,
+            amsgrad=False,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            lr=self.learning_rate,
+            weight_decay=0.0,
+            eps=EPSILON,
+            maximize=False,
+        )
 
     def _parts(self, name: str) -> Iterator[tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]]:
-        """Yield matching flat chunks of a parameter, its remainder (None for fp32), its gradient and its moments."""
+        """Yield matching flat chunks of a parameter, its lower half (None for fp32), its gradient and its moments."""
         whole = [self.trained[name], self.gradients[name], self.exp_avg[name], self.exp_avg_sq[name]]
         size = PART[self.trained[name].device.type]
         parameters, *others = [tensor.detach().view(-1).split(size) for tensor in whole]
-        remainder = self.remainders.get(name)
-        remainders = [None] * len(parameters) if remainder is None else remainder.view(-1).split(size)
-        yield from zip(parameters, remainders, *others, strict=True)
+        lower = self.lower.get(name)
+        lowers = [None] * len(parameters) if lower is None else lower.view(-1).split(size)
+        yield from zip(parameters, lowers, *others, strict=True)
 
     def discard(self) -> None:
         """Reset the accumulated gradients to zero without taking a step."""
@@ -112,14 +111,18 @@ class MasterWeights:
 
     def move(self, device: torch.device | str) -> None:
         """Move all but the weights themselves to a device."""
-        for kind in (self.gradients, self.exp_avg, self.exp_avg_sq, self.remainders):
+        for kind in (self.gradients, self.exp_avg, self.exp_avg_sq, self.lower):
             kind.update({name: tensor.to(device) for name, tensor in kind.items()})
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the weights and optimizer state, keyed `weight/<name>`, `remainder/…`, `exp_avg/…`, `exp_avg_sq/…`."""
+        """Return the weights and optimizer state, keyed `weight/<name>`, `lower/…`, `exp_avg/…`, `exp_avg_sq/…`.
+
+        The thresholds' seed is among them, keyed `seed`: without it, `lower` is of no use.
+        """
         moments = {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
-        kinds = {"weight": self.trained, "remainder": self.remainders} | moments
-        return {f"{kind}/{name}": tensor.detach() for kind, named in kinds.items() for name, tensor in named.items()}
+        kinds = {"weight": self.trained, "lower": self.lower} | moments
+        named = {f"{kind}/{name}": tensor.detach() for kind, own in kinds.items() for name, tensor in own.items()}
+        return named | {"seed": self.seed}
 
     def restore(self, tensors: Mapping[str, Tensor], step: int) -> None:
         """Restore the exact state that `tensors` returned after `step` optimizer steps.
@@ -134,10 +137,12 @@ class MasterWeights:
         self.step_count = step
 
 
-def join_bits(rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Return the fp32 number that `split_bits` split into a bf16 and a remainder."""
-    upper = rounded.view(torch.int16).to(torch.int32).bitwise_left_shift_(16)
-    return upper.add_(remainder).view(torch.float32)
+def draw_thresholds(like: Tensor, generator: torch.Generator) -> Int32[Tensor, "..."]:
+    """Return a random whole number from 0 to 2¹⁶ − 1 for each element. `generator` must be on the same device."""
+    words = torch.empty(math.ceil(like.numel() / 4), dtype=torch.int64, device=like.device)
+    words.random_(-(2**63), None, generator=generator)  # all 64 bits: 16 for each of four numbers
+    drawn = words.view(torch.int16)[: like.numel()].view(like.shape)
+    return drawn.to(torch.int32).bitwise_and_(PLACE - 1)
 
 
 def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> Float[Tensor, "..."]:
@@ -145,23 +150,36 @@ def stochastic_bf16(exact: Float[Tensor, "..."], generator: torch.Generator) -> 
 
     A number that bf16 represents exactly stays unchanged. `generator` must be on the same device as the numbers.
     """
-    bits = exact.view(torch.int32)
-    words = torch.empty(math.ceil(bits.numel() / 4), dtype=torch.int64, device=bits.device)
-    words.random_(-(2**63), None, generator=generator)  # all 64 bits: 16 for each of four numbers
-    drawn = words.view(torch.int16)[: bits.numel()].view(bits.shape)
-    return (bits + drawn).add_(HALF).bitwise_right_shift_(16).to(torch.int16).view(torch.bfloat16)
+    return _rounded(exact.view(torch.int32), draw_thresholds(exact, generator)).view(torch.bfloat16)
 
 
-def split_bits(master: Float[Tensor, "..."], rounded: Float[Tensor, "..."], remainder: Int16[Tensor, "..."]) -> None:
-    """Split fp32 numbers: write the nearest bf16 (ties away from zero) to `rounded`, the rest to `remainder`.
+def split_bits(
+    master: Float[Tensor, "..."],
+    rounded: Float[Tensor, "..."],
+    lower: Int16[Tensor, "..."],
+    thresholds: Int32[Tensor, "..."],
+) -> None:
+    """Split fp32 numbers: write one of the two nearest bf16 to `rounded`, and the number's lower 16 bits to `lower`.
 
-    Read as integers, the fp32's bits equal the bf16's bits times 2¹⁶ plus a signed 16-bit remainder, so nothing is
-    lost and `join_bits` is the exact inverse.
+    The bf16 is the one away from zero if the lower bits and the threshold add up to a unit in its last place. So it
+    changes only when the master crosses the threshold. `join_bits` is the exact inverse.
     """
     bits = master.view(torch.int32)
-    upper = bits.add(HALF).bitwise_right_shift_(16)
-    rounded.view(torch.int16).copy_(upper)
-    remainder.copy_(bits - upper.bitwise_left_shift_(16))
+    rounded.view(torch.int16).copy_(_rounded(bits, thresholds))
+    lower.copy_(bits)
+
+
+def join_bits(
+    rounded: Float[Tensor, "..."], lower: Int16[Tensor, "..."], thresholds: Int32[Tensor, "..."]
+) -> Float[Tensor, "..."]:
+    """Return the fp32 numbers that `split_bits` split with these thresholds, or the bf16s where `lower` is 0 yet."""
+    upper = rounded.view(torch.int16).to(torch.int32).bitwise_left_shift_(16)
+    above = thresholds.add(lower).bitwise_and_(PLACE - 1)
+    return upper.add_(above).sub_(thresholds).view(torch.float32)
+
+
+def _rounded(bits: Int32[Tensor, "..."], thresholds: Int32[Tensor, "..."]) -> Int16[Tensor, "..."]:
+    return bits.add(thresholds).bitwise_right_shift_(16).to(torch.int16)
 
 
 def _collector(totals: Mapping[str, Tensor], name: str) -> Callable[[Tensor], None]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TENSORS, NOTE = "optimizer.safetensors", "state.json"
-VERSION = 3
+VERSION = 4
 RANDOM = "random/"  # prefix of the random generators' names among the tensors
 
 

@@ -81,10 +81,7 @@ def lesson(
         train = sft_preference.kto
     elif isinstance(lesson, CorrectionsConfig | PicksConfig):
         train = sft_preference.dpo
-    curve = []
-    for figures in train(_trainer, examples, lesson, config.seed, pace):
-        _trainer.round_stochastically()
-        curve.append(figures)
+    curve = list(train(_trainer, examples, lesson, config.seed, pace))
     taken = examples_used(len(examples), lesson, config.seed, len(curve))
     waiting = {name for number, name in enumerate(names) if number not in taken}  # a text waits if any piece does
     base = base_of(checkpoint).name if config.lora is not None and config.lora.keep else None

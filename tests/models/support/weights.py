@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models.optim.master_weights import MasterWeights, join_bits
+from models.optim.master_weights import MasterWeights, draw_thresholds, join_bits
 from models.trainer import Trainer
 
 Named = dict[str, Tensor]
@@ -29,10 +29,14 @@ def assert_close(left: Named, right: Named, tolerance: float = 1e-6, relative: f
 
 def masters_of(weights: MasterWeights) -> Named:
     """The fp32 weights by name: copies."""
-    return {
-        name: join_bits(p.detach(), weights.remainders[name]) if name in weights.remainders else p.detach().clone()
-        for name, p in weights.trained.items()
-    }
+    generator, masters = torch.Generator().manual_seed(int(weights.seed)), {}
+    for name, parameter in weights.trained.items():
+        parts = [
+            part.clone() if lower is None else join_bits(part, lower, draw_thresholds(part, generator))
+            for part, lower, *_ in weights._parts(name)
+        ]
+        masters[name] = torch.cat(parts).view(parameter.shape)
+    return masters
 
 
 def plain_gradients(model: Any) -> Named:

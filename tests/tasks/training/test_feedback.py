@@ -84,20 +84,14 @@ def study(
     return checkpoint, written.read_json("counts.json"), written.read_json("curve.json"), len(trainer.functions)
 
 
-def test_a_lesson_is_reproducible_and_rounds_each_step(
-    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounded: list[int] = []
-    unpatched = Trainer.round_stochastically
-    monkeypatch.setattr(Trainer, "round_stochastically", lambda t: rounded.append(t.step) or unpatched(t))
+def test_a_lesson_is_reproducible(tmp_path: Path, base: Path) -> None:
     taught, counts, curve, _ = study(tmp_path / "first", "corrections", base)
     assert taught != base
     assert is_intact(taught)
     assert (counts["lines"], counts["used"]) == (5, 5)
     assert [metrics["step"] for metrics in curve] == [float(n) for n in range(1, len(curve) + 1)]
     assert all(metrics["grad_norm"] > 0 for metrics in curve)
-    assert rounded == [*range(1, len(curve) + 1)]
-    assert len(rounded) > 1
+    assert len(curve) > 1
     assert trainer_process._trainer is None  # its memory is released
     again = study(tmp_path / "again", "corrections", base)
     assert (again[0], again[2]) == (taught, curve)
@@ -116,7 +110,6 @@ def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytes
             yield {"step": 1.0, "kl": 0.2}
 
         monkeypatch.setattr(sft_preference, method, learn)
-    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: None)
     _, counts, curve, _ = study(tmp_path, name, base)
     ((method, examples),) = used
     assert method == STAGES[name][2]

@@ -134,14 +134,6 @@ def file_in_the_way(folder: Path) -> Iterator[None]:
 Obstacle = Callable[[Path], AbstractContextManager[None]]
 
 
-def test_the_weights_of_a_round_are_rounded_stochastically(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To nearest, a small step would change few of them."""
-    steps: list[int] = []
-    monkeypatch.setattr(Trainer, "round_stochastically", lambda trainer: steps.append(trainer.step))
-    night.rounds()
-    assert steps == [1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(("config", "obstacle", "number"), [("full", full_disk, 1), ("adapters", file_in_the_way, 2)])
 def test_the_checkpoint_cannot_be_written(night: Night, expected: Bits, obstacle: Obstacle, number: int) -> None:
     night.rounds(last=number - 1)
