@@ -35,6 +35,9 @@ NIGHTS = {  # the first is the starter's, but for the falling rate; the others d
     "with thresholds, 2.5e-6": ["optimizer.learning_rate=2.5e-6"],
     "with thresholds, 1e-5, falling": ["grpo.rounds=18", "optimizer.learning_rate=1.0e-5"],
     "with thresholds, 5e-6, falling": ["grpo.rounds=18", "optimizer.learning_rate=5.0e-6"],
+    "with thresholds, 1e-5, four rounds": ["grpo.rounds=4", "optimizer.learning_rate=1.0e-5"],
+    "with thresholds, 5e-6, four rounds": ["grpo.rounds=4", "optimizer.learning_rate=5.0e-6"],
+    "with thresholds, 2e-5, four rounds": ["grpo.rounds=4"],
     "falling rate": ["grpo.rounds=38"],  # six minutes are over when it is nearly 0
     "4e-5, falling": ["grpo.rounds=38", "optimizer.learning_rate=4.0e-5"],
     "temperature 1": ["grpo.temperature=1"],
