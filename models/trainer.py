@@ -1,5 +1,6 @@
 """The trainer: a policy and its master weights, updated by GRPO rounds and by lessons."""
 
+import os
 import logging
 import math
 import random
@@ -141,7 +142,8 @@ class Trainer:
         for share in range(steps):
             step = [group for own in prompts[share::steps] for group in own]
             self.optimizer_step(step, graded.loss(step, old, self._reference_rows), sums, temperature=temperature)
-            self.round_stochastically()
+            if not os.environ.get("TRIAL_NEAREST"):
+                self.round_stochastically()
         return metrics | round_means(sums, steps) | {"skipped": 0.0, "seconds": time.perf_counter() - started}
 
     def logprobs(self, rollouts: Sequence[Rollout]) -> list[list[float]]:

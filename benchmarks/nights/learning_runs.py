@@ -29,6 +29,8 @@ Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: more than fit into a run's time, so the rate hardly falls
 NIGHTS = {  # the first is the starter's, but for the falling rate; the others differ from it as their names say
     "temperature 1.3": [],
+    "rounded to nearest": [],  # with TRIAL_NEAREST=1
+    "1e-5": ["optimizer.learning_rate=1.0e-5"],
     "falling rate": ["grpo.rounds=38"],  # six minutes are over when it is nearly 0
     "4e-5, falling": ["grpo.rounds=38", "optimizer.learning_rate=4.0e-5"],
     "temperature 1": ["grpo.temperature=1"],
