@@ -88,7 +88,6 @@ ARMS: Mapping[str, tuple[str, ...]] = {
 }
 EARLIER = (  # rows of other code or another precision; the docs say how to run them
     *("dpo without its limit", "dpo, listwise", "true taste in float32", "true taste, rounded stochastically"),
-    "reward model, rounded to nearest",
 )
 NIGHT = (
     # six rounds are few, so they take larger steps than a night of arithmetic

@@ -48,7 +48,7 @@ NIGHT = (
     *("stages=[lessons]", "preference_learning=both", "day.generated_traces=0", "budget_minutes=null"),
     *("exam.target.problems=200", "exam.guards=[{benchmark: instructions, problems: 100, margin: 0.3}]"),
 )
-TIMED = {"first": "first answer", "five": "five answers", "learned": "lesson", "undone": "undoing"}
+TIMED = {"first": "first answer", "five": "five answers", "saved": "saving", "learned": "lesson", "undone": "undoing"}
 COLUMNS = (
     *("taste", "arm", "seed", "taste rate, at picks", "guessed", "blind wins (chance)", "KL of the day"),
     *("distinct of 5", *(f"{name}, s" for name in TIMED.values()), "GB"),

@@ -28,13 +28,14 @@ from rewards.arithmetic import Arithmetic
 Point = tuple[float, Path]
 ENDLESS = 1000  # rounds: more than fit into a run's time, so the rate hardly falls
 FALLING = "grpo.rounds=18"  # about as many as fit into ten minutes on one core of a Zen 4
-NIGHTS = {  # the first is the starter's at the mean of its falling rate; the others differ from it as their names say
-    "5e-6": [],
-    "5e-6, falling": [FALLING],
-    "1e-5, falling": [FALLING, "optimizer.learning_rate=1.0e-5"],
-    "1e-5": ["optimizer.learning_rate=1.0e-5"],
-    "2e-5": ["optimizer.learning_rate=2.0e-5"],
-    "2.5e-6": ["optimizer.learning_rate=2.5e-6"],
+RATE = "optimizer.learning_rate"
+NIGHTS = {  # each differs from the starter's night as its name says, and its rate stays unless it is falling
+    "5e-6": [f"{RATE}=5.0e-6"],
+    "5e-6, falling": [FALLING, f"{RATE}=5.0e-6"],
+    "1e-5, falling": [FALLING, f"{RATE}=1.0e-5"],
+    "1e-5": [f"{RATE}=1.0e-5"],
+    "2e-5": [f"{RATE}=2.0e-5"],
+    "2.5e-6": [f"{RATE}=2.5e-6"],
     "temperature 1": ["grpo.temperature=1"],
     "temperature 1.6": ["grpo.temperature=1.6"],
     "two steps a round": ["grpo.steps_per_round=2"],
@@ -127,8 +128,7 @@ def _by_night(
     Raises RuntimeError if the night ends earlier by itself.
     """
     own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
-    own += ["optimizer.learning_rate=5.0e-6", "day={generated_traces: 0, generated_preferences: 0}"]
-    own += [*FEW_ROUNDS, *overrides]
+    own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
     found: list[Point] = []
 
     def over(folder: Path) -> bool:

@@ -60,7 +60,7 @@ class Shape:
     def trainer_bytes(self, rank: int | None) -> int:
         """Return what a trainer in bf16 holds between steps. `rank`: of its adapters; None trains all weights.
 
-        Each trained weight has 2 more bytes of an fp32 master, and its gradient and two moments in fp32.
+        Each trained weight has the lower 2 bytes of its fp32 master, and its gradient and two moments in fp32.
         """
         return self.weight_bytes(rank) + 14 * (self.parameters if rank is None else self.adapter_parameters(rank))
 
