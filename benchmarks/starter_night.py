@@ -2,12 +2,13 @@
 
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
-The variant `supervision` spends the minutes of the rounds on more worked solutions; `26 steps of 16` is a lesson alone
-with so many steps and examples; `forgetful` learns its lesson without rehearsal; `instructions` also practises
-following instructions (needs `pip install .[environments]`). Each night has its own home under `school/starter-night/`.
-Each finished night is a line in docs/starter-night.jsonl and is not run again on the same kind of machine; interrupted
-nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of the shipped nights. Two extra
-exams ask all problems, after the lessons and after the rounds; the minutes do not include these.
+The variant `at 2e-5` is the former recipe. `supervision` spends the minutes of the rounds on more worked solutions;
+`26 steps of 16` is a lesson alone with so many steps and examples; `forgetful` learns its lesson without rehearsal;
+`instructions` also practises following instructions (needs `pip install .[environments]`). Each night has its own home
+under `school/starter-night/`. Each finished night is a line in docs/starter-night.jsonl and is not run again on the
+same kind of machine; interrupted nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of
+the shipped nights on the last machine. Two extra exams ask all problems, after the lessons and after the rounds; the
+minutes do not include these.
 """
 
 import argparse
@@ -40,6 +41,7 @@ INSTRUCTIONS = {"name": "rewards.data.if_verifiable:IfVerifiable", "weight": 0.2
 LESSON_ALONE = ("stages=[distill]", "budget_minutes=null")
 VARIANTS = {
     SHIPPED: (),
+    "at 2e-5": ("optimizer.learning_rate=2e-5",),
     # as many steps as fit into the minutes of the lesson and 24 rounds on two cores
     "supervision": (*LESSON_ALONE, "distill.steps=150", "day.generated_traces=2400"),
     **{
@@ -62,7 +64,8 @@ def main() -> None:
         asked = {"variant": options.variant, "seed": seed, "machine": machine()}
         run_once(RESULTS, asked, partial(night, options.variant, seed))
     if runs := recorded(RESULTS):
-        draw([run for run in runs if run["variant"] == SHIPPED and run["machine"] == runs[0]["machine"]])
+        shown = [run for run in runs if run["variant"] == SHIPPED]
+        draw([run for run in shown if run["machine"] == shown[-1]["machine"]])
         PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
 
 
