@@ -4,9 +4,10 @@
 
 The starter writes five answers to each of 200 everyday questions, and a simulated owner picks one by its taste. A night
 follows. In the arm `reward model` it fits one to three quarters of the picks, and its rounds ask their questions again;
-`dpo` learns the picks directly; `both` does one after the other; in `true taste` the rounds are rewarded by the taste
-itself (the most that a reward model could bring); in `random picks`, the reward model should be refused. `ten times the
-rate` pushes the student so hard that an alarm should fire and the champion stay.
+`dpo` learns the picks directly; `both` does one after the other, and `both at 5e-6` at a night's default rate; in `true
+taste` the rounds are rewarded by the taste itself (the most that a reward model could bring); in `random picks`, the
+reward model should be refused. `ten times the rate` pushes the student so hard that an alarm should fire and the
+champion stay.
 
 *Short* picks the shortest answer. *Polite* picks an answer with a polite word, which a student can please without a
 sensible answer; questions are asked twice, because in half of the cases no answer has one, or all have, and nothing is
@@ -82,6 +83,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "reward model": ("stages=[{grpo: 6}]", "preference_learning=reward_model"),
     "dpo": ("stages=[lessons]", "preference_learning=direct"),
     "both": ("stages=[lessons, {grpo: 6}]", "preference_learning=both"),
+    "both at 5e-6": ("stages=[lessons, {grpo: 6}]", "preference_learning=both", "optimizer.learning_rate=5e-6"),
     "true taste": ("stages=[{grpo: 6}]", "preference_learning=direct"),
     "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
