@@ -136,7 +136,7 @@ def test_a_program_finds_nothing_of_the_one_before_it_in_the_same_worker() -> No
         ("escape/shared_memory_message", "escape/shared_memory_message"),
         ("forging/fails_with_a_telling_message", "forging/searches_memory_for_the_last_message"),
         ("forging/garbage_for_the_next_program", "odd/generator"),
-        ("forging/rewrites_type_slots", "odd/special_ints"),
+        ("forging/rewrites_type_slots", "odd/deeper_recursion_limit"),
         ("forging/patched_json", "odd/late_imports"),
         ("forging/redefines_isinstance_in_builtins", "odd/types_as_arguments"),
     ]

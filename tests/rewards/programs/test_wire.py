@@ -23,6 +23,7 @@ def crossed(value: Any) -> Any:
     return Decoder(unknown).decode(json.loads(json.dumps(Encoder(unknown).encode(value))))
 
 
+keys = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
 plain = st.recursive(
     st.none()
     | st.booleans()
@@ -40,7 +41,7 @@ plain = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
-        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=4)
+        | st.dictionaries(keys | st.tuples(keys) | st.frozensets(keys), inner, max_size=4)
         | st.sets(st.integers() | st.text(max_size=3), max_size=4)
         | st.frozensets(st.integers(), max_size=4)
     ),
