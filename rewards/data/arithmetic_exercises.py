@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 LARGEST = {"1": 20, "2": 10, "3": 50, "4": 100, "5": 400}
-SUM = re.compile(r"\d{1,4}(?: [*/] \d{1,4}){0,4}(?: [+-] \d{1,4}){0,4}")
+SUM = re.compile(r"[0-9]{1,4}(?: [*/] [0-9]{1,4}){0,4}(?: [+-] [0-9]{1,4}){0,4}")
 OPERATIONS = {"+": "plus", "-": "minus", "*": "times", "/": "share"}
 TOO_LARGE, MOST_STEPS = 10_000, 4
 LARGE = 100  # every level-5 exercise has at least one step with a larger result

@@ -82,7 +82,10 @@ class IfVerifiable(Benchmark):
         answer = attempt.completion.strip()
         if not answer:
             return Score.of("no_answer")
-        asked = json.loads(attempt.problem.truth)
-        checker = self.checkers[asked["instruction"]](asked["instruction"])
-        checker.build_description(**asked["arguments"])
+        try:
+            asked = json.loads(attempt.problem.truth)
+            checker = self.checkers[asked["instruction"]](asked["instruction"])
+            checker.build_description(**asked["arguments"])
+        except (ValueError, TypeError, KeyError):
+            return Score.of("grader_failed", "the truth is not JSON of instruction and arguments")
         return Score.of("correct" if checker.check_following(answer) else "wrong")

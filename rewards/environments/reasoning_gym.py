@@ -76,7 +76,11 @@ class ReasoningGym(Benchmark):
         answers = ANSWER.findall(attempt.completion)
         if not answers:
             return Score(0.0, "no_answer")
-        partial = self._partial(answers[-1].strip(), json.loads(attempt.problem.truth))
+        try:
+            entry = json.loads(attempt.problem.truth)
+        except ValueError:
+            return Score.of("grader_failed", "the truth is not JSON")
+        partial = self._partial(answers[-1].strip(), entry)
         right = partial == 1.0
         return Score(float(right), "correct" if right else "wrong", parts={"score": partial})
 

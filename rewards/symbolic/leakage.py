@@ -36,13 +36,14 @@ def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str |
     `x^2 - 9` into a product). If the truth is a number, unevaluated functions and sums of 3 or more terms don't count.
     """
     value = unnamed(answer.normal)
-    sides = {value, EQUALS.split(value)[-1]} if "=" not in truth.normal else {value}
+    last = EQUALS.split(value)[-1]  # of `a+b+c=12`
+    sides = {value, last} if "=" not in truth.normal else {value}
     if any(_repeats(side, question) for side in sides):
         return "repeats the question"
-    if rational(value) is None and rational(unnamed(truth.normal)):
-        if FUNCTION.search(value):
+    if rational(last) is None and rational(unnamed(truth.normal)):
+        if FUNCTION.search(last):
             return "an unevaluated function"
-        if len(SUM.findall(value)) > 1:
+        if len(SUM.findall(last)) > 1:
             return "an unfinished calculation"
     return None
 

@@ -183,7 +183,7 @@ def _says_what(side: str, truth: MathAnswer, named: re.Match[str] | None) -> boo
 
 
 def _value(plain: str) -> str:
-    return re.split(r"=|\\in", plain)[-1]
+    return re.split(r"=|\\in(?![A-Za-z])", plain)[-1]
 
 
 def rational(normal: str) -> tuple[Fraction, bool] | None:

@@ -36,6 +36,12 @@ def test_an_instruction(instruction: str, arguments: dict[str, object], followed
     assert [(score.verdict, score.reward) for score in scores] == [("correct", 1), ("wrong", 0), ("no_answer", 0)]
 
 
+@pytest.mark.parametrize("truth", ["yes", "[]", '{"instruction": "unknown", "arguments": {}}'])
+def test_a_truth_that_it_cannot_read_is_the_graders_failure(truth: str) -> None:
+    (score,) = IfVerifiable().score([Attempt(Problem("one", "if_verifiable", "Bears?", truth), "Bears.")])
+    assert (score.verdict, score.reward) == ("grader_failed", None)
+
+
 def test_its_problems_are_for_training_and_share_no_topic_with_the_guard() -> None:
     benchmark = configured(BenchmarkConfig(name="rewards.data.if_verifiable:IfVerifiable"))
     assert benchmark.draw("1", 50) == benchmark.draw("1", 50) != benchmark.draw("2", 50)

@@ -9,7 +9,7 @@ from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
 from rewards.data.benchmarks import configured
 from rewards.environments.reasoning_gym import ReasoningGym
-from rewards.verifier import Attempt
+from rewards.verifier import Attempt, Problem
 
 pytestmark = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
 
@@ -52,6 +52,11 @@ def test_an_answer_that_its_grader_cannot_read_costs_no_other() -> None:
     answers = ["abc", json.loads(problem.truth)["answer"]]
     scores = factors.score([Attempt(problem, f"<answer>{answer}</answer>") for answer in answers])
     assert [score.verdict for score in scores] == ["wrong", "correct"]
+
+
+def test_a_truth_that_it_cannot_read_is_the_graders_failure(gym: ReasoningGym) -> None:
+    (score,) = gym.score([Attempt(Problem("one", gym.name, "Legs?", "abc"), "<answer>4</answer>")])
+    assert (score.verdict, score.reward) == ("grader_failed", None)
 
 
 def test_the_exam_asks_nothing_that_training_has(gym: ReasoningGym) -> None:
