@@ -62,19 +62,13 @@ class Chats:
         )
         record, written = partial(self._record, question, day, known is None), ""
         sampling = partial(self._best_of, day, day.best_of) if day.best_of > 1 else sample_one
-        while not question.answers:
-            try:
-                async for event in room.answers(day, question, sampling):
-                    written += event[1]["delta"]
-                    yield event
-            except RefusedError as refusal:
-                first = int(question.messages[0]["role"] == "system")
-                if refusal.status != 400 or len(question.messages) < first + 3:
-                    raise
-                del question.messages[first : first + 2]  # too long: the model forgets the oldest exchange
-            except (asyncio.CancelledError, GeneratorExit):  # the browser was closed, or has lost its connection
-                record(written, finished=False)
-                raise
+        try:
+            async for event in room.answers(day, question, sampling):
+                written += event[1]["delta"]
+                yield event
+        except (asyncio.CancelledError, GeneratorExit):  # the browser was closed, or has lost its connection
+            record(written, finished=False)
+            raise
         (answer,) = question.answers.values()
         await asyncio.to_thread(record, answer.text, answer.finished)
         recorded = name if answer.text.strip() else given

@@ -105,7 +105,8 @@ class Classroom:
     async def answers(self, day: Day, question: Question, sampling: Sampling) -> AsyncIterator[Event]:
         """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
 
-        The newest copy that is ready answers: while a lesson is being learned, that is the copy before it.
+        The newest copy that is ready answers: while a lesson is being learned, that is the copy before it. A
+        conversation that is too long for the model loses its oldest exchanges.
         """
         try:
             async with self._answering:
@@ -116,8 +117,16 @@ class Classroom:
                 day.pause()
                 try:
                     assert day.engine is not None
-                    async for event in sampling(day.engine, question, self.config.teach.max_answer_tokens, self._stop):
-                        yield event
+                    length = self.config.teach.max_answer_tokens
+                    while True:
+                        try:
+                            async for event in sampling(day.engine, question, length, self._stop):
+                                yield event
+                            break
+                        except ValueError:
+                            if len(shorter := day.without_oldest(question.messages)) == len(question.messages):
+                                raise
+                            question.messages = shorter
                 finally:
                     day.pause(False)
         except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:
