@@ -34,8 +34,8 @@ class NightRunningError(Exception):
 def hold(root: Path, who: str) -> Iterator[None]:
     """Hold the home's lock while the block runs. A process that already holds the lock may enter again.
 
-    Creates the home first, accessible only to its owner. Waits up to 10 minutes for a holder other than a night. Raises
-    NightRunningError if the lock stays taken, or InputError if the home cannot be made private.
+    Creates the home first, accessible only to its owner. Waits up to 10 minutes for a prune, and 0.35 s for others.
+    Raises NightRunningError if the lock stays taken, or InputError if the home cannot be made private.
     """
     file = root / "night.lock"
     if file in _held:

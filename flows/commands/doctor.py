@@ -131,7 +131,9 @@ def _gpu(config: NightConfig) -> Finding:
     if not lines:
         return _no_gpu(config, build)
     name, total, free, driver = lines.splitlines()[0].rsplit(", ", 3)
-    found = f"{name}, {int(total) / 1024:.0f} GiB, {int(free) / 1024:.0f} GiB of it free, driver {driver}"
+    own_memory = total.isdecimal()  # nvidia-smi says [N/A] of a GPU that shares the machine's memory
+    memory = f"{int(total) / 1024:.0f} GiB, {int(free) / 1024:.0f} GiB of it free, " if own_memory else ""
+    found = f"{name}, {memory}driver {driver}"
     share = config.engine.gpu_memory_share
     if build == "cpu":
         advice = "the CPU build of vLLM is installed and does not use it: make setup ACCELERATOR=gpu"
@@ -141,7 +143,7 @@ def _gpu(config: NightConfig) -> Finding:
         advice = "vLLM's kernels need a C compiler: apt-get install gcc libc6-dev"
     elif compute_capability() < BF16_CAPABILITY:
         advice = NO_BF16
-    elif int(free) < share * int(total):
+    elif own_memory and int(free) < share * int(total):
         advice = f"vLLM takes {share:.0%} of it: close what uses it, or lower engine.gpu_memory_share"
     else:
         return Finding("gpu", "ok", found)

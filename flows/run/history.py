@@ -59,10 +59,14 @@ def finished(nights: Path, name: str, before: str | None = None, *, newest_first
     """
     begun = first_start(nights / before) if before else None
     for summary in sorted(nights.glob(f"{NIGHTS}/{SUMMARY}"), reverse=newest_first):
-        if before and (summary.parent.name >= before or (begun is not None and summary.stat().st_mtime > begun)):
+        if before and (summary.parent.name >= before or (begun is not None and _finished_at(summary) > begun)):
             continue
         if (known := config_of(summary.parent)) and known.name == name:
             yield summary.parent
+
+
+def _finished_at(summary: Path) -> float:
+    return read_json(summary, {}).get("finished") or summary.stat().st_mtime  # copied files may have new times
 
 
 def last_finished(nights: Path, name: str, before: str | None = None) -> Path | None:

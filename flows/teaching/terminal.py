@@ -49,6 +49,9 @@ class Terminal:
                 line = (await self._line()).strip()
             except EOFError:
                 return
+            except UnicodeDecodeError:
+                self.console.print("[red]this line is not UTF-8: type it again[/red]")
+                continue
             if line == "q":
                 return
             try:
@@ -63,7 +66,7 @@ class Terminal:
         def wait() -> None:
             try:
                 loop.call_soon_threadsafe(line.set_result, self.read("> "))
-            except EOFError as error:
+            except (EOFError, UnicodeDecodeError) as error:
                 loop.call_soon_threadsafe(line.set_exception, error)
 
         threading.Thread(target=wait, daemon=True).start()

@@ -68,7 +68,7 @@ def report(
         tracking.log_artifact(folder / "evaluate" / role / "evaluations.parquet", f"exam/{role}")
     tracking.tag(decision=summary["decision"], alarms=str(len(alarms)))
     tracking.close_run("FINISHED")
-    write_atomically(folder / SUMMARY, json.dumps(summary))
+    write_atomically(folder / SUMMARY, json.dumps(summary | {"finished": time.time()}))
     return summary
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from conf.sections.hours import clocks_in
-from conf.storage.home import SHORT_REPORT, Home, InputError
+from conf.storage.home import NIGHTS, SHORT_REPORT, Home, InputError
 from flows.commands.options import AsJson, Config, Date, Overrides, configuration, print_json, version_named
 from flows.run.dates import checked_date
 
@@ -37,8 +37,9 @@ def logs(
 ) -> None:
     """Print the end of what a night, its engine and trainer, and Prefect's server have logged; the night comes last."""
     home, date = Home.here(), _checked(date)
-    nights = sorted(home.nights.glob(f"{date or '*'}/logs"))
-    files = [*home.root.glob("prefect/*.log"), *nights[-1].glob("*.log")] if nights else []
+    nights = sorted(home.nights.glob(f"{date or NIGHTS}/logs"))
+    files = [*home.root.glob("prefect/*.log")] if nights or not date else []
+    files += [file for night in nights[-1:] for file in night.glob("*.log")]
     files.sort(key=lambda file: (file.name == "night.log", file))
     if not files:
         raise InputError(f"{home.nights}: no logs{f' of {date}' if date else ''} yet; `nightschool night` writes some")

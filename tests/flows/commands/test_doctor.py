@@ -123,6 +123,8 @@ def test_a_gpu_and_what_keeps_it_from_being_used(find: Find, programs: Path, mon
     assert "install driver 580" in find("gpu", share).advice
     pretend(programs, "nvidia-smi", gpu("NVIDIA RTX 2080, 12282, 11000, 580.65.06", "7.5"))
     assert "it has no bf16" in find("gpu", share).advice
+    pretend(programs, "nvidia-smi", gpu("NVIDIA GB10, [N/A], [N/A], 580.65.06", "12.1"))
+    assert find("gpu", share) == Finding("gpu", "ok", "NVIDIA GB10, driver 580.65.06")
 
 
 def gpu(line: str, capability: str = "8.9") -> str:

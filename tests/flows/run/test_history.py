@@ -77,6 +77,8 @@ def test_a_night_that_was_finished_after_a_later_one_had_begun_changes_nothing_f
     (home.night("2026-11-19") / STARTED).write_text(json.dumps({"started": summary.stat().st_mtime - 60}))
     assert last_finished(home.nights, "starter", "2026-11-19") is None
     assert last_finished(home.nights, "starter", "2026-11-20") == summary.parent
+    summary.write_text(json.dumps({"finished": summary.stat().st_mtime - 120}))  # the home was copied since
+    assert last_finished(home.nights, "starter", "2026-11-19") == summary.parent
 
 
 def test_the_last_finished_night_of_a_name(home: Home) -> None:

@@ -164,10 +164,10 @@ def test_the_terminal_teaches_the_same(school: School, do: Do) -> None:
 
 def test_what_was_refused_in_the_terminal_is_asked_again(school: School, do: Do) -> None:
     room, refused = school.open(), "9 + 9? " * 5
-    lines = iter(["7 + 5?", refused, "r", "q"])
+    lines = iter([b"7 + 5?", b"\xfc", refused.encode(), b"r", b"q"])
 
     def read(_: str) -> str:
-        line = next(lines)
+        line = next(lines).decode()
         school.engine.longest = 30 if line == refused else 1000
         return line
 

@@ -24,9 +24,18 @@ def test_logs_are_those_of_the_last_night(run: Run, home: Home) -> None:
             (home.night(date) / "logs" / f"{name}.log").write_text(f"begun\n{name} {date}\n")
     command = [sys.executable, "-m", "flows", "logs", "--lines=1"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
+    (home.nights / "2026-11-20.gone" / "logs").mkdir(parents=True)  # `--fresh` was killed
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.splitlines()[-1] == "night 2026-11-20"
     assert "begun" not in done.stdout
+
+
+def test_logs_before_the_first_night(home: Home) -> None:
+    (home.root / "prefect").mkdir(parents=True)
+    (home.root / "prefect" / "deploy.log").write_text("no worker\n")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
+    command = [sys.executable, "-m", "flows", "logs"]
+    assert "no worker" in subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
 @pytest.mark.parametrize("name", ["daytime", "1", "digest"])
