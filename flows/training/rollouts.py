@@ -98,8 +98,9 @@ class GroupSampler:
             passes.append(self._pass(path, seed, prompts, is_first=True))
         if missing := config.grpo.prompts_per_round - admitted:
             path, seed = f"{path}/refill-1", f"{seed} refill 1"
-            others = self._select(path, seed, missing, (requests, prompts))
-            passes.append(self._pass(path, seed, others, is_first=not passes))
+            others = self._select(path, seed, missing, (requests, prompts) if admitted else ())
+            if others.read_json("selection.json")["drawn"]:
+                passes.append(self._pass(path, seed, others, is_first=not passes))
         if (answers := passes[0]).scores and admitted and config.self_play.train == "both":
             questions = night.run(
                 credit_questions,

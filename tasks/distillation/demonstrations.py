@@ -11,7 +11,7 @@ from models.transcript import Transcript, joined
 from rewards.environment import Environment
 from rewards.environments.episodes import replay, weighted_texts
 from rewards.verifier import Benchmark, Problem
-from tasks.distillation.trace_filter import Trace
+from tasks.distillation.trace_filter import DATASET, Trace
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -53,6 +53,8 @@ class Demonstrations:
 
     def example(self, trace: Trace) -> EpisodeExample:
         """Return the first observation's tokens, all later ones, a mask of which of these to train on, and windows."""
+        if trace.teacher != DATASET:  # a line of a journal or a file does not tell which problem it solves
+            raise LookupError(trace.source)
         problem = self.problems[(trace.source or "").partition(":")[2]]
         written_turns = weighted_texts(trace.response)
         turns = replay(self.environment, problem, [text for text, _ in written_turns])

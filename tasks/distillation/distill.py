@@ -25,6 +25,7 @@ from tasks.distillation.trace_filter import (
     benchmark_of,
     draw_lessons,
     filter_traces,
+    problems_by_prompt,
     read_traces,
     write_fates,
 )
@@ -36,6 +37,7 @@ from tasks.training import trainer_process
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
+UNSETTLED = ("later", "held_out", "too_long")  # fates of traces that a later night may teach
 PACE = "pace.json"  # the numbers of steps taken and planned, if the lesson has a pace
 
 
@@ -63,10 +65,10 @@ def distill(
     """Train on the traces that the verifier accepts or cannot judge, except those that match an exam problem.
 
     Draws as many traces as the configured steps can hold, each at most once, with the seed `drawn_by`; a `pace` may
-    allow fewer steps. Skips journal lessons that the checkpoint has already learned. Traces that are held out or find
-    no room are not marked as learned, so that a later night can teach them. If no traces remain, the checkpoint is
-    unchanged. `traces`: artifacts that each contain a traces table. `benchmarks`: the night's benchmarks, including the
-    user's own. `unseen`: openings of conversations that test the reward model; traces with such an opening are not
+    allow fewer steps. Skips journal lessons that the checkpoint has already learned. Traces that are held out, too long
+    or find no room are not marked as learned, so that a later night can teach them. If no traces remain, the checkpoint
+    is unchanged. `traces`: artifacts that each contain a traces table. `benchmarks`: the night's benchmarks, including
+    the user's own. `unseen`: openings of conversations that test the reward model; traces with such an opening are not
     trained on. `answering`: the student as a player; if given, problems that it already solves are skipped.
     `rehearsed`: the student's own answers to everyday prompts (see `tasks/distillation/rehearsal.py`), which are mixed
     with the traces. These answers are not used if no traces remain.
@@ -108,7 +110,7 @@ def distill(
             checkpoints,
             pace and pace.left(started),  # minus the time spent since the stage started
             [filtered[index].lesson for index in chosen],
-            [trace.lesson for trace in filtered if trace.lesson and trace.fate not in (*LEARNED, "later", "held_out")],
+            [trace.lesson for trace in filtered if trace.lesson and trace.fate not in (*LEARNED, *UNSETTLED)],
         )
         taught = examples_used(len(examples), config, trainer_config.seed, len(curve))
         for index in (index for number, index in enumerate(chosen) if number not in taught):
@@ -137,8 +139,10 @@ def mark_known(
         if (benchmark := benchmark_of(name, sandbox, user_benchmarks)) is None:
             continue
         chosen = [traces[row] for row in asked]
+        known = problems_by_prompt(benchmark) if benchmark in user_benchmarks else {}
         problems = [
-            Problem(str(row), benchmark.name, trace.messages[-1]["content"], trace.truth or "")
+            known.get(text := trace.messages[-1]["content"])
+            or Problem(str(row), benchmark.name, text, trace.truth or "")
             for row, trace in enumerate(chosen)
         ]
         prompts = [prompt_tokens(tokenizer, trace.messages, player.student) for trace in chosen]

@@ -131,6 +131,11 @@ def benchmark_of(name: str | None, sandbox: SandboxConfig, own: Sequence[Benchma
     return found
 
 
+def problems_by_prompt(benchmark: Benchmark) -> dict[str, Problem]:
+    """Return a benchmark's training problems by their prompts: a user's grader may need more than prompt and truth."""
+    return {benchmark.prompt(problem): problem for problem in benchmark.problems("train")}
+
+
 def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Sequence[Benchmark]) -> list[Trace]:
     """Return the traces as graded by their benchmarks. A trace whose benchmark cannot grade it is unchanged.
 
@@ -147,8 +152,7 @@ def _graded(traces: Sequence[Trace], sandbox: SandboxConfig, user_benchmarks: Se
             continue
         asked = [_asked_now(traces[row], benchmark) for row in rows]
         if benchmark in user_benchmarks:
-            problems = {benchmark.prompt(problem): problem for problem in benchmark.problems("train")}
-            new = _grade(asked, benchmark, problems)
+            new = _grade(asked, benchmark, problems_by_prompt(benchmark))
         else:
             new = _graded_and_rewritten(asked, benchmark)
         for row, trace in zip(rows, new, strict=True):

@@ -17,12 +17,12 @@ from mlflow.utils.file_utils import local_file_uri_to_path
 from mlflow.utils.mlflow_tags import MLFLOW_PARENT_RUN_ID, MLFLOW_RUN_NOTE
 from mlflow.utils.uri import is_local_uri
 
-from models.hf.checkpoint import is_adapter
+from models.hf.checkpoint import copy_companions, is_adapter
 
 DAYTIME, PREVIOUS = "daytime", "previous"
 SERVED = f"{DAYTIME}."  # prefix of the tags that log moves: `daytime.3` = `night 2026-11-20 at 2026-11-21T02:13:05Z`
 REWARD_MODEL = "reward model"  # the role of a version that scores answers
-PARTS = "model", "components/tokenizer"  # folders of a logged `transformers` model: each holds the checkpoint
+PARTS = "model", "components/tokenizer"  # folders of a logged `transformers` model
 PROMOTE, ROLLBACK = "promote", "rollback"  # the commands that move `daytime` by hand
 
 
@@ -230,9 +230,9 @@ class Registry:
         else:
             with TemporaryDirectory() as folder:
                 flavor.save(Path(folder, "MLmodel"))
+                copy_companions(checkpoint, Path(folder, PARTS[1]))
                 self.client.log_model_artifacts(model_id, folder)
-            for part in PARTS:
-                self.client.log_model_artifacts(model_id, str(checkpoint), part)
+            self.client.log_model_artifacts(model_id, str(checkpoint), PARTS[0])
         return location if self.client.tracking_uri.startswith("sqlite:") else f"models:/{model_id}"
 
 

@@ -21,8 +21,7 @@ from tasks.evaluation import stored_answers
 from tasks.monitoring.tracking import RUN_FILE
 from tasks.registry.mlflow_registry import Registry, Version
 
-ROUNDS = ("round-*", "round-*/refill-*")
-BIG_TABLES = ("sample/rollouts.parquet", "score/scores.parquet", "credit/advantages.parquet")
+BIG_TABLES = ("rollouts.parquet", "scores.parquet", "advantages.parquet", "episodes.json")  # of a night's rounds
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ def remove(home: Home, planned: Pruning) -> None:
                 known = next((known for known in item.registry.versions() if known.version == item.version), None)
                 if known is not None and (known.aliases or known.promoted):  # promoted after the plan was made
                     continue
-                item.registry.remove(item.version)
+                if known is not None:
+                    item.registry.remove(item.version)
         for path in item.paths:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -172,8 +172,6 @@ def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
     for folder in sorted(home.nights.glob(NIGHTS)):
         if folder.name >= oldest or not (folder / SUMMARY).exists():
             continue
-        tables = tuple(
-            file for rounds in ROUNDS for table in BIG_TABLES for file in sorted(folder.glob(f"{rounds}/{table}"))
-        )
+        tables = tuple(sorted(file for name in BIG_TABLES for file in folder.glob(f"round-*/**/{name}")))
         if tables and (config := config_of(folder)) and config.name == model:
             yield Item(f"rollouts of {folder.name}", "a finished night, older than the newest", tables)

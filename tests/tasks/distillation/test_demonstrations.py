@@ -41,7 +41,8 @@ def demonstrated(student: Path, turns: list[Any], most: int) -> EpisodeExample:
 
 
 def test_an_episode_of_no_known_problem_cannot_be_learned(student: Path) -> None:
-    unknown = Trace([{"role": "user", "content": "?"}], '["1"]', "me", "countdown", None, "2026-11-22.jsonl:3")
+    number = Countdown().problems("train")[0].problem_id
+    unknown = Trace([{"role": "user", "content": "?"}], '["1"]', "me", "countdown", None, f"2026-11-22.jsonl:{number}")
     with pytest.raises(LookupError):  # the lesson leaves it out
         Demonstrations(Countdown(), load_tokenizer(student), StudentConfig(), 512).example(unknown)
 

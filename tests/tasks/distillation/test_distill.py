@@ -118,9 +118,10 @@ def test_a_trained_student_learns_only_what_it_fails(tmp_path: Path, student: Pa
     unjudged = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, "a.jsonl:3")
     mine = Trace([{"role": "user", "content": "hey"}], "HEY", "me", "shouted", "HEY", "a.jsonl:4")
     foreign = Trace([{"role": "user", "content": "2 * 2?"}], "4", "me", "nowhere:Unknown", "4", "a.jsonl:5")
-    answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY"}
-    examples, counts, _ = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign], answers=answers)
-    assert counts == {"kept": 1, "unknown": 2, "known": 2}
+    owl = Trace([{"role": "user", "content": "Say owl! Loudly."}], "OWL", "me", "shouted", "OWL", "a.jsonl:6")
+    answers = {"7 + 5?": "#### 12", "2 + 2?": "#### 5", "hey": "HEY", "Say owl! Loudly.": "OWL"}
+    examples, counts, _ = run(tmp_path, student, [RIGHT, failed, unjudged, mine, foreign, owl], answers=answers)
+    assert counts == {"kept": 1, "unknown": 2, "known": 3}
     assert len(examples) == 3
 
 
@@ -177,10 +178,12 @@ def test_what_is_held_out_or_has_no_room_is_left_to_a_later_night(tmp_path: Path
     """What is wrong is settled: no night need read it again."""
     secret = Trace([{"role": "user", "content": "Who are you?"}], "A student.", "me", None, None, None, "secret")
     wrong = replace(RIGHT, response="#### 13", lesson="wrong")
+    long = replace(RIGHT, response=f"{'7 + 5 = 12, ' * 100}\n#### 12", lesson="long")
     more = [replace(RIGHT, response=f"{n} + 5 = 12\n#### 12", lesson=str(n)) for n in range(3)]
     trainer, unseen = RecordingTrainer(), (opening(secret.messages),)
-    _, counts, _ = run(tmp_path, student, [secret, wrong, *more], unseen=unseen, steps=1, size=2, trainer=trainer)
-    assert counts == {"held_out": 1, "dropped": 1, "kept": 2, "later": 1}
+    traces = [secret, wrong, long, *more]
+    _, counts, _ = run(tmp_path, student, traces, unseen=unseen, steps=1, size=2, trainer=trainer)
+    assert counts == {"held_out": 1, "dropped": 1, "too_long": 1, "kept": 2, "later": 1}
     assert (len(trainer.names), trainer.settled) == (2, ["wrong"])
     assert {*trainer.names} < {"0", "1", "2"}
 

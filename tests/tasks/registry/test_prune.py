@@ -162,6 +162,14 @@ def test_a_version_promoted_between_plan_and_removal_stays(school: School) -> No
     assert school.on_disk() == {*school.registered()} == names(loser)
 
 
+def test_a_version_removed_between_plan_and_removal_costs_nothing_else(school: School) -> None:
+    school.version("a loser", DATES[0])
+    planned = plan(school.home, 2, school.registry)
+    school.registry.remove("1")
+    remove(school.home, planned)
+    assert school.on_disk() == {*school.registered()} == set()
+
+
 def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -> None:
     for name in ("draft", "my-model", "0123456789abcdef", "lost+found"):
         (school.home.checkpoints / name).mkdir(parents=True)
@@ -179,11 +187,16 @@ def test_a_draft_goes_and_other_folders_do_not(school: School, tmp_path: Path) -
     assert {"my-model", "0123456789abcdef", "lost+found"} <= school.on_disk()
 
 
+SAMPLED = {
+    *(f"round-01/{step}.parquet" for step in ("sample/rollouts", "score/scores", "credit/advantages")),
+    *(f"round-01/refill-1/{step}.parquet" for step in ("sample/rollouts", "teacher/advantages", "propose/rollouts")),
+    "round-01/play-1/episodes.json",
+}
+
+
 def write_round(folder: Path) -> None:
-    tables = ("select_prompts/prompts", "sample/rollouts", "score/scores", "credit/advantages")
-    names = [f"round-01/{refill}{table}.parquet" for refill in ("", "refill-1/") for table in tables]
-    others = ("round-01/checkpoint/metrics.json", "evaluate/candidate/evaluations.parquet")
-    for name in (*names, *others, "freeze_journal/words.parquet"):
+    others = ("select_prompts/prompts.parquet", "checkpoint/metrics.json", "../evaluate/candidate/evaluations.parquet")
+    for name in (*SAMPLED, *(f"round-01/{other}" for other in others), "freeze_journal/words.parquet"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("{}")
     commit(folder / "freeze_journal", "freeze_journal", {}, 0.1)
@@ -203,11 +216,7 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
     for folder in folders[2:]:
         assert gone[folder] == set()
     for folder in folders[:2]:
-        assert {str(file.relative_to(folder)) for file in gone[folder]} == {
-            f"round-01/{refill}{table}.parquet"
-            for refill in ("", "refill-1/")
-            for table in ("sample/rollouts", "score/scores", "credit/advantages")
-        }
+        assert {str(file.relative_to(folder)) for file in gone[folder]} == SAMPLED
     assert school.prune() == []
 
 
