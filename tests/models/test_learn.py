@@ -66,7 +66,8 @@ def test_the_first_lesson_is_a_whole_step(make_day: MakeDay, channel: str) -> No
         "praise": changes[4],
         "blame": -changes[4],
     }
-    assert taught.change_nats == pytest.approx(expected.get(channel, taught.change_nats), abs=1e-3)
+    if channel in expected:  # the others change the probability of tokens, not of whole answers
+        assert taught.change_nats == pytest.approx(expected[channel], abs=1e-3)
 
 
 def test_a_step_is_as_long_as_intended_in_every_state_of_learning(make_day: MakeDay) -> None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +146,13 @@ def test_what_is_no_json_object_is_refused(owner: httpx.Client, content: bytes) 
     assert (response.status_code, response.json()["error"][:19]) == (400, "the request is not ")
 
 
-@pytest.mark.parametrize(
-    "path", ["/../conftest.py", "/..%2fapp.py", "/classroom.py", "//etc/passwd", "/api/lesson/../x"]
-)
-def test_no_path_leads_out(owner: httpx.Client, path: str) -> None:
-    assert owner.get(path).status_code in (401, 404, 405)
+def test_no_path_leads_out(owner: httpx.Client) -> None:
+    connection = HTTPConnection(owner.base_url.host, owner.base_url.port)  # sends a path as it stands
+    cookie = "; ".join(f"{name}={value}" for name, value in owner.cookies.items())
+    for path in ("/../conftest.py", "/..%2fapp.py", "/classroom.py", "//etc/passwd", "/api/lesson/../x"):
+        connection.request("GET", path, headers={"Cookie": cookie})
+        answer = connection.getresponse()
+        assert (answer.status, answer.read() and path) in [(404, path), (405, path)]
 
 
 def test_no_other_page_may_frame_read_or_keep_it(page: httpx.Client) -> None:
