@@ -21,8 +21,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conf.storage.home import InputError
-from flows.serving.recording import LONGEST, Recorder
+from flows.serving.recording import Recorder
 from flows.web.address import Address
+from flows.web.same_origin import TOO_LONG, body_of
 
 SERVED = "/v1/"  # path prefix of the OpenAI API; clients may not use vLLM's other paths
 CHAT, FEEDBACK = "POST /v1/chat/completions", "POST /v1/feedback"  # what is recorded, and what is said about it
@@ -131,11 +132,8 @@ class Gate:
             return _error(403, "nothing is recorded: start nightschool serve with --record")
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
             return _error(415, "send JSON (Content-Type: application/json)")  # a browser lets no other site send this
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LONGEST:
-                return _error(413, f"the request is longer than {LONGEST:,} bytes: shorten the text")
+        if (body := await body_of(request)) is None:
+            return _error(413, TOO_LONG)
         try:
             written = await asyncio.to_thread(self._recorder.feedback, body)
         except (ValueError, LookupError, InputError) as error:

@@ -16,7 +16,6 @@ from conf.storage.journal_file import Written, append
 from models.lessons.preference_data import is_held_out
 from tasks.journal.conversations import ANSWERS, Record, Turn, conversation, record
 
-LONGEST = 64_000  # maximum bytes in a request for feedback, as in the classroom
 DONE = b"\ndata: [DONE]"  # the last event of a stream; JSON has no line breaks inside its strings
 Nothing = Annotated[list[Any], Field(max_length=0)] | None
 

@@ -5,7 +5,6 @@ import hmac
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -13,8 +12,9 @@ import jinja2
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
@@ -24,12 +24,10 @@ from flows.teaching.card import card, last_report
 from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
-from flows.web.same_origin import SameOrigin, refusal
+from flows.web.same_origin import TOO_LONG, SameOrigin, body_of, refusal
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
-LONGEST = 64_000  # maximum bytes in a request's body
 OF_THE_REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-SCRIPTS = ("page.js", "dom.js", "cards.js", "chat.js", "compare.js", "model.js")
 
 Action = Callable[[Request, dict[str, Any]], Awaitable[Response]]
 Handler = Callable[[Request], Awaitable[Response]]
@@ -41,14 +39,12 @@ def make_app(classroom: Classroom, port: int, token: str, once: bool = False) ->
     `once`: whether the link works for the first browser only.
     """
     api = _Endpoints(classroom, f"nightschool-{port}", token, once)  # browsers share cookies between ports
-    page = jinja2.Template(_read("page.html"), autoescape=True)
+    page = jinja2.Template(files("flows.teaching").joinpath("page", "page.html").read_text("utf-8"), autoescape=True)
     return Starlette(
         routes=[
-            Route("/", _fixed(page.render(name=classroom.config.name), "text/html")),
-            Route("/favicon.ico", _fixed("", "image/x-icon")),
-            Route("/page.css", _fixed(_read("page.css"), "text/css")),
-            *(Route(f"/{name}", _fixed(_read(name), "text/javascript")) for name in SCRIPTS),
-            Route("/api/session", partial(_answer, api.start), methods=["POST"]),
+            Route("/", HTMLResponse(page.render(name=classroom.config.name))),
+            Route("/favicon.ico", Response(media_type="image/x-icon")),
+            Route("/api/session", api.start, methods=["POST"]),
             Route("/api/ask", api.private(api.ask), methods=["POST"]),
             Route("/api/question", api.private(api.question)),
             Route("/api/chat", api.private(api.chat), methods=["POST"]),
@@ -66,8 +62,13 @@ def make_app(classroom: Classroom, port: int, token: str, once: bool = False) ->
             Route("/api/model", api.private(api.model)),
             Route("/api/night", api.private(api.night), methods=["POST"]),
             Route("/report", api.private(api.report)),
+            Mount("/", StaticFiles(packages=[("flows.teaching", "page")])),
         ],
         middleware=[Middleware(SameOrigin)],
+        exception_handlers={
+            RefusedError: _refused,
+            ClientDisconnect: lambda *_: Response(status_code=400),
+        },
     )
 
 
@@ -85,15 +86,16 @@ class _Endpoints:
         async def checked(request: Request) -> Response:
             if not self._knows(request):
                 return refusal(401, "open the link that `nightschool teach` printed: this browser has no session")
-            return await _answer(action, request)
+            return await action(request, await _body(request))
 
         return checked
 
     def _knows(self, request: Request) -> bool:
         return hmac.compare_digest(request.cookies.get(self.cookie, "").encode(), self.session.encode())
 
-    async def start(self, request: Request, body: dict[str, Any]) -> Response:
+    async def start(self, request: Request) -> Response:
         """Set the session cookie if the request has the right token, or has the cookie already."""
+        body = await _body(request)
         if self._knows(request):
             return JSONResponse({"ok": True})
         if not hmac.compare_digest(_text(body, "token").encode(), self.token.encode()):
@@ -202,26 +204,17 @@ class _Endpoints:
         return FileResponse(file, headers={"Content-Security-Policy": OF_THE_REPORT})
 
 
-async def _answer(action: Action, request: Request) -> Response:
-    """Run an action on a request's JSON body. If the request is refused, return an error with a one-line reason."""
-    try:
-        return await action(request, await _body(request))
-    except RefusedError as error:
-        return refusal(error.status, str(error))
-    except ClientDisconnect:
-        return Response(status_code=400)
-
-
 async def _body(request: Request) -> dict[str, Any]:
-    content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > LONGEST:
-            raise RefusedError(413, f"the request is longer than {LONGEST:,} bytes: shorten the text")
+    if (content := await body_of(request)) is None:
+        raise RefusedError(413, TOO_LONG)
     try:
         return read_object(content) if content else {}
     except ValueError as error:
         raise RefusedError(400, f"the request is {error}") from None
+
+
+def _refused(_: Request, error: Any) -> Response:
+    return refusal(error.status, str(error))
 
 
 def _text(body: dict[str, Any], key: str, default: str | None = None) -> str:
@@ -248,14 +241,3 @@ def _stream(events: AsyncIterator[Event]) -> Response:
             yield f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
-
-
-def _read(name: str) -> str:
-    return files("flows.teaching").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _fixed(content: str, kind: str) -> Handler:
-    async def answer(_: Request) -> Response:
-        return Response(content, media_type=kind)
-
-    return answer
