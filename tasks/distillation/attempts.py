@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,10 @@ def earlier_rounds(nights: Path, before: str, model: str) -> list[Path]:
 
     A night without a readable configuration is assumed to belong to the model.
     """
-    earlier = sorted(folder for folder in nights.glob(NIGHTS) if folder.name < before)
-    matching = [night for night in earlier if (config := config_of(night)) is None or config.name == model]
-    return [folder for night in matching[-RECENT_NIGHTS:] for folder in rounds_of(night)]
+    earlier = sorted((folder for folder in nights.glob(NIGHTS) if folder.name < before), reverse=True)
+    matching = (night for night in earlier if (config := config_of(night)) is None or config.name == model)
+    recent = [*islice(matching, RECENT_NIGHTS)]  # a long history of configurations takes seconds to read
+    return [folder for night in recent[::-1] for folder in rounds_of(night)]
 
 
 def rounds_of(night: Path, upto: int | None = None) -> list[Path]:
