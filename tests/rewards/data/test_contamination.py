@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.traces import changed_words
+from benchmarks.contamination import changed_words
 from rewards.arithmetic import Arithmetic
 from rewards.competition_math import CompetitionMath
 from rewards.data.contamination import Contamination, Match, words

@@ -1,9 +1,8 @@
-"""What the filter of worked solutions does with real traces, and how well it finds exam problems in texts.
+"""How well exam problems are found in texts.
 
-    NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.traces
+    NIGHTSCHOOL_DATA=/path/to/data python -m benchmarks.contamination
 
-Reads traces/math_reasoning_traces.jsonl (a larger model's solutions to MATH problems), MATH, GSM8K and MBPP from the
-folder NIGHTSCHOOL_DATA. Prints the figures of docs/journal.md.
+Reads MATH, GSM8K and MBPP from the folder NIGHTSCHOOL_DATA. Prints the figures of docs/journal.md.
 """
 
 import itertools
@@ -11,16 +10,12 @@ import os
 import random
 import re
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks.outputs.page import markdown
-from conf.schema import SandboxConfig
-from conf.sections.lessons import TraceFile
 from rewards.arithmetic import Arithmetic, worked_solution
 from rewards.competition_math import CompetitionMath
 from rewards.data.arithmetic_exercises import exercises
@@ -28,55 +23,26 @@ from rewards.data.contamination import Contamination
 from rewards.gsm8k import Gsm8k
 from rewards.mbpp import Mbpp
 from rewards.verifier import Benchmark
-from tasks.distillation.trace_filter import FATES, Trace, filter_traces, read_traces
-from tasks.distillation.trace_sources import import_traces
 
 WORD = re.compile("[a-z]{2,}")
 EXERCISES = 3000
 
 
 def main() -> None:
-    """Print the fates of the traces, and the table of exam problems found."""
-    data = os.environ.get("NIGHTSCHOOL_DATA")
-    if data is None:
-        raise SystemExit("benchmarks.traces: set NIGHTSCHOOL_DATA to the folder with the test data")
-    traces = read(Path(data) / "traces" / "math_reasoning_traces.jsonl")
-    rows = markdown("texts | exam | found exactly | nearly", contamination(traces))
-    print(*fates(traces), "", rows, sep="\n")
+    """Print the table of exam problems found."""
+    if "NIGHTSCHOOL_DATA" not in os.environ:
+        raise SystemExit("benchmarks.contamination: set NIGHTSCHOOL_DATA to the folder with the test data")
+    print(markdown("texts | exam | found exactly | nearly", contamination()))
 
 
-def read(file: Path) -> list[Trace]:
-    """Return the file's traces as a night reads them."""
-    with tempfile.TemporaryDirectory() as folder:
-        import_traces.write(
-            Path(folder), files=(TraceFile(source=str(file), benchmark="math", teacher="a larger model"),), own={}
-        )
-        return [*read_traces(Path(folder))]
-
-
-def fates(traces: Sequence[Trace]) -> Iterator[str]:
-    """Yield two lines: the forms of the traces, and what the filter makes of them without an exam or a length limit."""
-    questions = {trace.messages[-1]["content"] for trace in traces}
-    boxed = sum("\\boxed" in trace.response for trace in traces)
-    tagged = sum("<answer>" in trace.response for trace in traces)
-    yield f"{len(traces)} traces to {len(questions)} questions; {boxed} with a box, {tagged} with <answer>"
-    found = filter_traces(traces, SandboxConfig(), (), len(traces), lambda trace: None)
-    counted = Counter(trace.fate for trace in found)
-    changed = sum(before.response != after.response for before, after in zip(traces, found, strict=True))
-    yield ", ".join(f"{fate}: {counted[fate]}" for fate in FATES if counted[fate]) + f"; rewritten: {changed}"
-
-
-def contamination(traces: Sequence[Trace]) -> Iterator[list[Any]]:
+def contamination() -> Iterator[list[Any]]:
     """Yield a row for each pair of texts and exam: how many texts match a problem of the exam."""
     math, gsm8k, mbpp, arithmetic = CompetitionMath(), Gsm8k(), Mbpp(), Arithmetic()
     exams: dict[str, Benchmark] = {"MATH": math, "MATH-500": CompetitionMath(subset="500")}
     exams |= {"GSM8K": gsm8k, "MBPP": mbpp, "Arithmetic": arithmetic}
     asked = {name: [problem.question for problem in exam.problems("test")] for name, exam in exams.items()}
-    whole = [(*(turn["content"] for turn in trace.messages), trace.response) for trace in traces]
     drawn = exercises("contamination", arithmetic.levels, "train")
     worked = [(one.question, worked_solution(one)) for one in itertools.islice(drawn, EXERCISES)]
-    for name in ("MATH-500", "MATH", "GSM8K"):
-        yield _row("traces", whole, name, asked[name])
     for name, exam in (("MATH", math), ("MATH-500", math), ("GSM8K", gsm8k), ("MBPP", mbpp)):
         yield _row("training problems", [(problem.question,) for problem in exam.problems("train")], name, asked[name])
     yield _row("exercises, with their solutions", worked, "Arithmetic", asked["Arithmetic"])
