@@ -32,8 +32,8 @@ from torch import Tensor
 from benchmarks.inputs.owners import QUESTIONS
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
-from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.power import mean_difference
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig

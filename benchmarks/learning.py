@@ -34,8 +34,8 @@ from benchmarks.nights.learning_runs import (
     learn,
     mean_weights,
 )
-from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, joined, markdown, picture
+from benchmarks.outputs.power import mean_difference
 from benchmarks.outputs.records import Run, recorded, run_once
 from flows import environment
 

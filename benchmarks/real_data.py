@@ -2,12 +2,12 @@
 
     python -m benchmarks.real_data gsm8k math mbpp [--seeds 1 2 3] [--arm rounds]
 
-Arms: `rounds` is the shipped configuration (conf/gsm8k.yaml, …); `plain` has no hints; `l`, `lr`, `rlr` and `lrlr` are
-chains of lessons and rounds at about equal tokens and minutes, by estimate. Two students, from before the first round
-and from the end, then answer the target's whole test split greedily. To show smaller changes, they also answer 200
-problems of the practised levels 8 times each at temperature 1 (*mean@8*). Each finished night is a line in
-docs/real-data.jsonl and is not run again; interrupted nights resume. Writes docs/real-data.png, and the tables between
-the markers in docs/real-data.md. If `--seeds` names no seed, no night is run and just these files are written.
+Arms: `rounds` is the shipped configuration (conf/gsm8k.yaml, …); `l`, `lr`, `rlr` and `lrlr` are chains of lessons and
+rounds at about equal tokens and minutes, by estimate. Two students, from before the first round and from the end, then
+answer the target's whole test split greedily. To show smaller changes, they also answer 200 problems of the practised
+levels 8 times each at temperature 1 (*mean@8*). Each finished night is a line in docs/real-data.jsonl and is not run
+again; interrupted nights resume. Writes docs/real-data.png, and the tables between the markers in docs/real-data.md. If
+`--seeds` names no seed, no night is run and just these files are written.
 """
 
 import argparse
@@ -39,14 +39,13 @@ NAME = "benchmarks.real_data"
 CONFIGS = {name: STARTER.with_name(f"{name}.yaml") for name in ("gsm8k", "math", "mbpp")}
 ARMS = {
     "rounds": (),
-    "plain": ("grpo.hints=[]",),
     # 160 steps of lessons and 20 rounds in different orders, or about as many tokens of lessons alone
     "l": ("stages=[distill]", "budget_minutes=null", "distill.steps=420", "distill.max_epochs=3"),
     "lr": ("stages=[distill, {grpo: 20}]", "budget_minutes=null"),
     "rlr": ("stages=[{grpo: 10}, distill, {grpo: 10}]", "budget_minutes=null"),
     "lrlr": ("stages=[distill, {grpo: 10}, distill, {grpo: 10}]", "budget_minutes=null", "distill.steps=80"),
 }
-ROUNDS_LAST = ("rounds", "plain", "lr")  # in the other arms, lessons come after rounds, or there are no rounds
+ROUNDS_LAST = ("rounds", "lr")  # in the other arms, lessons come after rounds, or there are no rounds
 TRACES = "traces/math_reasoning_traces.jsonl"  # a larger model's solutions of MATH, if the data folder has them
 PROBLEMS, SAMPLES = 200, 8
 ALPHA = 0.05

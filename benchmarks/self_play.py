@@ -24,9 +24,9 @@ import pandas as pd
 from benchmarks.floor import CONFIG, RATES, TOKENS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
-from benchmarks.nights.paired import mean_difference
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, joined, markdown
+from benchmarks.outputs.power import mean_difference
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution

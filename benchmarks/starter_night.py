@@ -2,13 +2,12 @@
 
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
-The variant `at 2e-5` is the former recipe. `supervision` spends the minutes of the rounds on more worked solutions;
-`26 steps of 16` is a lesson alone with so many steps and examples; `forgetful` learns its lesson without rehearsal;
-`instructions` also practises following instructions (needs `pip install .[environments]`). Each night has its own home
-under `school/starter-night/`. Each finished night is a line in docs/starter-night.jsonl and is not run again on the
-same kind of machine; interrupted nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of
-the shipped nights on the last machine. Two extra exams ask all problems, after the lessons and after the rounds; the
-minutes do not include these.
+The variant `at 2e-5` is the former recipe. `supervision` spends the minutes of the rounds on more worked solutions; `26
+steps of 16` is a lesson alone with so many steps and examples; `instructions` also practises following instructions
+(needs `pip install .[environments]`). Each night has its own home under `school/starter-night/`. Each finished night is
+a line in docs/starter-night.jsonl and is not run again on the same kind of machine; interrupted nights resume. Writes
+the table in docs/performance.md, and docs/starter-night.png of the shipped nights on the last machine. Two extra exams
+ask all problems, after the lessons and after the rounds; the minutes do not include these.
 """
 
 import argparse
@@ -48,7 +47,6 @@ VARIANTS = {
         f"{steps} steps of {size}": (*LESSON_ALONE, f"distill.steps={steps}", f"distill.batch_size={size}")
         for steps, size in ((26, 16), (20, 32), (26, 32))
     },
-    "forgetful": ("distill.rehearsal=0", "distill.batch_size=16"),
     "instructions": (f"benchmarks={json.dumps([ARITHMETIC, INSTRUCTIONS])}",),
 }
 EXAMS = {"untouched": "untouched", "before": "after\nthe lesson", "after": "after\nthe rounds"}

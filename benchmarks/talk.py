@@ -26,8 +26,8 @@ from typing import Any
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.machine.classroom import Classroom, classroom
-from benchmarks.nights.paired import mean_difference
 from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.power import mean_difference
 from benchmarks.outputs.records import recorded, run_once
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"

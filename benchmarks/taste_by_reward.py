@@ -32,15 +32,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.inputs.owners import GOOD, TOPICS
+from benchmarks.inputs import owners
+from benchmarks.inputs.owners import GOOD, TOKENS, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
-from benchmarks.nights.paired import mean_difference
 from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.power import detectable_mean
+from benchmarks.outputs.power import detectable_mean, mean_difference
 from benchmarks.outputs.records import recorded, run_once
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
@@ -54,13 +54,9 @@ from tasks.workers import engine_process
 
 RESULTS, PAGE, NAME = Path("docs/taste-by-reward.jsonl"), Path("docs/teaching.md"), "benchmarks.taste_by_reward"
 HOMES = SCHOOL / "taste-by-reward"
-TOKENS = 48
 ANSWERS = 5
 FORMS = (
-    "Write one sentence about {}.",
-    "Say something nice about {} in one short sentence.",
-    "In one sentence, why do people like {}?",
-    "Give one reason to think about {}, in a few words.",
+    *owners.FORMS,
     "What would you tell a child about {}?",
     "Write a short note to a friend about {}.",
     "Answer a customer who asks about {} in two sentences.",

@@ -4,7 +4,7 @@ import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from benchmarks.inputs.starter import starter
 from benchmarks.nights.learning_runs import distilled
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import joined, markdown
+from benchmarks.outputs.power import mean_difference
 from conf.storage.home import Home
 
 HOMES = SCHOOL / "short_nights"
@@ -82,17 +83,3 @@ def against(gains: Sequence[float], others: Sequence[float]) -> str:
     if len(others) != len(gains) or len(gains) < 2:
         return ""
     return mean_difference([one - other for one, other in zip(gains, others, strict=True)])
-
-
-def mean_difference(differences: Sequence[float], digits: int = 3) -> str:
-    """Return the mean of paired differences, with Student's 95 % interval if there are two or more; "–" if none."""
-    if not differences:
-        return "–"
-    shown = f"{statistics.mean(differences):+.{digits}f}"
-    if len(differences) < 2:
-        return shown
-    from scipy.stats import ttest_1samp
-
-    found: Any = ttest_1samp(differences, 0.0)
-    low, high = found.confidence_interval(0.95)
-    return f"{shown} [{low:+.{digits}f}, {high:+.{digits}f}]"

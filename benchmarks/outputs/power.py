@@ -1,8 +1,12 @@
-"""What difference a benchmark would have detected."""
+"""Mean differences between pairs of runs, and which would have been detected."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm, sem
+from scipy.stats import norm, sem, ttest_1samp
 
 from tasks.evaluation.statistics import POWER
 
@@ -12,3 +16,15 @@ def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float 
     if len(differences) < 2 or not differences.any():
         return None
     return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
+
+
+def mean_difference(differences: Sequence[float], digits: int = 3) -> str:
+    """Return the mean of paired differences, with Student's 95 % interval if there are two or more; "–" if none."""
+    if not differences:
+        return "–"
+    shown = f"{statistics.mean(differences):+.{digits}f}"
+    if len(differences) < 2:
+        return shown
+    found: Any = ttest_1samp(differences, 0.0)
+    low, high = found.confidence_interval(0.95)
+    return f"{shown} [{low:+.{digits}f}, {high:+.{digits}f}]"
