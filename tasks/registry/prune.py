@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tasks.evaluation import stored_answers
 from tasks.monitoring.tracking import RUN_FILE
 from tasks.registry.mlflow_registry import Registry, Version
 
+DAY = 86_400  # seconds
 BIG_TABLES = ("rollouts.parquet", "scores.parquet", "advantages.parquet", "episodes.json")  # of a night's rounds
 
 
@@ -79,6 +81,9 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     for digest, folder in stored_answers.orphans(home.exams, on_disk & stays.keys()):
         goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", (folder,)))
     goes += _old_tables(home, registry.model, oldest)
+    records = tuple((home.root / "prefect" / "storage").glob("*"))
+    if old := tuple(file for file in records if time.time() - file.stat().st_mtime > keep_nights * DAY):
+        goes.append(Item(f"{len(old)} of Prefect's results", f"they are older than {keep_nights} days", old))
     return Pruning(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
