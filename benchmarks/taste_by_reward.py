@@ -263,9 +263,9 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     compared = "; ".join(
         f"*{arm}* {mean_difference(found, 2)}, {detectable_mean(np.array(found), 0.025):+.2f} would be detected"
         for arm, found in differences.items()
-        if arm in ("reward model", "both")
+        if arm in ("reward model", "both", "both at 5e-6")
     )
-    return f"{shown}\n\nMean gain over both tastes minus that of *dpo*: {compared} (power 0.8)."
+    return f"{shown}\n\nMean gain over the tastes minus that of *dpo*: {compared} (power 0.8)."
 
 
 def _kind(run: Mapping[str, Any]) -> tuple[str, str, int]:
