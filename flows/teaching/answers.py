@@ -111,6 +111,15 @@ class Question:
                 finished = answer.finished or bool(answer.corrections)
                 conversations.replace_answer(journal, self.conversation, self.turn, answer.better, finished)
 
+    def forget_oldest(self) -> bool:
+        """Leave out the oldest exchange but the first, if there is one: the opening says whether all is held out."""
+        first = int(self.messages[0]["role"] == "system")
+        shorter = [*self.messages[: first + 2], *self.messages[first + 4 :]]
+        if len(self.messages) < first + 5:
+            return False
+        self.messages = shorter
+        return True
+
     def keep(self, number: int) -> Shown:
         """Keep only one of the answers that are not blank, by its number from 0, or the first if all are. Return it."""
         kept = [*self.choices, *self.answers.values()][number]

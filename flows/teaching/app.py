@@ -12,9 +12,8 @@ import jinja2
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
@@ -27,6 +26,7 @@ from flows.teaching.entries import KINDS
 from flows.web.same_origin import TOO_LONG, SameOrigin, body_of, refusal
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
+SCRIPTS = ("page.js", "dom.js", "cards.js", "chat.js", "compare.js", "model.js")
 OF_THE_REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
 Action = Callable[[Request, dict[str, Any]], Awaitable[Response]]
@@ -39,11 +39,13 @@ def make_app(classroom: Classroom, port: int, token: str, once: bool = False) ->
     `once`: whether the link works for the first browser only.
     """
     api = _Endpoints(classroom, f"nightschool-{port}", token, once)  # browsers share cookies between ports
-    page = jinja2.Template(files("flows.teaching").joinpath("page", "page.html").read_text("utf-8"), autoescape=True)
+    page = jinja2.Template(_read("page.html"), autoescape=True)
     return Starlette(
         routes=[
-            Route("/", HTMLResponse(page.render(name=classroom.config.name))),
-            Route("/favicon.ico", Response(media_type="image/x-icon")),
+            _file("/", page.render(name=classroom.config.name), "text/html"),
+            _file("/favicon.ico", "", "image/x-icon"),
+            _file("/page.css", _read("page.css"), "text/css"),
+            *(_file(f"/{name}", _read(name), "text/javascript") for name in SCRIPTS),
             Route("/api/session", api.start, methods=["POST"]),
             Route("/api/ask", api.private(api.ask), methods=["POST"]),
             Route("/api/question", api.private(api.question)),
@@ -62,7 +64,6 @@ def make_app(classroom: Classroom, port: int, token: str, once: bool = False) ->
             Route("/api/model", api.private(api.model)),
             Route("/api/night", api.private(api.night), methods=["POST"]),
             Route("/report", api.private(api.report)),
-            Mount("/", StaticFiles(packages=[("flows.teaching", "page")])),
         ],
         middleware=[Middleware(SameOrigin)],
         exception_handlers={
@@ -241,3 +242,11 @@ def _stream(events: AsyncIterator[Event]) -> Response:
             yield f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+def _read(name: str) -> str:
+    return files("flows.teaching").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _file(path: str, content: str, kind: str) -> Route:
+    return Route(path, Response(content, media_type=kind), methods=["GET"])

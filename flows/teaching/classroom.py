@@ -106,7 +106,7 @@ class Classroom:
         """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
 
         The newest copy that is ready answers: while a lesson is being learned, that is the copy before it. A
-        conversation that is too long for the model loses its oldest exchanges.
+        conversation that is too long for the model loses its oldest exchanges but the first.
         """
         try:
             async with self._answering:
@@ -117,16 +117,16 @@ class Classroom:
                 day.pause()
                 try:
                     assert day.engine is not None
-                    length = self.config.teach.max_answer_tokens
+                    length, whole = self.config.teach.max_answer_tokens, question.messages
                     while True:
                         try:
                             async for event in sampling(day.engine, question, length, self._stop):
                                 yield event
                             break
                         except ValueError:
-                            if len(shorter := day.without_oldest(question.messages)) == len(question.messages):
+                            if not question.forget_oldest():
+                                question.messages = whole
                                 raise
-                            question.messages = shorter
                 finally:
                     day.pause(False)
         except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:

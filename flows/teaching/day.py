@@ -96,13 +96,6 @@ class Day:
         held_out = held_out and is_held_out(messages, self.config.unseen_share)
         return self._held_out.setdefault(opening(messages), held_out)
 
-    def without_oldest(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-        """Return a conversation without its oldest exchange; a single question stays. It is held out as before."""
-        first = int(messages[0]["role"] == "system")
-        shorter = [*messages[:first], *messages[first + 2 :]] if len(messages) > first + 2 else [*messages]
-        self._held_out[opening(shorter)] = self.is_held_out(messages)
-        return shorter
-
     def marked(self, entry: Entry) -> Entry:
         """Return a copy of an entry, marked as held out for evaluation or not, so that all nights treat it alike."""
         return entry.model_copy(update={HELD_OUT: self.is_held_out(entry.turns)}) if entry.turns else entry

@@ -98,6 +98,7 @@ class GroupSampler:
             passes.append(self._pass(path, seed, prompts, is_first=True))
         if missing := config.grpo.prompts_per_round - admitted:
             path, seed = f"{path}/refill-1", f"{seed} refill 1"
+            # without any problem, this ends the night, as in other rounds
             others = self._select(path, seed, missing, (requests, prompts) if admitted else ())
             if others.read_json("selection.json")["drawn"]:
                 passes.append(self._pass(path, seed, others, is_first=not passes))

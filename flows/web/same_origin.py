@@ -1,4 +1,4 @@
-"""Keeps other web pages away from the owner's page: middleware that checks where requests come from."""
+"""Keeps other web pages away from the owner's page, and long requests away from all servers."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request

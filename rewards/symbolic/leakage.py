@@ -33,7 +33,8 @@ def not_an_answer(answer: MathAnswer, truth: MathAnswer, question: str) -> str |
     """Return why an answer does not count, or None if it may count. The answer's text must differ from the truth's.
 
     An answer does not count if it repeats an expression that the question asks to transform (`0.75` into a fraction,
-    `x^2 - 9` into a product). If the truth is a number, unevaluated functions and sums of 3 or more terms don't count.
+    `x^2 - 9` into a product). If the truth is a number, unevaluated functions and sums of 3 or more terms don't count
+    (in an equation, what counts is its last side).
     """
     value = unnamed(answer.normal)
     last = EQUALS.split(value)[-1]  # of `a+b+c=12`

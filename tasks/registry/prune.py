@@ -1,4 +1,4 @@
-"""Remove unpromoted checkpoints that no night needs, their exams, and old tables (see docs/how-to/every-night.md)."""
+"""Remove checkpoints and files of old nights that no night needs (see docs/how-to/every-night.md)."""
 
 import json
 import shutil
@@ -173,7 +173,7 @@ def _needed(night: Path) -> set[str]:
 
 
 def _old_tables(home: Home, model: str, oldest: str) -> Iterator[Item]:
-    """Yield an item with the rollout, score and advantage tables of each finished night of `model` before `oldest`."""
+    """Yield an item with what the rounds of each finished night of `model` before `oldest` sampled."""
     for folder in sorted(home.nights.glob(NIGHTS)):
         if folder.name >= oldest or not (folder / SUMMARY).exists():
             continue

@@ -74,7 +74,7 @@ def write(
     if len(prompt) + (ROOM if len(messages) > 2 else 0) >= length:
         raise ValueError(
             f"the conversation has {len(prompt)} tokens, and the model reads {length} "
-            "(engine.max_model_len): shorten it"
+            "(engine.max_model_len): shorten it, or begin another"
         )
     texts, finished = [""] * len(by_day_copy), [False] * len(by_day_copy)
     steps = sampler.write(prompt, by_day_copy, min(max_tokens, length - len(prompt)), temperature)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from conf.storage.journal import CONVERSATION, HELD_OUT
-from flows.teaching import day
+from conf.storage.journal import CONVERSATION
 from flows.teaching.answers import RefusedError
 from flows.teaching.chats import Chats, corrected, grants, is_wish
 from flows.teaching.day import CHOICES
@@ -84,38 +83,26 @@ def test_corrections_are_undone_one_by_one_and_one_of_two_like_ones_leaves_the_o
     assert texts(chats, name) == ["7 + 5?", ANSWERS[0], "And 1 more?", "13."]
 
 
-def test_a_conversation_that_grows_too_long_goes_on_without_its_oldest_turns(school: School, do: Do) -> None:
+def test_a_conversation_that_grows_too_long_goes_on_with_its_first_and_latest_turns(school: School, do: Do) -> None:
+    """The first turn says whether the conversation is held out, so it stays."""
     chats = Chats(school.open())
-    school.engine.longest = 30
     name = do(say(chats, "7 + 5?"))["conversation"]
-    for text in ("And 1 more?", "And then?", "And now?"):
-        last = do(say(chats, text, name))
-    assert [turn["content"] for turn in school.engine.asked[-1][0]] == ["And then?", ANSWERS[2], "And now?"]
+    do(say(chats, "And 1 more?", name))
+    do(say(chats, "And then?", name))
+    school.engine.longest = 40
+    last = do(say(chats, "And now?", name))
+    kept = ["7 + 5?", ANSWERS[0], "And then?", ANSWERS[2], "And now?"]
+    assert [turn["content"] for turn in school.engine.asked[-1][0]] == kept
     assert len(texts(chats, name)) == 8
     do(chats.room.teach("correct", last["answer"]["id"], text="13."))
     assert texts(chats, name)[-1] == "13."
-    assert [message.content for message in school.lines[-2].messages] == ["And then?", ANSWERS[2], "And now?"]
+    assert [message.content for message in school.lines[-2].messages] == kept
     with pytest.raises(RefusedError, match="too many tokens"):
         do(say(chats, "7" * 31, name))
     again = Chats(school.open())  # a new session, which has the whole conversation from the journal
-    school.engine.longest = 30
+    school.engine.longest = 40
     assert do(ask(again.room, again=f"{name}-4"))["answers"]
-    assert [turn["content"] for turn in school.engine.asked[-1][0]] == ["And then?", ANSWERS[2], "And now?"]
-
-
-def test_a_conversation_without_its_oldest_turns_is_held_out_as_before(
-    school: School, do: Do, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(day, "FIRST", 0)
-    chats, said = Chats(school.open()), set[tuple[bool, ...]]()
-    school.engine.longest = 30
-    for number in range(6):
-        first = do(say(chats, f"{number} + 5?"))
-        for text in ("And 1 more?", f"And then, {number}?"):
-            last = do(say(chats, text, first["conversation"]))
-        do(chats.room.teach("correct", last["answer"]["id"], text="13."))
-        said.add((first["held_out"], last["held_out"], school.lines[-2].extra(HELD_OUT)))
-    assert said == {(False,) * 3, (True,) * 3}
+    assert [turn["content"] for turn in school.engine.asked[-1][0]] == kept
 
 
 def test_once_lessons_tell_what_the_owner_picks_the_best_of_several_answers_is_shown(school: School, do: Do) -> None:

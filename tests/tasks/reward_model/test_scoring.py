@@ -89,6 +89,12 @@ def test_without_held_out_picks_nothing_serves(tmp_path: Path) -> None:
     assert outcome["asked"] == 0
 
 
+def test_a_spent_budget_is_said(tmp_path: Path) -> None:
+    outcome = examined(tmp_path, by(len), budget_tokens=100)
+    assert "budget of 100 tokens" in outcome["stopped"]
+    assert outcome["judged"] < 40
+
+
 def test_completions_of_the_owners_prompts_are_ranked(tmp_path: Path) -> None:
     asked = [prompt("sum", 0), prompt("own", 1) | OWNERS]
     asked = [row | {"messages": json.dumps([{"role": "user", "content": "Say."}])} for row in asked]
