@@ -31,10 +31,15 @@ def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> Run:
 
 
 def machine() -> str:
-    """Return the processor's name, its vector instructions, and the number of cores that this process may use."""
-    named = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    name = named[1] if named else platform.machine()
-    return f"{name} ({torch.backends.cpu.get_cpu_capability()}), {len(os.sched_getaffinity(0))} cores"
+    """Return the processor's name, its vector instructions, and the number of cores that this process may use.
+
+    An AMD processor also has its generation: Zen 3 and 4 are family 25, Zen 5 is 26, and Zen 3 has no AVX-512.
+    """
+    known = dict(re.findall(r"(model name|cpu family)\s*:\s*(.+)", Path("/proc/cpuinfo").read_text()))
+    name, vectors = known.get("model name", platform.machine()), torch.backends.cpu.get_cpu_capability()
+    if "AMD" in name and (family := known.get("cpu family")) in ("25", "26"):
+        name += f" Zen {5 if family == '26' else 4 if vectors == 'AVX512' else 3}"
+    return f"{name} ({vectors}), {len(os.sched_getaffinity(0))} cores"
 
 
 def commit() -> str:
