@@ -51,9 +51,10 @@ def serve(
         gate = Gate(address.password, Recorder(home.journal, settings.unseen_share) if record else None)
 
         def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
-            today = day.saved(home, settings, checkpoint)
+            today, missing = day.saved(home, settings, checkpoint)
             if today:
-                print(f"Also serving {TODAY!r}, which has learned what was taught by day.", flush=True)
+                lacks = f" but the last {missing} lesson{'s' * (missing > 1)}" if missing else ""
+                print(f"Also serving {TODAY!r}, which has learned what was taught by day{lacks}.", flush=True)
             return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds, today)
 
         def opened(engine: EngineServer) -> bool:

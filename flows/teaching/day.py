@@ -223,15 +223,15 @@ class Day:
         self._thread.shutdown(wait=False)
 
 
-def saved(home: Home, config: NightConfig, champion: Path) -> Path | None:
-    """Return the adapter of the day copy that has learned all lessons so far but those for the night, or None.
+def saved(home: Home, config: NightConfig, champion: Path) -> tuple[Path | None, int]:
+    """Return the saved day copy's adapter, or None, and how many later lessons it has not learned.
 
-    It may have learned them with other settings than `config`.
+    Lessons for the night alone do not count. It may have learned with other settings than `config`.
     """
     lessons = lessons_without(champion, home.journal)
     adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, None, lessons)
     later = lessons[len(outcomes) :]
-    return adapter if all(why_only_tonight(lesson, config.unseen_share) for lesson in later) else None
+    return adapter, sum(not why_only_tonight(lesson, config.unseen_share) for lesson in later)
 
 
 def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
