@@ -111,15 +111,6 @@ class Question:
                 finished = answer.finished or bool(answer.corrections)
                 conversations.replace_answer(journal, self.conversation, self.turn, answer.better, finished)
 
-    def forget_oldest(self) -> bool:
-        """Leave out the oldest exchange but the first, if there is one: the opening says whether all is held out."""
-        first = int(self.messages[0]["role"] == "system")
-        shorter = [*self.messages[: first + 2], *self.messages[first + 4 :]]
-        if len(self.messages) < first + 5:
-            return False
-        self.messages = shorter
-        return True
-
     def keep(self, number: int) -> Shown:
         """Keep only one of the answers that are not blank, by its number from 0, or the first if all are. Return it."""
         kept = [*self.choices, *self.answers.values()][number]
@@ -220,6 +211,23 @@ async def sample_rest(
                 yield "answer", {"answer": shown.name, "delta": piece[1]}
             else:
                 shown.text, shown.finished = begun + piece[0].text, piece[0].finished
+
+
+async def sample_what_fits(
+    sampling: Sampling, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
+) -> AsyncIterator[Event]:
+    """Sample as `sampling` does. A conversation too long for the model loses its oldest exchanges but the first."""
+    whole, first = question.messages, int(question.messages[0]["role"] == "system")
+    while True:
+        try:
+            async for event in sampling(engine, question, max_tokens, stop):
+                yield event
+            return
+        except ValueError:
+            if len(question.messages) < first + 5:  # the first exchange says whether the conversation is held out
+                question.messages = whole
+                raise
+            question.messages = [*question.messages[: first + 2], *question.messages[first + 4 :]]
 
 
 def sample_both(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:

@@ -18,7 +18,17 @@ from conf.storage.home import Home, InputError
 from conf.storage.journal import CONVERSATION, LESSON, LIVE, SESSION, Correction, Preference, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
-from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, Shown, recorded_answer, sample
+from flows.teaching.answers import (
+    Event,
+    Question,
+    Questions,
+    RefusedError,
+    Sampling,
+    Shown,
+    recorded_answer,
+    sample,
+    sample_what_fits,
+)
 from flows.teaching.book import Book
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine, EngineEndedError
@@ -105,8 +115,7 @@ class Classroom:
     async def answers(self, day: Day, question: Question, sampling: Sampling) -> AsyncIterator[Event]:
         """Yield the answers to a question. Meanwhile, the learner waits, so that the engine has the machine.
 
-        The newest copy that is ready answers: while a lesson is being learned, that is the copy before it. A
-        conversation that is too long for the model loses its oldest exchanges but the first.
+        The newest copy that is ready answers: while a lesson is being learned, that is the copy before it.
         """
         try:
             async with self._answering:
@@ -117,16 +126,9 @@ class Classroom:
                 day.pause()
                 try:
                     assert day.engine is not None
-                    length, whole = self.config.teach.max_answer_tokens, question.messages
-                    while True:
-                        try:
-                            async for event in sampling(day.engine, question, length, self._stop):
-                                yield event
-                            break
-                        except ValueError:
-                            if not question.forget_oldest():
-                                question.messages = whole
-                                raise
+                    length = self.config.teach.max_answer_tokens
+                    async for event in sample_what_fits(sampling, day.engine, question, length, self._stop):
+                        yield event
                 finally:
                     day.pause(False)
         except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:
