@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from conf.storage.home import InputError
 from flows.serving.recording import Recorder
 from flows.web.address import Address
-from flows.web.same_origin import TOO_LONG, body_of
+from flows.web.body import TOO_LONG, body_of
 
 SERVED = "/v1/"  # path prefix of the OpenAI API; clients may not use vLLM's other paths
 CHAT, FEEDBACK = "POST /v1/chat/completions", "POST /v1/feedback"  # what is recorded, and what is said about it

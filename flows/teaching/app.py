@@ -23,7 +23,8 @@ from flows.teaching.card import card, last_report
 from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
-from flows.web.same_origin import TOO_LONG, SameOrigin, body_of, refusal
+from flows.web.body import TOO_LONG, body_of
+from flows.web.same_origin import SameOrigin, refusal
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 SCRIPTS = ("page.js", "dom.js", "cards.js", "chat.js", "compare.js", "model.js")

@@ -1,12 +1,10 @@
-"""Keeps other web pages away from the owner's page, and long requests away from all servers."""
+"""Keeps other web pages away from the owner's page: middleware that checks where requests come from."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LONGEST = 64_000  # maximum bytes in a request's body
-TOO_LONG = f"the request is longer than {LONGEST:,} bytes: shorten the text"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -52,16 +50,6 @@ def _foreign(request: Request) -> Response | None:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return refusal(415, "send JSON (Content-Type: application/json)")
     return None
-
-
-async def body_of(request: Request) -> bytes | None:
-    """Return a request's body, or None if it is longer than `LONGEST`."""
-    content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > LONGEST:
-            return None
-    return content
 
 
 def refusal(status: int, reason: str) -> Response:

@@ -81,9 +81,9 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     for digest, folder in stored_answers.orphans(home.exams, on_disk & stays.keys()):
         goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", (folder,)))
     goes += _old_tables(home, registry.model, oldest)
-    records = tuple((home.root / "prefect" / "storage").glob("*"))
-    if old := tuple(file for file in records if time.time() - file.stat().st_mtime > keep_nights * DAY):
-        goes.append(Item(f"{len(old)} of Prefect's results", f"they are older than {keep_nights} days", old))
+    results, oldest_time = (home.root / "prefect" / "storage").glob("*"), time.time() - keep_nights * DAY
+    if old := tuple(file for file in results if file.stat().st_mtime < oldest_time):
+        goes.append(Item(f"{len(old)} of Prefect's results", f"older than {keep_nights} days", old))
     return Pruning(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 
@@ -96,9 +96,9 @@ def remove(home: Home, planned: Pruning) -> None:
         if item.registry is not None and item.version is not None:
             with alias_lock(home):
                 known = next((known for known in item.registry.versions() if known.version == item.version), None)
-                if known is not None and (known.aliases or known.promoted):  # promoted after the plan was made
-                    continue
-                if known is not None:
+                if known is not None:  # else it was removed after the plan was made
+                    if known.aliases or known.promoted:  # or promoted
+                        continue
                     item.registry.remove(item.version)
         for path in item.paths:
             if path.is_dir():

@@ -20,7 +20,7 @@ from conf.storage.journal_file import read_file
 from flows.serving import recording
 from flows.serving.recording import Recorder, record_of
 from flows.web.address import HERE, LOOPBACK, Address
-from flows.web.same_origin import LONGEST
+from flows.web.body import LONGEST
 from models.lessons.preference_data import is_held_out
 from tests.flows.serving.test_proxy import Served, gate_at
 from tests.flows.waiting import awaited
