@@ -4,9 +4,9 @@
 
 All runs start with the same student: the starter after the night's lessons. The reward is greedy accuracy on the exam's
 868 problems (levels 1 and 2), which training never draws. It is measured after the run, for the checkpoint at each
-quarter of the time, and for the mean of the last five checkpoints' weights. Neither these measurements nor the start of
-engine and trainer count as learning time. Each finished run is a line in docs/learning.jsonl and is not run again.
-Writes docs/learning.png and the table in docs/performance.md. If `--seeds` names no seed, just these are written.
+quarter of the time. Neither these measurements nor the start of engine and trainer count as learning time. Each
+finished run is a line in docs/learning.jsonl and is not run again. Writes docs/learning.png and the table in
+docs/performance.md. If `--seeds` names no seed, just these are written.
 """
 
 import argparse
@@ -32,7 +32,6 @@ from benchmarks.nights.learning_runs import (
     accuracies,
     distilled,
     learn,
-    mean_weights,
 )
 from benchmarks.outputs.page import between, joined, markdown, picture
 from benchmarks.outputs.power import mean_difference
@@ -47,7 +46,6 @@ EARLIER = (  # rows of earlier recipes and of trials, which only their commits c
     *("2e-5, rounded to nearest", "2e-5, rounded stochastically", "1e-5, rounded stochastically"),
 )
 VARIANTS = (*EARLIER[:1], *NIGHTS, *EARLIER[1:])  # others are compared with the first of the same minutes
-LAST = 5  # checkpoints whose mean weights are also evaluated
 
 
 def main() -> None:
@@ -67,7 +65,7 @@ def main() -> None:
 
 
 def run(variant: str, seed: int, seconds: float) -> Run:
-    """Learn for some time. Returns the share solved along the way and by the mean of the last checkpoints."""
+    """Learn for some time. Returns the share solved along the way."""
     home = make(WORK).resolve()
     student, teacher = distilled(starter(), seed, home / f"distilled-{seed}"), home / "teacher"
     if variant in WITH_TEACHER:
@@ -76,10 +74,9 @@ def run(variant: str, seed: int, seconds: float) -> Run:
         folder = Path(work).resolve()
         points = learn(variant, student, teacher, seed, seconds, folder)
         asked = at_quarters(points)
-        last = mean_weights([checkpoint for _, checkpoint in points[1:]][-LAST:], folder / "mean")
-        *solved, mean = accuracies([*(checkpoint for _, checkpoint in asked), last])
+        solved = accuracies([checkpoint for _, checkpoint in asked])
     curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]
-    return {"curve": curve, "mean_of_last": mean, "steps": len(points) - 1}
+    return {"curve": curve, "steps": len(points) - 1}
 
 
 def at_quarters(points: Sequence[Point]) -> list[Point]:
@@ -98,27 +95,21 @@ def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return a Markdown table: each variant's mean accuracy over time, and each seed's accuracy at the end.
+    """Return a Markdown table: each variant's accuracy at the start and at the end, by seed.
 
     *Against the first* is the mean difference of the ends from the first variant's with the same seeds, and its 95 % t
     interval.
     """
-    return markdown(
-        "minutes | variant | start | a quarter | half | three quarters | end | each seed at the end | "
-        "mean of the last five | steps | against the first",
-        _rows(runs),
-    )
+    return markdown("minutes | variant | start | end, by seed | steps | against the first", _rows(runs))
 
 
 def _rows(runs: Sequence[Run]) -> Iterator[list[Any]]:
     for minutes, variants in by_variant(runs).items():
-        times = [minutes * 60 * quarter / 4 for quarter in range(5)]
-        first = ends(next(iter(variants.values())), times[-1])
+        first = ends(next(iter(variants.values())), minutes * 60)
         for variant, found in variants.items():
-            means = [f"{statistics.mean(at(one['curve'], time) for one in found):.3f}" for time in times]
-            last, steps = ends(found, times[-1]), statistics.mean(one["steps"] for one in found)
-            averaged = joined(one["mean_of_last"] for one in found)
-            yield [f"{minutes:g}", variant, *means, joined(last.values()), averaged, f"{steps:.0f}", gain(last, first)]
+            start = statistics.mean(one["curve"][0][1] for one in found)
+            last, steps = ends(found, minutes * 60), statistics.mean(one["steps"] for one in found)
+            yield [f"{minutes:g}", variant, f"{start:.3f}", joined(last.values()), f"{steps:.0f}", gain(last, first)]
 
 
 def by_variant(runs: Sequence[Run]) -> dict[float, dict[str, list[Run]]]:

@@ -2,12 +2,12 @@
 
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
-The variant `at 2e-5` is the former recipe. `supervision` spends the minutes of the rounds on more worked solutions; `26
-steps of 16` is a lesson alone with so many steps and examples; `instructions` also practises following instructions
-(needs `pip install .[environments]`). Each night has its own home under `school/starter-night/`. Each finished night is
-a line in docs/starter-night.jsonl and is not run again on the same kind of machine; interrupted nights resume. Writes
-the table in docs/performance.md, and docs/starter-night.png of the shipped nights on the last machine. Two extra exams
-ask all problems, after the lessons and after the rounds; the minutes do not include these.
+The variant `at 2e-5` is the former recipe. `supervision` spends the minutes of the rounds on more worked solutions;
+`instructions` also practises following instructions (needs `pip install .[environments]`). Each night has its own home
+under `school/starter-night/`. Each finished night is a line in docs/starter-night.jsonl and is not run again on the
+same kind of machine; interrupted nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of
+the shipped nights on the last machine. Two extra exams ask all problems, after the lessons and after the rounds; the
+minutes do not include these.
 """
 
 import argparse
@@ -37,16 +37,11 @@ SHIPPED = "shipped"
 WHOLE = ("whole-distilled", "whole-candidate")  # the folders of the exams on all problems
 ARITHMETIC = {"name": "arithmetic", "levels": ["1", "2"]}
 INSTRUCTIONS = {"name": "rewards.data.if_verifiable:IfVerifiable", "weight": 0.2}
-LESSON_ALONE = ("stages=[distill]", "budget_minutes=null")
 VARIANTS = {
     SHIPPED: (),
     "at 2e-5": ("optimizer.learning_rate=2e-5",),
     # as many steps as fit into the minutes of the lesson and 24 rounds on two cores
-    "supervision": (*LESSON_ALONE, "distill.steps=150", "day.generated_traces=2400"),
-    **{
-        f"{steps} steps of {size}": (*LESSON_ALONE, f"distill.steps={steps}", f"distill.batch_size={size}")
-        for steps, size in ((26, 16), (20, 32), (26, 32))
-    },
+    "supervision": ("stages=[distill]", "budget_minutes=null", "distill.steps=150", "day.generated_traces=2400"),
     "instructions": (f"benchmarks={json.dumps([ARITHMETIC, INSTRUCTIONS])}",),
 }
 EXAMS = {"untouched": "untouched", "before": "after\nthe lesson", "after": "after\nthe rounds"}
@@ -104,7 +99,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def _row(run: Run) -> Iterator[Any]:
-    yield from (run["variant"], run["machine"], run["seed"])
+    yield from (run["variant"], _shorter(run["machine"]), run["seed"])
     yield from (f"{right / asked:.3f}" for right, asked in (run[exam] for exam in EXAMS))
     gain, low, high = run["gain"]
     yield from (f"{gain:+.3f} [{low:+.3f}, {high:+.3f}]", len(run["reward"]))
@@ -113,12 +108,15 @@ def _row(run: Run) -> Iterator[Any]:
     yield from (run["decision"], "–" if run["minutes"] is None else f"{run['minutes']:.1f}")
 
 
+def _shorter(machine: str) -> str:
+    return machine.removeprefix("AMD EPYC ").removesuffix(", 2 cores")
+
+
 def _pooled(runs: Sequence[Run]) -> Iterator[str]:
     for (variant, on), same in groupby(runs, key=lambda run: (run["variant"], run["machine"])):
         gained, lost = (sum(counts) for counts in zip(*((run["gained"], run["lost"]) for run in same), strict=True))
-        if gained + lost:
-            test = f"p = {mcnemar(gained, lost):.2g}"
-            yield f"- *{variant}*, {on}: the rounds gained {gained} right answers and lost {lost} ({test})."
+        test = f"p = {mcnemar(gained, lost):.2g}"
+        yield f"- *{variant}*, {_shorter(on)}: the rounds gained {gained} right answers and lost {lost} ({test})."
 
 
 def draw(runs: Sequence[Run]) -> None:

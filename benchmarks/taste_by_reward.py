@@ -234,7 +234,7 @@ def journal(
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each arm's share of liked answers before and after, by seed, and its price.
+    """Return a Markdown table: each arm's share of liked answers before and after, by seed.
 
     Its gain is also compared with that of `dpo`, seed by seed, with Student's 95 % interval; below the table over all
     tastes, with the smallest difference that would be detected.
@@ -254,12 +254,11 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
         change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
-        minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
         beside = mean_difference(less, 2)
-        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves, minutes])
+        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves])
         differences[arm] += less
     head = "taste | arm | picks, at most | liked answers, by seed | mean gain | minus that of `dpo` | p"
-    shown = markdown(f"{head} | change, nats a token | reward model used | minutes", rows)
+    shown = markdown(f"{head} | change, nats a token | reward model used", rows)
     compared = "; ".join(
         f"*{arm}* {mean_difference(found, 2)}, {detectable_mean(np.array(found), 0.025):+.2f} would be detected"
         for arm, found in differences.items()

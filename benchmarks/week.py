@@ -77,16 +77,13 @@ def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table of each week's nights, with the exams on all levels after them."""
     rows = []
     for run in runs:
-        for number, exam in enumerate(run["exams"]):
-            night = run["run"][number - 1] if number else None
-            shares = [f"{share:.2f}" for share in night["shares"]] if night else ["–", "–"]
-            minutes = "–" if night is None or night["minutes"] is None else f"{night['minutes']:.0f}"
-            rounds, decision = (night["rounds"], night["decision"]) if night else ("–", "–")
+        for number, (night, exam) in enumerate(zip(run["run"], run["exams"][1:], strict=True), 1):
+            shares = [f"{share:.2f}" for share in night["shares"]]
             interval = f"{exam['accuracy']:.3f} [{exam['low']:.3f}, {exam['high']:.3f}]"
             levels = joined((exam["by_level"][level]["accuracy"] for level in LEVELS), ".2f")
-            name = " ".join([str(run["seed"]), *(f"`{each}`" for each in run["settings"] if number == 0)])
-            rows.append([name, number, *shares, decision, rounds, minutes, interval, levels])
-    return markdown("seed | night | champion | candidate | decision | rounds | minutes | all levels | by level", rows)
+            name = " ".join([str(run["seed"]), *(f"`{each}`" for each in run["settings"] if number == 1)])
+            rows.append([name, number, *shares, night["decision"], night["rounds"], interval, levels])
+    return markdown("seed | night | champion | candidate | decision | rounds | all levels | by level", rows)
 
 
 def draw(exams: Sequence[Run]) -> None:

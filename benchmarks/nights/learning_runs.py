@@ -22,7 +22,6 @@ from benchmarks.nights.timed import (
     why_over,
 )
 from conf.load import STARTER, load_night
-from models.hf.checkpoint import copy_companions
 from rewards.arithmetic import Arithmetic
 
 Point = tuple[float, Path]
@@ -93,21 +92,6 @@ def accuracies(checkpoints: Sequence[Path]) -> list[float]:
             rows = answer_questions(benchmark, chosen, prompts, player)
             found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     return found
-
-
-def mean_weights(checkpoints: Sequence[Path], folder: Path) -> Path:
-    """Write the mean of some checkpoints' weights as a checkpoint, and return its folder."""
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    from models.engine.sync_probe import PROBE_FILE
-
-    loaded = [load_file(checkpoint / "model.safetensors") for checkpoint in checkpoints]
-    mean = {name: torch.stack([each[name].float() for each in loaded]).mean(0) for name in loaded[0]}
-    copy_companions(checkpoints[-1], folder)
-    (folder / PROBE_FILE).unlink(missing_ok=True)  # copied from the last checkpoint
-    save_file({n: m.to(loaded[0][n].dtype) for n, m in mean.items()}, folder / "model.safetensors", {"format": "pt"})
-    return folder
 
 
 def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[float]:
