@@ -183,8 +183,7 @@ def measure_speed(seconds: float = 2.0) -> float | None:
     A child process takes the measurement on all available cores, in the precision that trainer and engine use. Returns
     None if the night would use a GPU, or if the child process fails.
     """
-    worker = Worker("speed", trainer_environment(), quiet=LIMIT)
-    worker.until = time.time() + LIMIT
+    worker = Worker("speed", trainer_environment(), quiet=LIMIT, limit=LIMIT)
     try:
         return worker.call(_products, seconds)
     except (NightError, ImportError):

@@ -95,7 +95,7 @@ class Game(AbstractContextManager["Game"]):
     def __init__(self, benchmark: Benchmark) -> None:
         assert benchmark.environment is not None
         self.environment = benchmark.environment
-        self._worker = None if benchmark.bounded else Worker("environment", quiet=LIMIT)
+        self._worker = None if benchmark.bounded else Worker("environment", quiet=LIMIT, limit=LIMIT)
 
     def begin(self, episodes: Sequence[Episode]) -> None:
         """Give each episode its initial state."""

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from conf.storage.home import NightError
-from tasks.workers.heartbeat import QUIET, Heartbeat, next_limit
+from tasks.workers.heartbeat import FIRST_LIMIT, QUIET, Heartbeat, next_limit
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -53,8 +53,9 @@ class Worker:
 
     The kernel kills a child when the *thread* that started it ends (PR_SET_PDEATHSIG), so this object keeps a thread
     that starts all children. A child's output goes to the file `log`. If a child dies or hangs, `on_loss` is called
-    with a message. A child is killed if it uses no CPU time for `quiet` seconds, or if a call far exceeds the longest
-    earlier call of its kind. After `until` (seconds since the epoch), calls raise HoursOverError.
+    with a message. A child is killed if it uses no CPU time for `quiet` seconds, or if a call takes more than `limit`
+    seconds or far exceeds the longest earlier call of its kind. After `until` (seconds since the epoch), calls raise
+    HoursOverError.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class Worker:
         log: Path | None = None,
         on_loss: Callable[[str], None] = lambda _: None,
         quiet: float = QUIET,
+        limit: float = FIRST_LIMIT,
     ) -> None:
         self.name = name
         self.log = log
         self.environment = dict(environment or {})
         self.on_loss = on_loss
-        self.quiet = quiet
+        self.quiet, self.limit = quiet, limit
         self.until = math.inf
         self._longest: dict[str, float] = {}  # seconds, by kind of call
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
@@ -131,7 +133,7 @@ class Worker:
         """Wait for a result, and return the seconds waited. Kill the child if it is stuck or if `until` has passed."""
         if not (processes := self._processes):  # closed meanwhile: the result has arrived or never will
             return 0.0
-        heartbeat = Heartbeat(processes[0], self.quiet, next_limit(self._longest.get(kind)))
+        heartbeat = Heartbeat(processes[0], self.quiet, min(self.limit, next_limit(self._longest.get(kind))))
         while not future.done():  # `wait` does not count a future that was cancelled before it began
             if wait([future], heartbeat.poll).done:
                 break
@@ -199,12 +201,9 @@ def call_once(name: str, limit: float, function: Callable[P, R], *args: P.args, 
 
     Raises what the function raises, and WorkerDiedError if the child dies or is killed.
     """
-    worker = Worker(name, quiet=limit)
-    worker.until = time.time() + limit
+    worker = Worker(name, quiet=limit, limit=limit)
     try:
         return worker.call(function, *args, **kwargs)
-    except HoursOverError as error:
-        raise WorkerHungError(f"the {name} process had not finished after {limit:g} s and was ended") from error
     finally:
         worker.end(grace=0)
 

@@ -30,6 +30,14 @@ class Hangs(Countdown):
         time.sleep(3600)
 
 
+class Loops(Countdown):
+    """Computes without end."""
+
+    def step(self, state: dict[str, Any], text: str) -> Any:
+        while True:
+            pass
+
+
 class Raises(Countdown):
     """Has no beginning."""
 
@@ -42,10 +50,8 @@ def begun(name: str) -> tuple[Any, list[Episode]]:
     return benchmark, [Episode(problem, 0, 0, [Transcript([])]) for problem in benchmark.problems("train")]
 
 
-def first_turn(opened: Game, played: list[Episode], quiet: float = 120.0) -> list[Any]:
+def first_turn(opened: Game, played: list[Episode]) -> list[Any]:
     opened.begin(played)
-    assert opened._worker is not None
-    opened._worker.quiet = quiet  # seconds
     return opened.step([(episode.problem, episode.state, str(episode.state["next"])) for episode in played])
 
 
@@ -54,13 +60,18 @@ def first_turn(opened: Game, played: list[Episode], quiet: float = 120.0) -> lis
     [
         ("Dies", "the environment countdown gave no answer: the environment process died"),
         ("Hangs", "the environment countdown gave no answer: the environment process was stuck"),
+        ("Loops", "the environment countdown gave no answer: the environment process was stuck: not finished after 3 s"),
         ("Raises", "the environment countdown failed in reset of countdown/2/0 \\(KeyError: 'door'\\)"),
     ],
 )
 def test_a_broken_environment_is_one_line(name: str, message: str) -> None:
     benchmark, played = begun(name)
     with Game(benchmark) as opened, pytest.raises(InputError, match=message):
-        first_turn(opened, played, quiet=1.0 if name == "Hangs" else 120.0)
+        assert opened._worker is not None
+        if name in ("Hangs", "Loops"):
+            opened.begin(played)  # starts the child, which takes seconds
+            opened._worker.quiet = opened._worker.limit = 3.0
+        first_turn(opened, played)
 
 
 def test_a_users_environment_answers_from_another_process() -> None:

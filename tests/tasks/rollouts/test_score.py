@@ -222,4 +222,4 @@ def test_a_users_grader_runs_in_a_child_that_may_hang_or_die(own: str, monkeypat
     monkeypatch.setattr("tasks.rollouts.grade.LIMIT", 3.0)
     (hung,) = scores_of(benchmark, attempts("hang"))
     assert (hung.reward, hung.verdict) == (None, "grader_failed")
-    assert hung.detail == "the grader process had not finished after 3 s and was ended"
+    assert hung.detail == "the grader process was stuck: not finished after 3 s; it was ended at score"
