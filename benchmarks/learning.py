@@ -42,7 +42,7 @@ RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl
 PAGE, NAME = Path("docs/performance.md"), "benchmarks.learning"
 WORK = SCHOOL / "benchmarks" / "learning"
 EARLIER = (  # rows of earlier recipes and of trials, which only their commits can run, some of them by other names
-    *("temperature 1.3", "falling rate", "4e-5, falling", "1e-5, four rounds", "5e-6, four rounds"),
+    *("temperature 1.3", "falling rate", "4e-5, falling", "1e-5, three rounds", "5e-6, three rounds"),
     *("2e-5, rounded to nearest", "2e-5, rounded stochastically", "1e-5, rounded stochastically"),
 )
 VARIANTS = (*EARLIER[:1], *NIGHTS, *EARLIER[1:])  # others are compared with the first of the same minutes

@@ -189,10 +189,10 @@ def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> l
     return [[(text, cut) for text, cut in group] for group in json.loads(cache.read_text())]
 
 
-def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
+def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
     """Return how much likelier a model's answers to the unseen questions are under it than under `base`, nats a token.
 
-    At temperature 1 this would estimate KL(model‖base).
+    At temperature 1 this would estimate KL(model‖base). Returns None if all answers are empty.
     """
     student, total, count = load_night(STARTER).student, 0.0, 0
     tokenizer = load_tokenizer(base, student.trust_remote_code)
@@ -208,7 +208,7 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
                 logits = [each(input_ids=ids, use_cache=False, logits_to_keep=len(answer)).logits[0] for each in loaded]
             own, other = (each.log_softmax(dim=-1).gather(1, chosen).sum() for each in logits)
             total, count = total + float(own - other), count + len(answer)
-    return total / max(count, 1)
+    return total / count if count else None
 
 
 def journal(
@@ -252,7 +252,8 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         gain = statistics.mean(own for own, _ in pairs)
         less = [own - dpo for own, dpo in pairs if dpo is not None and arm != "dpo"]
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
-        change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
+        changes = [run["log_ratio"] for run in same if run["log_ratio"] is not None]
+        change = f"{statistics.mean(changes):.3f}" if changes else "–"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
         beside = mean_difference(less, 2)
         rows.append([taste, arm, picks, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves])

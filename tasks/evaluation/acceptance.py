@@ -38,7 +38,7 @@ def judge_guard(
     """Return the decision after a guard, which fails unless the difference's one-sided lower bound is above −`margin`.
 
     `than`: the model that the candidate is compared with, if not the champion. `champion`: the champion's comparison
-    with that model. If the candidate and the champion both fail, the reason says that nothing can be promoted.
+    with that model. If the candidate and the champion both fail, the reason says so.
     """
     if (refusal := refuse_ungraded(guard)) is not None:
         return Decision(False, (*decision.reasons, refusal))
@@ -53,8 +53,9 @@ def judge_guard(
     flipped = (guard.gained + guard.lost) / guard.n
     if not passed and champion is not None and champion.guard_low <= -margin:
         reason += (
-            f" The champion itself is below that margin ({signed(champion.difference)}), so nothing can be promoted: "
-            "go back to an earlier version with `nightschool promote`, or accept it with a wider margin in exam.guards."
+            f" The champion itself is below that margin ({signed(champion.difference)}), so only a candidate that "
+            "makes up for it can be promoted: go back to an earlier version with `nightschool promote`, or widen the "
+            "margin in exam.guards."
         )
     elif (
         not passed

@@ -60,18 +60,19 @@ def first_turn(opened: Game, played: list[Episode]) -> list[Any]:
     [
         ("Dies", "the environment countdown gave no answer: the environment process died"),
         ("Hangs", "the environment countdown gave no answer: the environment process was stuck"),
-        ("Loops", "the environment countdown gave no answer: the environment process was stuck: not finished after 3 s"),
+        ("Loops", "the environment countdown gave no answer: .* not finished after 3 s"),
         ("Raises", "the environment countdown failed in reset of countdown/2/0 \\(KeyError: 'door'\\)"),
     ],
 )
 def test_a_broken_environment_is_one_line(name: str, message: str) -> None:
     benchmark, played = begun(name)
-    with Game(benchmark) as opened, pytest.raises(InputError, match=message):
-        assert opened._worker is not None
+    with Game(benchmark) as opened:
         if name in ("Hangs", "Loops"):
             opened.begin(played)  # starts the child, which takes seconds
+            assert opened._worker is not None
             opened._worker.quiet = opened._worker.limit = 3.0
-        first_turn(opened, played)
+        with pytest.raises(InputError, match=message):
+            first_turn(opened, played)
 
 
 def test_a_users_environment_answers_from_another_process() -> None:
