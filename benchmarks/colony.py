@@ -3,7 +3,7 @@
     python -m benchmarks.colony [--seeds 1 2] [--ants 1 3]
 
 Greedy ants first play the 200 exam layouts of each of three tiers, alone and in threes, with and without notes, trails
-or signals. Then nights teach a student of a million weights, made from nothing, on tier 1, alone and in threes, with
+or signals. Then nights teach a student of a million weights, trained from scratch, on tier 1, alone and in threes, with
 the same number of steps and turns. It then plays the exam's first 100 layouts. Each night is a line in
 docs/colony.jsonl and is not repeated; `--seeds` without a number only writes the tables in docs/ants.md.
 """

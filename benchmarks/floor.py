@@ -1,4 +1,4 @@
-"""How small can a student be for reward to teach it? Students made from nothing, with a lesson and without.
+"""How small can a student be for reward to teach it? Students trained from scratch, with a lesson and without.
 
     python -m benchmarks.floor [--sizes 1M 5M 15M] [--seeds 1 2 3] [--arms lesson none]
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.self_play [--size 15M] [--domains sums facts] [--arms drawn …] [--seeds 1 2 3 4 5]
 
-A student made from nothing takes one lesson, which also teaches it to write problems like six others. Then each night
-has 20 rounds of problems of one domain: sums of two steps, or comparisons of 100 invented people, which a table
+A student trained from scratch takes one lesson, which also teaches it to write problems like six others. Then each
+night has 20 rounds of problems of one domain: sums of two steps, or comparisons of 100 invented people, which a table
 answers. In the arm `drawn`, the problems are drawn; in `own`, the student writes them and learns to answer them; in
 `both`, it also learns to write them. Missing problems are drawn. The exam has problems that no lesson and no round
 asks. Each night is a line in docs/self-play.jsonl and is not repeated. Writes the table in docs/self-play.md.

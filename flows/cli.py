@@ -119,7 +119,7 @@ def rollback(config: Config = None, overrides: Overrides = None, as_json: AsJson
 def prune(
     config: Config = None,
     overrides: Overrides = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would go, and why the rest stays")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would be removed, and why")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove unpromoted checkpoints that no night needs, and old tables. Every night ends with this cleanup."""

@@ -82,7 +82,7 @@ def _unfinished(
         found = decision.read_json("decision.json") | {"promote": False}
         left, stands = "the promotion is not finished", "its decision stands"
     sentence = (
-        f"MLflow does not answer, so that {left}. The night is safe, and {stands}; once MLflow is back, finish it "
+        f"MLflow does not answer, so {left}. The night is safe, and {stands}; once MLflow is back, finish it "
         f"with: {resume_command(night.folder)}"
     )
     write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)

@@ -165,7 +165,7 @@ class Rounds:
         """Take the round's optimizer steps. Returns the update's result and the resources that it used."""
         night, path, state = self.night, f"{round_path(number)}/update", self._state_before(number)
         if state is not None and not state.is_dir():
-            raise NightError(f"{state}: this trainer state is gone; begin the night anew with --fresh")
+            raise NightError(f"{state}: this trainer state is gone; start the night over with --fresh")
         predecessor = Predecessor(self.base, self.policy.name, state)
         retired = self.retention.outdated(number, self.base)
         resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
@@ -235,7 +235,7 @@ class Rounds:
         """End the night's learning permanently, keeping the rounds so far and the recipe's first `steps` steps."""
         self.over = True
         done = len(self.retention.policies)
-        why = f"The night ended its rounds after {done} of {self.night.config.rounds}: {error}."
+        why = f"Training stopped after {done} of {self.night.config.rounds} rounds: {error}."
         end_early(self.night.folder, done, why, steps)
 
     @property

@@ -292,5 +292,5 @@ def _listed(names: Sequence[str]) -> str:
 def _fail(checkpoint: Path, what: str) -> NoReturn:
     raise SyncError(
         f"{checkpoint.name} is not what the engine samples from: {what}; run the same command again, "
-        f"and if that fails too, start the night again with --fresh"
+        f"and if that fails too, start the night over with --fresh"
     )

@@ -29,7 +29,9 @@ class TeachConfig(Section):
     kl_of_day: Nats = Field(
         default=0.1, description="limit on a day's effect on answers to everyday prompts: KL divergence, nats per token"
     )
-    traces: bool = Field(default=False, description="let credit decay backwards through an answer: × 0.94 per token")
+    traces: bool = Field(
+        default=False, description="eligibility traces: let credit decay backwards through an answer, × 0.94 per token"
+    )
     implicit_reward: Share = Field(
         default=0.0,
         description="reward for an answer that the owner follows up, from 0 (off) to 1; answers that the owner leaves "

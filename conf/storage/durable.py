@@ -95,7 +95,7 @@ def disk_full_error(path: Path, needed: int = 0, written: int = 0) -> DiskFullEr
     room = f"about {needed / 1e6:.1f} MB are needed" if needed else f"more than {written / 1e6:.1f} MB are needed"
     return DiskFullError(
         f"{path}: the disk is full: {room}, and {free_bytes(path) / 1e6:.1f} MB are free; "
-        "make room, and the same command goes on"
+        "make room, and run the same command again: it resumes"
     )
 
 

@@ -109,7 +109,7 @@ class Home:
 
     @property
     def students(self) -> Path:
-        """The folder of students made from nothing, with one subfolder per size."""
+        """The folder of students trained from scratch, with one subfolder per size."""
         return self.root / "students"
 
     @property
@@ -153,7 +153,7 @@ class Home:
 
         Raises InputError if chmod fails, or if the folder is not a home but holds files that others may need.
         """
-        another = "name a folder of its own: NIGHTSCHOOL_HOME=/path/to/school"
+        another = "use a separate one: NIGHTSCHOOL_HOME=/path/to/school"
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -161,11 +161,13 @@ class Home:
         if not self.root.stat().st_mode & 0o077:
             return False
         if any(self.root.iterdir()) and not any((self.root / part).exists() for part in PARTS):
-            raise InputError(f"{self.root}: others can enter this folder, and it holds other things; {another}")
+            raise InputError(f"{self.root}: other users can enter this folder, and it holds other things; {another}")
         try:
             self.root.chmod(0o700)
         except OSError as error:
-            raise InputError(f"{self.root}: others can enter it, and chmod 700: {error.strerror}; {another}") from None
+            raise InputError(
+                f"{self.root}: other users can enter it, and chmod 700 failed ({error.strerror}); {another}"
+            ) from None
         return True
 
     def _refuse_other_layout(self) -> None:

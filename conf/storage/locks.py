@@ -106,12 +106,12 @@ def wait_for_server(root: Path, limit: float = SERVER_SECONDS) -> None:
     """
     end = time.monotonic() + limit
     if server_of(root) is not None:
-        log.info("waiting for nightschool serve to make room for the night")
+        log.info("waiting for nightschool serve or teach to make room for the night")
     while (process := server_of(root)) is not None:
         if time.monotonic() >= end:
             raise InputError(
-                f"{root}: nightschool serve (process {process}) does not make room for the night; "
-                "end it with Ctrl-C there, and start the night again"
+                f"{root}: process {process} (nightschool serve or teach) does not make room for the night; "
+                "end it with Ctrl-C in its terminal, and run the night again"
             )
         time.sleep(0.2)
 
@@ -148,15 +148,16 @@ def _wait_for(other_holder: Callable[[], dict[str, Any] | None], root: Path, pat
     while (other := other_holder()) is not None:
         is_brief = "prune" in other.get("who", "")
         if time.monotonic() - begun >= (UPKEEP_SECONDS if is_brief else patience):
-            what = "another night is just starting; wait for it"
+            what = "a night is just starting; try again in a moment"
             if "who" in other and "pid" in other:
-                what = f"{other['who']} is running (process {other['pid']}); wait for it, or end it with Ctrl-C there"
+                who = f"{other['who']} is running (process {other['pid']})"
+                what = f"{who}; wait for it, or end it with Ctrl-C in its terminal"
             raise NightRunningError(f"{root}: {what}")
         time.sleep(0.05)
 
 
 def _already_served(root: Path, other: str) -> InputError:
-    return InputError(f"{root}: process {other} serves this home already; end it with Ctrl-C there")
+    return InputError(f"{root}: process {other} serves this home already; end it with Ctrl-C in its terminal")
 
 
 def _lock(handle: TextIO, kind: int) -> bool:

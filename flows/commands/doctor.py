@@ -83,8 +83,8 @@ def print_plan(as_json: bool) -> None:
         print(json.dumps(rows))
         return
     Console().print(table)
-    print("Tokens a pass of the trainer; r: layers are recomputed; –: engine and trainer do not fit on one such GPU.")
-    print("Estimates. On an H100 a model of Qwen3-0.6B's shape stayed below; no round with adapters has run on a GPU.")
+    print("Tokens per pass of the trainer; r: with activation checkpointing; –: engine and trainer do not both fit.")
+    print("Estimates: on an H100, a model of Qwen3-0.6B's shape needed less. No round with adapters has run on a GPU.")
 
 
 def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
@@ -109,7 +109,9 @@ def _speed(home: Home, config: NightConfig) -> Finding:
         what, _, advice = str(error).partition("; ")
         return Finding("speed", "error", what, advice or "correct the configuration")
     if found is None:
-        return Finding("speed", "ok", "nothing to compare: a night without hours, or no night yet on this GPU")
+        return Finding(
+            "speed", "ok", "no forecast: no time limit or no rounds, or (on a GPU, and for episodes) no earlier night"
+        )
     if found.enough is None:
         return Finding("speed", "ok", found.sentence)
     return Finding("speed", "warning", found.sentence, f"give the night more time: --set budget_minutes={found.enough}")
@@ -152,7 +154,7 @@ def _gpu(config: NightConfig) -> Finding:
 
 def _no_gpu(config: NightConfig, build: str) -> Finding:
     if build == "gpu":
-        advice = "install the other: make setup ACCELERATOR=cpu"
+        advice = "install the CPU build: make setup ACCELERATOR=cpu"
         return Finding("gpu", "warning", "none, but the GPU build of vLLM is installed", advice)
     if billions_of_parameters(config.student.source) > 0.4:
         advice = "on a CPU take a configuration for the starter, such as conf/starter.yaml or conf/gsm8k.yaml"

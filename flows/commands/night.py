@@ -26,12 +26,15 @@ INTERRUPTED = 130  # the exit code after Ctrl-C
 def night(
     config: Config = None,
     date_named: Annotated[
-        str | None, typer.Option("--date", help="the night's date, e.g. 2026-11-20; before noon: yesterday's")
+        str | None,
+        typer.Option("--date", help="the night's date, e.g. 2026-11-20; default: today, before noon yesterday"),
     ] = None,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="delete this night's work, and start it over")] = False,
     no_promote: Annotated[bool, typer.Option("--no-promote", help="decide, but do not promote")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="only show what the night would do, and how long")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="only show what the night would do, and how long it takes")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a night, or resume one that was interrupted."""

@@ -10,7 +10,7 @@ from conf.load import load_night
 from conf.schema import NightConfig
 from conf.sections.benchmark import TIERS, ExamPart
 from conf.storage.home import Home, InputError
-from flows.commands.options import Config, Overrides
+from flows.commands.options import Overrides
 from rewards.data.benchmarks import configured, exam_problems
 from rewards.environment import Environment
 from rewards.environments.episodes import checked_reset, checked_step, texts_of
@@ -26,10 +26,12 @@ def play(
     ] = None,
     tier: Annotated[str | None, typer.Option(help="tier of ants, 0 to 6; default: the exam's")] = None,
     episode: Annotated[int, typer.Option(min=0, help="number of the exam's episode, from 0")] = 0,
-    config: Config = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="a configuration (YAML); default: conf/ants.yaml")
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Show an episode of the exam in the terminal, played by a checkpoint or by you. Default --config: conf/ants.yaml.
+    """Show an episode of the exam in the terminal, played by a checkpoint or by you.
 
     play  ·  play school/checkpoints/3f2a… --tier 1
     """

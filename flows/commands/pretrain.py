@@ -37,4 +37,4 @@ def pretrain(
     if as_json:
         print_json({"student": str(folder)})
         return
-    print(f"The student is in {folder}; a night learns with it by: --set 'student.source={{new: {size}}}'")
+    print(f"The student is in {folder}; to train it: nightschool night --set 'student.source={{new: {size}}}'")

@@ -53,7 +53,7 @@ def serve(
         def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
             today, missing = day.saved(home, settings, checkpoint)
             if today:
-                lacks = f" but the last {missing} lesson{'s' * (missing > 1)}" if missing else ""
+                lacks = f", except the last {missing} lesson{'s' * (missing > 1)}" if missing else ""
                 print(f"Also serving {TODAY!r}, which has learned what was taught by day{lacks}.", flush=True)
             return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds, today)
 

@@ -31,7 +31,7 @@ class EvaluatedModel:
 
 
 def resolve_model(source: str, option: str, student: StudentConfig, home: Home) -> EvaluatedModel:
-    """Find a model by its folder, hub id, digest in the home (four or more digits), or `new:5M` (made from nothing).
+    """Find a model by its folder, hub id, digest in the home (four or more digits), or `new:5M` (trained from scratch).
 
     The model's own code is trusted only if `student` allows it, and only for that student and the home's checkpoints.
     Raises InputError if a checkpoint in the home is damaged: its results would be cached under the intact one's digest.

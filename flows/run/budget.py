@@ -210,8 +210,8 @@ class Allowance:
         left = self.hours.end - time.time()
         if left < needed + self.after:
             raise HoursOverError(
-                f"{what} was not begun: it would take about {_minutes(needed)} and what comes after the rounds "
-                f"{_minutes(self.after)}, but {self.hours.because} left {_minutes(max(left, 0.0))}"
+                f"{what} needs about {_minutes(needed)}, and exam and report {_minutes(self.after)}, "
+                f"but {self.hours.because} left {_minutes(max(left, 0.0))}"
             )
 
 

@@ -20,7 +20,7 @@ from conf.storage.layout import round_path
 from flows.run.budget import LATE
 from flows.run.dates import Hours
 from flows.run.edges import Edges
-from flows.run.history import STARTED, first_start, note_progress
+from flows.run.history import STARTED, first_start, note_progress, resume_command
 from models.engine.environment import engine_environment, trainer_environment
 from models.hf.checkpoint import verify
 from tasks.monitoring import incidents
@@ -33,7 +33,7 @@ from tasks.workers.cluster import Cluster
 from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError
 
 R = TypeVar("R")
-CHANGED = "the night cannot go on from files that changed; begin it anew with --fresh"
+CHANGED = "the night cannot go on from files that changed; start it over with --fresh"
 log = logging.getLogger("nightschool")
 
 
@@ -167,7 +167,7 @@ def check_identity(folder: Path, config: NightConfig) -> None:
         changed = "; ".join(differences(before, config)[:3])
         raise InputError(
             f"the night {folder.name} was begun with another configuration ({changed}): "
-            "go on with that one, name another --date, or begin it anew with --fresh"
+            f"resume it with `{resume_command(folder)}`, name another --date, or start it over with --fresh"
         )
 
 

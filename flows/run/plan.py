@@ -46,7 +46,7 @@ def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> lis
     time = limited if minutes is None else f"{minutes:.0f} minutes"
     lines = [
         ("night", f"{date}, {state}, {time}, in {home.root}"),
-        ("student", f"{config.student.source} or its champion, {weights}"),
+        ("student", f"the champion (at first, {config.student.source}); trains {weights}"),
         ("practice", ", ".join(benchmark.label for benchmark in config.benchmarks)),
         ("journal", ", ".join(f"{kind}: {count}" for kind, count in sorted(new.items())) or "nothing new"),
     ]
@@ -55,12 +55,14 @@ def plan(home: Home, config: NightConfig, date: str, fresh: bool = False) -> lis
             lines.append(("lesson", "no new worked solutions"))
         elif step.kind == "distill":
             lesson = f"up to {config.distill.steps} steps of {config.distill.batch_size} examples"
-            pace = f", {known.step:.1f} s each with their rehearsal" if known else ""
+            pace = f", about {known.step:.1f} s a step with its rehearsal" if known else ""
             fits = f"; about {known.steps_that_fit(minutes)} fit" if known and minutes is not None else ""
             lines.append(("lesson", lesson + pace + fits))
         elif step.is_block:
-            block = f"up to {len(step.rounds)} of {grpo.prompts_per_round} × {grpo.group_size} answers"
-            lines.append(("rounds", block + (f", {known.round:.0f} s each" if known else "")))
+            block = (
+                f"up to {len(step.rounds)} rounds of {grpo.prompts_per_round} prompts × {grpo.group_size} completions"
+            )
+            lines.append(("rounds", block + (f", about {known.round:.0f} s each" if known else "")))
         else:
             lines.append(("lesson", LESSONS.get(step.kind, step.kind)))
     if known and minutes is not None and config.rounds:

@@ -64,7 +64,7 @@ def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], obje
         **({"cluster": lambda: connect(address)} if (address := config.cluster.address) else {}),
         "traces": lambda: _check_traces(config),
         "training": lambda: _check_training(config),
-        "hooks": webhook,
+        "webhook": webhook,
         "exam": lambda: _check_margins(config),
         "quizzes": lambda: _check_quizzes(config),
     }
@@ -127,8 +127,8 @@ def _check_margins(config: NightConfig) -> None:
             )
     if 0.5 ** (count := counts[exam.target.name]) > exam.alpha:
         raise InputError(
-            f"exam.target: {exam.target.name}: {count} problems can never show that a candidate is better at "
-            f"exam.alpha: {exam.alpha}; ask more"
+            f"exam.target: {exam.target.name}: {count} problems are too few to show a gain at "
+            f"exam.alpha: {exam.alpha}; use more"
         )
     if count < SMALL_EXAM and (detected := detects(looks(count), exam.alpha)):
         log.warning("exam.target: %d problems detect %s", count, detected)
@@ -136,15 +136,15 @@ def _check_margins(config: NightConfig) -> None:
     for part in exam.guards:
         if (count := counts[part.name]) < (least := smallest_guard(part.margin)):
             raise InputError(
-                f"exam.guards: {part.name}: {count} problems can never show a loss below its margin of {part.margin}; "
-                f"at least {least}, or a wider margin"
+                f"exam.guards: {part.name}: {count} problems are too few to show that a loss is within the margin of "
+                f"{part.margin}; use at least {least}, or widen the margin"
             )
         passed *= 1 - bad_luck(count, part.margin)
     if 1 - passed > MOST_BAD_LUCK:
         log.warning(
-            "exam.guards: together they refuse a candidate that is no worse in %.0f %% of nights in which %.0f %% of "
-            "the answers flip; ask more problems or allow wider margins",
-            *(100 * (1 - passed), 100 * USUAL_FLIPS),
+            "exam.guards: on nights when %.0f %% of the answers flip, they reject an equally good candidate %.0f %% of "
+            "the time; use more problems or wider margins",
+            *(100 * USUAL_FLIPS, 100 * (1 - passed)),
         )
 
 

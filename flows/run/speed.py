@@ -259,8 +259,8 @@ def check_hours(home: Home, config: NightConfig) -> None:
     budget = config.budget_minutes
     setting = "deadline" if budget is None or minutes < budget - 1 else "budget_minutes"
     raise InputError(
-        f"{setting}: {_minutes(minutes)} are too short for anything: what every night does and an exam of {FIRST_LOOK} "
-        f"problems take about {math.ceil(known.least / 60)} minutes on this machine; give it at least those"
+        f"{setting}: {_minutes(minutes)} are too few: start-up, an exam of {FIRST_LOOK} problems and the report alone "
+        f"take about {math.ceil(known.least / 60)} minutes on this machine; allow more than that"
     )
 
 

@@ -89,11 +89,11 @@ class Serving(Generic[E]):
 
     def _follow_alias(self) -> None:
         """Set `wanted` to the alias's new version if the registry answers and that version's checkpoint is intact."""
-        goes_on = f"version {self.wanted.version} goes on"
+        goes_on = f"version {self.wanted.version} still serves"
         try:
             version = self.registry.named(DAYTIME)
         except Exception as error:  # the database and the server's client may raise anything
-            self._print(f"the registry does not answer ({type(error).__name__}); {goes_on}")
+            self._print(f"MLflow does not answer ({type(error).__name__}); {goes_on}")
             return
         if version is None or version.digest in (self.wanted.digest, self._damaged):
             return

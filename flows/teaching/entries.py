@@ -29,7 +29,7 @@ def entries_of(
     match kind:
         case "pick":
             if len(choices) < 2 or shown not in choices:
-                raise ValueError("there is nothing to choose from: correct, praise or blame the answer")
+                raise ValueError("there is nothing to choose from: rate or correct the answer")
             if shown.corrections:
                 raise ValueError("you have corrected this answer: praise it, or pick another")
             responses, chosen = [answer.text for answer in choices], choices.index(shown)
@@ -38,7 +38,7 @@ def entries_of(
             fields = [{"kind": "preference", "responses": responses, "chosen": chosen, "policy": champion}]
         case "none":
             if not choices:
-                raise ValueError("there is no answer to blame: type a better one")
+                raise ValueError("there is no answer to rate: type a better one")
             fields = [{"kind": "feedback", "response": answer.text, "value": -1} for answer in choices]
         case "correct":
             fields = [{"kind": "correction", "response": shown.text, "correction": text}]

@@ -15,7 +15,7 @@ from flows.teaching.classroom import Classroom
 
 HELP = """[bold]Type a question[/bold], and five answers are written. Then:
   [bold]1[/bold] … [bold]5[/bold]       pick that answer          [bold]0[/bold]           none is good
-  [bold]+2[/bold]  [bold]-2[/bold]       praise, blame answer 2    [bold]e2 TEXT[/bold]     correct it: this is better
+  [bold]+2[/bold]  [bold]-2[/bold]       answer 2 is good, bad     [bold]e2 TEXT[/bold]     correct it: this is better
   [bold]x2 WORD[/bold]      answer 2 is wrong from this word on
   [bold]r[/bold]  five others   [bold]z[/bold]  undo the last lesson   [bold]w TEXT[/bold]  give it a text to read
   [bold]?[/bold]  this help     [bold]q[/bold]  quit. It learns at once; the night studies it properly.
@@ -128,7 +128,7 @@ class Terminal:
         if self.proposal:
             self.console.print(f"Teach this as a correction? {escape(self.proposal['text'])}  [bold]t[/bold]: yes")
         if held_out:
-            self.console.print("[dim]Kept to judge: what you say of this question is never learned.[/dim]")
+            self.console.print("[dim]Held out: what you say about this question is never learned.[/dim]")
 
     async def _teach(self, kind: str, number: int, text: str = "", from_char: int = -1) -> None:
         answer = self._answer(number)[0]
@@ -141,10 +141,10 @@ class Terminal:
 
     def _tell(self, lesson: dict[str, object]) -> None:
         if not lesson["learned"]:
-            self.console.print(f"Saved, not learned now: {escape(str(lesson['why']))}")
+            self.console.print(f"Saved: {escape(str(lesson['why']))}")
             return
         guessed = self.classroom.state()["guessed"]
         line = f"Learned in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"
         if guessed["of"]:
-            line += f" · it guessed {guessed['right']} of your last {guessed['of']}"
+            line += f" · it guessed {guessed['right']} of your last {guessed['of']} picks"
         self.console.print(line)

@@ -29,7 +29,7 @@ from tasks.workers.worker import WorkerDiedError
 
 DAMAGED_CHAMPION = (
     "restore the folder from a backup, or go back to the previous champion with "
-    "`nightschool rollback --config {config}`, and begin this night anew with --fresh"
+    "`nightschool rollback --config {config}`, and start this night over with --fresh"
 )
 
 

@@ -37,7 +37,7 @@ class Recipe:
             try:
                 checkpoint = self._learn(step, checkpoint)
             except HoursOverError as error:
-                why = f"The night ended its lessons, and had no rounds: {error}."
+                why = f"Training stopped during the lessons, before any round: {error}."
                 end_early(self.night.folder, 0, why, step.number - 1)
                 break
         return checkpoint

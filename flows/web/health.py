@@ -59,9 +59,14 @@ def _check_mlflow_server(uri: str) -> None:
     except MlflowException:
         raise InputError(f"MLflow's server does not answer at {shown}: start it, or name another") from None
     if answer.status_code in (401, 403):
-        raise InputError(f"MLflow's server at {shown} asks for a key (HTTP {answer.status_code})")
+        raise InputError(
+            f"MLflow's server at {shown} requires a login (HTTP {answer.status_code}): "
+            "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+        )
     if answer.status_code != 200:
-        raise InputError(f"{shown} answers with HTTP {answer.status_code}: there is no MLflow server of {wanted} there")
+        raise InputError(
+            f"{shown} answers with HTTP {answer.status_code}: it is no MLflow {wanted} server; correct the address"
+        )
     found, major = answer.text.strip(), wanted.split(".")[0]
     if found.split(".")[0] != major:
         raise InputError(

@@ -33,7 +33,7 @@ class Bridge:
         tokens = [*prompt_tokens(tokenizer, first, student), *answer_tokens(tokenizer, ANSWER), *self(NEXT)]
         if not appends or (self.has_end and tokens != prompt_tokens(tokenizer, talk, student)):
             raise InputError(
-                "student: its chat template changes earlier answers when a conversation goes on, so that episodes of "
+                "student: its chat template changes earlier answers when a conversation goes on, so episodes of "
                 "several turns would not be what was sampled; give another in student.chat_template, as "
                 "conf/ants_qwen3.yaml does"
             )

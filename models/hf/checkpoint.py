@@ -83,7 +83,7 @@ def base_of(checkpoint: Path) -> Path:
     name = read_json(checkpoint / LINEAGE, {}).get("base")
     base = checkpoint if name is None else inside(checkpoint.parent, name)
     if not base.is_dir():
-        raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: start the night again with --fresh")
+        raise DamagedCheckpointError(f"{checkpoint}: its base {base.name} is gone: start the night over with --fresh")
     return base
 
 

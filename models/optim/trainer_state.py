@@ -88,4 +88,4 @@ def _read_note(folder: Path) -> dict[str, Any]:
         raise StateError(f"{folder}: no complete trainer state ({error.strerror}: {error.filename})") from error
     except (ValueError, KeyError, TypeError):
         pass
-    raise StateError(f"{folder}: the trainer state is damaged; start the night again with --fresh")
+    raise StateError(f"{folder}: the trainer state is damaged; start the night over with --fresh")

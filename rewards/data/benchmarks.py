@@ -106,7 +106,7 @@ def _imported(name: str, source: str | None) -> Benchmark:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"{name} cannot be imported ({type(error).__name__}: {reason}); "
-            "its module lies in rewards/ or on PYTHONPATH"
+            "put its module into rewards/ or on PYTHONPATH"
         ) from error
     if hasattr(benchmark, "step"):
         return Episodes(benchmark)

@@ -41,8 +41,8 @@ def disk_alarms(room: int, of_a_round: int, number: int) -> list[Alarm]:
     if room >= needed + SPARE * of_a_round:
         return []
     sentence = (
-        f"The disk is running short: after round {number} there are {room / 1e9:.1f} GB for rounds, "
-        f"which need {needed / 1e9:.1f} GB at a time."
+        f"Disk space is running short: after round {number}, {room / 1e9:.1f} GB are left for rounds, "
+        f"which need {needed / 1e9:.1f} GB at a time, and some to spare."
     )
     return [Alarm("disk_short", room < needed, sentence, number)]
 

@@ -15,7 +15,7 @@ from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"
 LIMIT = 10.0  # seconds to wait for MLflow at the end of a session
-NOTE = "Lessons of the day, as they were learned at once; its steps are lessons. The night studies them properly."
+NOTE = "The day's lessons, learned as they were taught; each step is a lesson. The night trains on them again."
 log = logging.getLogger("nightschool")
 
 
@@ -46,7 +46,7 @@ class DayRecord:
             entries = [Metric(name, value, now, step) for name, value in (kept | {"day/lesson": step}).items()]
             tracking.client.log_batch(run, metrics=entries)
         except Exception as error:  # a server may fail in any way, and the journal has the lesson
-            log.warning("MLflow does not keep this lesson's figures: %s", error)
+            log.warning("MLflow does not keep this lesson's metrics: %s", error)
 
     def _run(self, tracking: Tracking, champion: str) -> str:
         """Return the ID of today's run for a champion. If there is no such run yet, create it."""

@@ -35,7 +35,7 @@ HOME_TAG = "nightschool.home"
 # MLflow 3.17 ignores the tag on its pages: they show traces unless the URL asks for training (see TRAINING_VIEW).
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 EXPERIMENT_NOTE = (
-    "One run a night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
+    "One run per night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
 )
 TRAINING_VIEW = "workflowType=machine_learning"
 
@@ -156,7 +156,7 @@ class Tracking:
                 if not self._defers or disk_is_full(error):
                     raise
                 if not self._missed:
-                    log.warning("MLflow does not answer; the night goes on, and its figures are sent later: %s", error)
+                    log.warning("MLflow does not answer; the night goes on, and its metrics are sent later: %s", error)
                 self._missed.append(call)
 
     def _send_missed(self) -> None:

@@ -1,1 +1,1 @@
-"""Students made from nothing: their texts, tokenizer and model, and their pretraining."""
+"""Students trained from scratch: their texts, tokenizer and model, and their pretraining."""

@@ -87,8 +87,8 @@ def find_student(
 ) -> tuple[Path, Path | None]:
     """Return the folder of the student's model and, if the source is an adapter in peft's format, the adapter's.
 
-    A student made from nothing is in `students`, and is pretrained now if it is missing. Raises InputError if a folder
-    does not exist or is incomplete.
+    A student trained from scratch is in `students`, and is pretrained now if it is missing. Raises InputError if a
+    folder does not exist or is incomplete.
     """
     if student.source.startswith(NEW) and students is not None:
         return _pretrained(students, student.source.removeprefix(NEW)), None
@@ -105,7 +105,7 @@ def find_student(
 
 
 def _pretrained(students: Path, size: str) -> Path:
-    """Return the folder of a student made from nothing, which is pretrained in a child process if it is missing."""
+    """Return the folder of a student trained from scratch, which is pretrained in a child process if it is missing."""
     folder = students / size
     if not folder.exists():
         make_folder(students)
@@ -118,7 +118,7 @@ def _pretrained(students: Path, size: str) -> Path:
 def check_source(student: StudentConfig, students: Path) -> None:
     """Raise InputError unless the student is the installed starter, a loadable model folder or an existing hub id.
 
-    A student made from nothing must be in `students`, except for the smallest, which a night makes in minutes.
+    A student trained from scratch must be in `students`, except for the smallest, which a night makes in minutes.
     """
     if student.source.startswith(NEW):
         if (size := student.source.removeprefix(NEW)) != NEW_SIZES[0] and not (students / size).exists():

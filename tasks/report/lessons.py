@@ -22,7 +22,7 @@ LEFT_OUT = {  # why a line was not used
     "dropped": "with a wrong answer",
     "unreadable": "without an answer",
     "exam": "in the exam",
-    "held_out": "held out for the reward model",
+    "held_out": "held out to judge the models",
     "refused": "refused by the chat template",
     "too_long": "too long",
     "too_short": "too short",

@@ -226,7 +226,7 @@ class DayLearner:
             found = answer_tokens(self.tokenizer, answer, answer not in unfinished)
             if len(prompt) + len(found) > self.max_tokens:
                 most = f"more than {self.max_tokens} tokens together"
-                raise ValueError(f"prompt and answer have {most}: the night may take them")
+                raise ValueError(f"prompt and answer have {most}: the night may still learn them")
             return found
 
         return prompt, tokens
@@ -243,14 +243,14 @@ def turns_of(
     last = answer_tokens(tokenizer, messages[-1]["content"])
     tokens, turns = prompt_tokens(tokenizer, messages[:-1], student) + last, list[tuple[int, int]]()
     if len(tokens) > max_tokens:
-        raise ValueError(f"the conversation has more than {max_tokens} tokens: the night may take its turns")
+        raise ValueError(f"the conversation has more than {max_tokens} tokens: the night may still learn its turns")
     for turn in (number for number, message in enumerate(messages) if message["role"] == "assistant"):
         *said, end_token = answer_tokens(tokenizer, messages[turn]["content"])
         # a template may open an answer differently in a generation prompt than in an earlier turn
         begun = len(prompt_tokens(tokenizer, messages[:turn], student, answering=False))
         start = next((at for at in range(begun, begun + OPENING) if tokens[at : at + len(said)] == said), None)
         if start is None:
-            raise ValueError("the chat template renders earlier turns otherwise: the night learns them one by one")
+            raise ValueError("the chat template renders earlier turns differently: the night learns them one by one")
         end = start + len(said)
         ended = tokens[end : end + 1] == [end_token] and messages[turn]["content"] not in unfinished
         turns.append((start, end + ended))

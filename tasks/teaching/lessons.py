@@ -40,10 +40,10 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
     `unseen_share`: the share of conversations that are held out for evaluation and never trained on.
     """
     if not lesson.live:
-        return "only tonight"
+        return "it is learned tonight, because “Learn now” is off"
     messages, judges = lesson.entries[0].turns, lesson.key(HELD_OUT)
     if unseen_share and messages and (is_held_out(messages, unseen_share) if judges is None else judges):
-        return "kept to judge: a part of your questions is never learned, so that they can tell whether it helps"
+        return "this question is held out: some are never learned, so that they can tell whether teaching helps"
     return ""
 
 

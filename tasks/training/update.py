@@ -120,7 +120,7 @@ def checkpoint(
             if repeated != digest:
                 raise UpdateChangedError(
                     f"the round's update was repeated and came to the checkpoint {repeated}, not {digest}: "
-                    "start the night again, and it goes on from the round before"
+                    "run the same command again; it resumes from the round before"
                 ) from elsewhere
             resources.trainer.call(trainer_process.save_state, digest, draft, resources.retired_states)
         make_durable(updated.checkpoint)

@@ -82,7 +82,7 @@ class Cluster(Worker):
             while len(answers) < len(items):
                 self._refuse_if_ended()
                 if time.time() >= self.until:
-                    raise HoursOverError("the night's hours were over before the other machines were done")
+                    raise HoursOverError("time ran out before the other machines were done")
                 for thread in threads:
                     thread.join(POLL / len(threads))
                 work(HERE, self)  # items that a lost machine left
@@ -120,7 +120,7 @@ class Cluster(Worker):
                 continue
             ours = versions()
             if other := [f"{what} {theirs[what]}, here {ours[what]}" for what in ours if theirs[what] != ours[what]]:
-                self._leave_out(identity, worker, f"does not help: it would sample otherwise ({'; '.join(other)})")
+                self._leave_out(identity, worker, f"does not help: it would sample differently ({'; '.join(other)})")
                 continue
             self._nodes[identity] = worker
             log.info("the machine %s helps", worker.name)

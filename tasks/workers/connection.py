@@ -41,7 +41,7 @@ def connect(address: str) -> None:
     if not is_loopback(reached) and is_open(reached):
         ray.shutdown()
         raise InputError(
-            f"cluster.address: the cluster at {reached} asks for no token, so that whoever reaches it can run programs "
+            f"cluster.address: the cluster at {reached} requires no token, so anyone who reaches it can run programs "
             f"on its machines; start it with RAY_AUTH_MODE=token: {HELP}"
         )
 

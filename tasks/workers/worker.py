@@ -107,7 +107,7 @@ class Worker:
         """
         kind = " · ".join(dict.fromkeys(name for name in (_stage.get(), function.__name__) if name))
         if time.time() >= self.until:
-            raise HoursOverError(f"the night's hours were over before {kind} began")
+            raise HoursOverError(f"time ran out before {kind} began")
         return self.result(self.submit(function, *args, **kwargs), kind)
 
     def spread(self, job: Callable[["Worker", A], R], items: Sequence[A]) -> list[R]:
@@ -139,7 +139,7 @@ class Worker:
                 break
             if time.time() >= self.until:
                 self.close(grace=0)
-                raise HoursOverError(f"the night's hours were over before {kind} was done")
+                raise HoursOverError(f"time ran out before {kind} was done")
             if complaint := heartbeat.complaint():
                 self.close(grace=0)
                 self._refuse_if_ended()

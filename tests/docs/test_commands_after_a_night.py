@@ -27,7 +27,7 @@ STEPS = [  # each command in its turn, and a part of its output
     ("nightschool checkpoints", "  62.0 %       100  daytime"),
     ("nightschool rollback", "version 1 ("),
     ("nightschool rollback", "version 2 ("),
-    ("nightschool prune --dry-run", "3 would go, 0.0 MB; checkpoints that stay: 2"),
+    ("nightschool prune --dry-run", "would remove: 3, 0.0 MB; checkpoints kept: 2"),
 ]
 
 

@@ -136,7 +136,7 @@ def test_one_command_finishes_a_night_whose_registry_died_before_the_promotion(e
 
         left = ending.interrupted(killed, before="finish.write_cards")
     assert left == (
-        "MLflow does not answer, so that the promotion is not finished. The night is safe, and its decision stands; "
+        "MLflow does not answer, so the promotion is not finished. The night is safe, and its decision stands; "
         f"once MLflow is back, finish it with: {ending.resume_command}"
     )
     report = (ending.folder / "report.html").read_text()
@@ -178,7 +178,7 @@ def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending,
 
     left = ending.interrupted(broken, before=moment)
     assert left == (
-        "MLflow does not answer, so that the night's last figures and this report may be missing in it. The night is "
+        "MLflow does not answer, so the night's last figures and this report may be missing in it. The night is "
         f"safe, and its decision is carried out; once MLflow is back, finish it with: {ending.resume_command}"
     )
     report = (ending.folder / "report.html").read_text()

@@ -121,7 +121,7 @@ def test_each_channels_lines_were_used(full_day: FullDay) -> None:
 
 
 def test_the_report_has_every_part(full_day: FullDay) -> None:
-    parts = full_day.report.split("What each part taught")[1].split("The night")[0]
+    parts = full_day.report.split("What each lesson taught")[1].split("The night")[0]
     for part in ("worked solutions", *CHANNELS, "rounds 3 to 4"):
         assert part in parts
     outcome = full_day.read("fit_reward_model/outcome.json")

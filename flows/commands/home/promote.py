@@ -44,7 +44,7 @@ def roll_back(home: Home, registry: Registry | None) -> tuple[Version, bool]:
 
     Return the version that serves now, and whether a move was finished. Raises InputError if no version served before.
     """
-    none = InputError("rollback: there is no previous version to go back to; `nightschool checkpoints` lists them")
+    none = InputError("rollback: no other version has served yet; `nightschool checkpoints` lists all")
     if registry is None:
         raise none
     with _moving(home, "rollback"):
@@ -71,7 +71,9 @@ def _moving(home: Home, command: str) -> Iterator[None]:
             yield
     except MlflowException as error:
         why = str(error).splitlines()[0]
-        raise InputError(f"{command}: the registry does not answer ({why}); the same command finishes it") from error
+        raise InputError(
+            f"{command}: MLflow does not answer ({why}); once it is back, run the same command again"
+        ) from error
 
 
 def _refuse_damaged(home: Home, version: Version) -> None:
@@ -85,6 +87,6 @@ def _refuse_another_model(home: Home, chosen: Version, serving: Version | None) 
         return
     if difference := incompatibility(home.checkpoints / chosen.digest, champion):
         raise InputError(
-            f"promote: version {chosen.version} is not like the champion, version {serving.version}: {difference}; "
+            f"promote: version {chosen.version} cannot replace the champion, version {serving.version}: {difference}; "
             "give another student a name of its own in its configuration (name: …), and it has a champion of its own"
         )

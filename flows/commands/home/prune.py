@@ -32,11 +32,11 @@ def prune_home(home: Home, registry: Registry | None, keep_nights: int, dry_run:
 
 def lines_of(pruned: dict[str, Any]) -> list[str]:
     """Return the result of `prune_home` as readable lines: one per item, then the total."""
-    verb = "would go" if pruned["dry_run"] else "went"
-    lines = [f"{verb:9} {_size(item['bytes'])}  {item['what']}: {item['why']}" for item in pruned["goes"]]
-    lines += [f"{'stays':9} {_size(item['bytes'])}  {item['digest']}: {item['why']}" for item in pruned["stays"]]
-    total = f"{len(pruned['goes'])} {verb}, {_size(pruned['bytes']).strip()}"
-    return [*lines, f"{total}; checkpoints that stay: {len(pruned['stays'])}"]
+    verb = "would remove" if pruned["dry_run"] else "removed"
+    lines = [f"{verb:12} {_size(item['bytes'])}  {item['what']}: {item['why']}" for item in pruned["goes"]]
+    lines += [f"{'kept':12} {_size(item['bytes'])}  {item['digest']}: {item['why']}" for item in pruned["stays"]]
+    total = f"{verb}: {len(pruned['goes'])}, {_size(pruned['bytes']).strip()}"
+    return [*lines, f"{total}; checkpoints kept: {len(pruned['stays'])}"]
 
 
 def _size(size: int) -> str:

@@ -7,12 +7,12 @@ export const picks = () => [...cards].filter(([, card]) => card.pick); // the an
 export const actions = {}; // what the page does for a card: others, taught, undo, busy, goOn
 
 const nouns = { pick: "your pick", none: "your “none”", correct: "your correction", praise: "your praise",
-  blame: "your blame", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your blame", went_on: "going on",
+  blame: "your rating", wrong_from: "your mark", good_talk: "your praise", bad_talk: "your rating", went_on: "going on",
   left: "leaving it", words: "your text" };
 
 // How strong a lesson was, in words; the figures are one hover away.
 export function told(lesson, kind) {
-  if (lesson.why) return `Saved, not learned now: ${lesson.why}`;
+  if (lesson.why) return `Saved: ${lesson.why}`;
   if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
   const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
   const size = lesson.change_nats < 1 ? "small" : lesson.change_nats < 4 ? "clear" : "large";
@@ -60,7 +60,7 @@ export function forget(lesson) {
 // Who wrote an answer, which the owner may know after the pick.
 function reveal(card, authors) {
   const champion = authors.filter((author) => author === "champion").length;
-  const who = champion === 0 ? "today's copy" : champion === authors.length ? "the champion" : "both";
+  const who = champion === 0 ? "the day copy" : champion === authors.length ? "the champion" : "both";
   if (card) card.count.textContent = `by ${who}${card.cut ? ", cut off" : ""}`;
 }
 
@@ -79,8 +79,8 @@ export function add(list, id, { pick }) {
   const more = tool("Go on", "Write the rest of this answer", "", (answer) => actions.goOn(answer));
   more.hidden = true;
   const tools = element("div", { className: "tools" }, ...(pick ? [best] : []),
-    tool("+", "Praise: this is good", "+", (answer) => teach("praise", answer)),
-    tool("−", "Blame: this is bad", "-", (answer) => teach("blame", answer)),
+    tool("+", "Good: answer like this", "+", (answer) => teach("praise", answer)),
+    tool("−", "Bad: do not answer like this", "-", (answer) => teach("blame", answer)),
     tool("Correct", "Type a better answer", "e", edit),
     tool("Wrong from …", "Choose the word from which it goes wrong", "x", chooseWord),
     ...(pick ? [] : [more, tool("Five others", "Five other answers to this", "r", (answer) => actions.others(answer))]),

@@ -6,7 +6,7 @@ async function show() {
   if (!find("model").open) return;
   const card = await get("api/model");
   const facts = [["Name", card.name], ["Champion", card.champion], ["Made", new Date(card.born).toLocaleString()],
-    ["System text", card.system || "none"], ["Longest answer", `${card.longest} tokens (teach.max_answer_tokens)`]];
+    ["System prompt", card.system ?? "the chat template's"], ["Longest answer", `${card.longest} tokens (teach.max_answer_tokens)`]];
   find("card").replaceChildren(...facts.flatMap(([name, fact]) => [element("dt", {}, name), element("dd", {}, fact)]));
   find("report").hidden = !card.report;
   find("no-days").hidden = card.days.length > 0;

@@ -8,7 +8,7 @@ import { compare } from "./compare.js";
 import "./model.js";
 import { alone, announce, attempt, element, events, find, get, say, send, short, stopped } from "./dom.js";
 
-const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Blamed",
+const names = { pick: "Picked", none: "None was good", correct: "Corrected", praise: "Praised", blame: "Rated bad",
   wrong_from: "Wrong from", good_talk: "Good conversation", bad_talk: "Bad conversation", went_on: "Went on after",
   left: "Left without a word", words: "To read" };
 let state = { lessons: [], ready: false, why: "" };
@@ -74,7 +74,7 @@ function settle({ question, answers, held_out: heldOut, behind, earlier }) {
   find("earlier").replaceChildren(...earlier.map(({ role, content }) =>
     element("li", {}, element("strong", {}, role === "user" ? "You" : "Model"), ` ${content}`)));
   announce(`${answers.length} answers. ${answers.map((answer, at) => `${at + 1}: ${answer.text}`).join(" ")}`);
-  if (answers.length === 1) find("hint").textContent = "All samples agree: praise, blame or correct it.";
+  if (answers.length === 1) find("hint").textContent = "All samples agree: rate or correct it.";
   if (behind) find("hint").textContent = late;
 }
 

@@ -86,7 +86,7 @@ def test_what_was_there_before_stands_when_the_disk_is_full(tmp_path: Path) -> N
         write_atomically(file, "new" * 1000)
     said = str(caught.value)
     assert said.startswith(f"{file}.draft: the disk is full: about 0.0 MB are needed, and ")
-    assert said.endswith(" MB are free; make room, and the same command goes on")
+    assert said.endswith(" MB are free; make room, and run the same command again: it resumes")
     assert len(said.splitlines()) == 1
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]

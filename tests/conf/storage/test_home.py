@@ -44,7 +44,7 @@ def test_a_wider_one_is_narrowed_once(tmp_path: Path, wide: int) -> None:
 
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "projects" / "thesis").mkdir(parents=True)
-    with pytest.raises(InputError, match="can enter this folder, and it holds other things; name a folder") as it:
+    with pytest.raises(InputError, match="can enter this folder, and it holds other things; use a separate") as it:
         Home(tmp_path / "projects").make_private()
     assert "\n" not in str(it.value)
     assert mode(tmp_path / "projects") == 0o755
@@ -62,7 +62,9 @@ def test_somebody_elses_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "school").mkdir()
     refusal = PermissionError(1, "Operation not permitted")
     monkeypatch.setattr(Path, "chmod", Mock(side_effect=refusal))  # root may change every folder's
-    with pytest.raises(InputError, match="school: others can enter it, and chmod 700: Operation not permitted; name"):
+    with pytest.raises(
+        InputError, match="school: other users can enter it, and chmod 700 failed \\(Operation not permitted\\); use"
+    ):
         Home(tmp_path / "school").make_private()
 
 

@@ -48,7 +48,7 @@ def test_a_second_process_is_refused_and_the_first_named(tmp_path: Path, meet: C
         who = f"the night 2026-11-20 is running (process {other.pid})"
         with pytest.raises(NightRunningError) as caught:
             meet(tmp_path)
-        assert str(caught.value) == f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C there"
+        assert str(caught.value) == f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C in its terminal"
 
 
 def test_the_lock_is_free_after_its_holder_was_killed(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_holder_without_a_name_yet_counts_as_a_night(tmp_path: Path) -> None:
     with holder(tmp_path):
         (tmp_path / "night.lock").write_text("")
         assert running_night(tmp_path) == "the night"
-        with pytest.raises(NightRunningError, match="another night is just starting"):
+        with pytest.raises(NightRunningError, match="a night is just starting"):
             refuse_if_night_running(tmp_path)
 
 
@@ -145,15 +145,15 @@ def test_a_server_that_does_not_end_is_named(tmp_path: Path) -> None:
     with take_server_lock(tmp_path, 4711), pytest.raises(InputError) as caught:
         wait_for_server(tmp_path, limit=0.5)
     assert str(caught.value) == (
-        f"{tmp_path}: nightschool serve (process 4711) does not make room for the night; "
-        "end it with Ctrl-C there, and start the night again"
+        f"{tmp_path}: process 4711 (nightschool serve or teach) does not make room for the night; "
+        "end it with Ctrl-C in its terminal, and run the night again"
     )
 
 
 def test_a_second_server_is_refused(tmp_path: Path) -> None:
     with take_server_lock(tmp_path, 4711), pytest.raises(InputError) as caught:
         take_server_lock(tmp_path, 4712)
-    assert str(caught.value) == f"{tmp_path}: process 4711 serves this home already; end it with Ctrl-C there"
+    assert str(caught.value) == f"{tmp_path}: process 4711 serves this home already; end it with Ctrl-C in its terminal"
     take_server_lock(tmp_path, 4712).close()
     assert (tmp_path / SERVER_LOCK).read_text() == "4712"
 

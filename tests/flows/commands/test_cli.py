@@ -43,7 +43,7 @@ def test_a_home_without_checkpoints(run: Run, home: Home, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
     assert run("checkpoints", "--json") == Outcome(0, '{"daytime": null, "previous": null, "versions": []}\n', "")
     assert run("checkpoints").out == "no checkpoints yet: `nightschool night` makes the first\n"
-    assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
+    assert refused(run("rollback")).startswith("rollback: no other version has served yet")
     assert refused(run("promote", "3")) == "promote: there is no version 3; there are none yet"
     assert not home.root.exists()
 
@@ -70,7 +70,7 @@ def test_promotion_and_rollback(
         school.register(number, role, accuracy=0.1 * number)
     assert refused(run("promote", "7")) == "promote: there is no version 7; there are 1, 2, 3"
     assert "version 1 serves from now on" in run("promote", "1").out
-    assert refused(run("rollback")).startswith("rollback: there is no previous version to go back to")
+    assert refused(run("rollback")).startswith("rollback: no other version has served yet")
     promoted = json.loads(run("promote", "3", "--json").out)
     assert promoted == {"version": "3", "digest": school.checkpoints[2].name, "can_roll_back": True}
     listed = json.loads(run("checkpoints", "--json").out)

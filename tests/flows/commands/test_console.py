@@ -42,8 +42,8 @@ def test_the_progress_bar_shows_stage_hours_and_reward(tmp_path: Path, minutes: 
 def test_only_unexpected_errors_of_prefect_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     runs = logging.getLogger("prefect.task_runs")
     with NightProgress(load_night(STARTER), tmp_path):
-        for error in (HoursOverError("the night's hours were over before save_state began"), OSError("no space")):
+        for error in (HoursOverError("time ran out before save_state began"), OSError("no space")):
             message = 'Finished in state Failed("Task run encountered an exception %s: %s")'
             runs.error(message, type(error).__name__, error)
     assert "no space" in caplog.text
-    assert "hours were over" not in caplog.text
+    assert "ran out" not in caplog.text

@@ -143,4 +143,4 @@ def test_the_plan_is_that_of_the_docs(capsys: pytest.CaptureFixture[str]) -> Non
     page = Path("docs/how-to/a-gpu.md").read_text()
     assert "\n".join(line.replace("|  |", "| |") for line in lines) in page
     doctor.print_plan(as_json=False)
-    assert "no round with adapters has run on a GPU" in capsys.readouterr().out
+    assert "No round with adapters has run on a GPU" in capsys.readouterr().out

@@ -172,8 +172,7 @@ def test_a_round_begins_only_if_the_exam_still_fits(tmp_path: Path, clock: list[
     with pytest.raises(HoursOverError) as caught:
         allowed.require(4, quizzed=False)
     assert str(caught.value) == (
-        "round 4 was not begun: it would take about 0.7 minutes and what comes after the rounds 2.7 minutes, "
-        "but budget_minutes (10) left 3.3 minutes"
+        "round 4 needs about 0.7 minutes, and exam and report 2.7 minutes, but budget_minutes (10) left 3.3 minutes"
     )
 
 

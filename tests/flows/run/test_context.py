@@ -13,7 +13,7 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError, NightError
 from flows.run.context import Night, check_identity, freeze_config
-from flows.run.history import first_start
+from flows.run.history import first_start, resume_command
 from flows.training.inputs import champion_of
 from models.hf.checkpoint import DamagedCheckpointError, keep
 from tasks.stage import Artifact, stage
@@ -42,7 +42,7 @@ def test_another_configuration_is_refused_with_the_difference(tmp_path: Path) ->
         check_identity(folder, starter("grpo.rounds=4", "seed=9"))
     assert str(caught.value) == (
         "the night 2026-11-20 was begun with another configuration (seed: 1 → 9; grpo.rounds: 3 → 4): "
-        "go on with that one, name another --date, or begin it anew with --fresh"
+        f"resume it with `{resume_command(folder)}`, name another --date, or start it over with --fresh"
     )
     with pytest.raises(InputError, match="^2026-11-20 already has a night of 'starter'; use an earlier --date"):
         check_identity(folder, starter("name=roman"))
@@ -131,7 +131,7 @@ def test_a_night_does_not_go_on_from_a_damaged_checkpoint(tmp_path: Path) -> Non
     assert night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints) == checkpoint
     for damage in (lambda: (checkpoint / "model.safetensors").write_text("wejghts"), lambda: shutil.rmtree(checkpoint)):
         damage()
-        with pytest.raises(DamagedCheckpointError, match=f"{checkpoint}: .* begin it anew with --fresh"):
+        with pytest.raises(DamagedCheckpointError, match=f"{checkpoint}: .* start it over with --fresh"):
             night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints)
 
 

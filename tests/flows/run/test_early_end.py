@@ -31,7 +31,7 @@ def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: S
     assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
     assert early.rounds == 1
-    assert early.why.startswith("The night ended its rounds after 1 of 3: round 2 was not begun: it would take about ")
+    assert early.why.startswith("Training stopped after 1 of 3 rounds: round 2 needs about ")
     assert sentences(folder) == [early.why]
     assert not (folder / "round-02").exists()
 
@@ -49,7 +49,7 @@ class SlowTrainer(InProcessWorker):
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if budget.time.time() >= self.until:
-            raise HoursOverError(f"the night's hours were over before {function.__name__} began")
+            raise HoursOverError(f"time ran out before {function.__name__} began")
         answer = self.worker.call(function, *arguments, **options)
         self.clock[0] += self.seconds if function is trainer_process.update else 0.0
         return answer
@@ -87,11 +87,11 @@ def test_a_resumed_round_keeps_the_rate_that_was_written_down(school: School) ->
 def test_a_lesson_that_takes_longer_than_the_night_is_left_out(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
     """A book in the journal, say, would otherwise fail every night."""
     engine, settings = ScriptedEngine(school.student, []), ("stages=[distill, lessons, grpo]", "distill.steps=2")
-    over = HoursOverError("the night's hours were over before distill · lesson was done")
+    over = HoursOverError("time ran out before distill · lesson was done")
     with monkeypatch.context() as patch:
         patch.setattr(school, "trainer", FailingWorker(over))
         folder, candidate = school.study("late", engine, *settings)
-    why = f"The night ended its lessons, and had no rounds: {over}."
+    why = f"Training stopped during the lessons, before any round: {over}."
     assert ended_early(folder) == EarlyEnd(0, why, 0)
     assert sentences(folder) == [why]
     assert candidate.name == school.student.name
@@ -130,5 +130,5 @@ def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stu
     assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
     assert early.rounds == len(read_round_metrics(folder)) == 1
-    assert early.why.startswith("The night ended its rounds after 1 of 3: the trainer process was stuck")
+    assert early.why.startswith("Training stopped after 1 of 3 rounds: the trainer process was stuck")
     assert (folder / "round-02" / "sample" / "manifest.json").exists()  # the rollouts are not lost

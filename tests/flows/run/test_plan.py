@@ -23,7 +23,7 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]
     said = dict(found)
     assert said["night"] == f"{DATE}, new, 15 minutes, in {home.root}"
-    assert said["rounds"].startswith("up to 80 of 24 × 8 answers, ")
+    assert said["rounds"].startswith("up to 80 rounds of 24 prompts × 8 completions, about ")
     assert said["exam"] == "arithmetic-1-2 (all), instructions (up to 150)"
     freeze_config(home.night(DATE), config, fresh=False)
     monkeypatch.setattr("flows.run.speed.time.time", lambda: 4e9)

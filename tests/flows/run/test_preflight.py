@@ -59,9 +59,9 @@ def test_a_good_night_is_let_through_and_nothing_is_written(
         ("on_policy.teacher={tmp}/larger", "on_policy.teacher: {tmp}/larger: there is no such folder; name one, or a"),
         ("distill.files=[{{source: {tmp}/traces.jsonl}}]", "distill.files: {tmp}/traces.jsonl: no such file; give its"),
         ("benchmarks=[{{name: nowhere:Nothing}}]", "nowhere:Nothing cannot be imported (ModuleNotFoundError"),
-        ("exam.guards.0.problems=3", "exam.guards: instructions: 3 problems can never show a loss below its margin"),
+        ("exam.guards.0.problems=3", "exam.guards: instructions: 3 problems are too few to show that a loss is within"),
         ("exam.target.problems=900", "exam: arithmetic-1-2 has 868 problems, not 900; leave out `problems` for all"),
-        ("exam.target.problems=5", "exam.target: arithmetic-1-2: 5 problems can never show that a candidate is better"),
+        ("exam.target.problems=5", "exam.target: arithmetic-1-2: 5 problems are too few to show a gain"),
     ],
 )
 def test_a_wrong_setting(tmp_path: Path, override: str, message: str) -> None:
@@ -96,8 +96,8 @@ def test_guards_that_fail_by_bad_luck_are_warned_about(tmp_path: Path, caplog: p
     for guards, warned in (([1, 100],), None), (([1, 25],), "64 %"), (([1, 100], [2, 100]), "32 %"):
         caplog.clear()
         check_night(Home(tmp_path), starter(f"exam.guards=[{', '.join(guard.format(*each) for each in guards)}]"))
-        assert ("is no worse" in caplog.text) is (warned is not None)
-        assert f"is no worse in {warned or ''}" in caplog.text or warned is None
+        assert ("equally good" in caplog.text) is (warned is not None)
+        assert f"equally good candidate {warned or ''}" in caplog.text or warned is None
 
 
 def test_a_small_exam_says_which_gain_it_could_have_seen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

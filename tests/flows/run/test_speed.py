@@ -133,7 +133,7 @@ def test_a_trained_student_has_a_lesson_once_a_level_has_joined(home: Home) -> N
             "The lesson has time for about {steps} of at most 48 steps.",
         ),
         (6, "warning", "At this machine's speed no round fits into 6 minutes; {enough} minutes would do."),
-        (1, "error", "budget_minutes: 1.0 minutes are too short for anything"),
+        (1, "error", "budget_minutes: 1.0 minutes are too few: start-up"),
     ],
 )
 def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, words: str) -> None:

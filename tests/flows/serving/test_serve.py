@@ -113,7 +113,7 @@ def test_a_damaged_version_never_serves_and_a_dead_engine_is_started_again(
     school.registry.promote(school.second.version)
     serving.step()
     assert serves(serving) == school.first.digest
-    assert "version 2 is damaged or missing; version 1 goes on" in capsys.readouterr().out
+    assert "version 2 is damaged or missing; version 1 still serves" in capsys.readouterr().out
     serving.engine.end()
     serving.step()
     assert serves(serving) is None

@@ -128,8 +128,13 @@ def test_it_would_have_guessed_what_it_was_taught_before(school: School, do: Do)
 @pytest.mark.parametrize(
     ("settings", "text", "live", "why"),
     [
-        (["learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"], "7 + 5?", True, "kept to judge"),
-        ([], "7 + 5?", False, "only tonight"),
+        (
+            ["learned_reward.owner_share=0.25", "reward_model.held_out_share=0.999"],
+            "7 + 5?",
+            True,
+            "this question is held out",
+        ),
+        ([], "7 + 5?", False, "it is learned tonight"),
         ([], None, True, "it asks a question of the exam"),
     ],
 )

@@ -81,6 +81,6 @@ def test_a_night_without_time_for_the_second_lesson_ends_before_it(school: Schoo
     assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
     assert (early.rounds, early.steps) == (1, 2)
-    assert early.why.startswith("The night ended its rounds after 1 of 2: the lesson distill-2 was not begun: it would")
+    assert early.why.startswith("Training stopped after 1 of 2 rounds: the lesson distill-2 needs about ")
     again = ScriptedEngine(school.student, [])
     assert school.study("hurried", again, *TWICE)[1] == candidate  # and stays ended when there is time

@@ -59,7 +59,9 @@ def test_an_mlflow_server_must_have_the_same_major_version(server: FakeServer) -
     )
 
 
-@pytest.mark.parametrize(("status", "message"), [(404, "answers with HTTP 404"), (401, "asks for a key"), (500, "500")])
+@pytest.mark.parametrize(
+    ("status", "message"), [(404, "answers with HTTP 404"), (401, "requires a login"), (500, "500")]
+)
 def test_what_is_not_an_open_mlflow_server(server: FakeServer, status: int, message: str) -> None:
     server.status = status
     with pytest.raises(InputError, match=message):

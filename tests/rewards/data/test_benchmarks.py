@@ -97,7 +97,7 @@ def test_a_class_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "always_no.py").touch()
     (tmp_path / "broken.py").write_text("class Yes(")
-    with pytest.raises(InputError, match=f"^{message}; its module lies in rewards/ or on PYTHONPATH$"):
+    with pytest.raises(InputError, match=f"^{message}; put its module into rewards/ or on PYTHONPATH$"):
         configured(BenchmarkConfig(name=name))
 
 

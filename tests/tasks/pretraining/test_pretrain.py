@@ -1,4 +1,4 @@
-"""Students made from nothing: their texts, and a pretraining that goes on where it was interrupted."""
+"""Students trained from scratch: their texts, and a pretraining that goes on where it was interrupted."""
 
 from itertools import islice
 from pathlib import Path

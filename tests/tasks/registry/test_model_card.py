@@ -56,7 +56,7 @@ def test_the_candidates_card_has_what_made_it_and_an_imported_student_has_learne
     texts = cards(folder, decision, tmp_path / "whole")
     assert not {"## Training", "## Recipe"} & set(texts["champion"])
     imported = "\n".join(texts["champion"])
-    assert "nothing here: it is the student as imported" in imported
+    assert "– (the student as imported)" in imported
     assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in imported
     assert decision["reasons"][0] not in imported
     learned = ["worked solutions: 191 of 193", "round 1: 4 of 9"]

@@ -74,5 +74,5 @@ def test_after_a_lesson_that_was_taken_back_the_next_begins_where_it_began(full_
 
 
 def test_what_an_early_end_undid_is_left_out(full_day: Path) -> None:
-    end_early(full_day, 2, "The night ended its rounds: its hours are over.", 2)
+    end_early(full_day, 2, "Training stopped after 2 of 3 rounds: time ran out.", 2)
     assert [lesson.channel for lesson in lessons_of(full_day)] == ["rounds 1 to 2", "worked solutions"]

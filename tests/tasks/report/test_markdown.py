@@ -18,7 +18,7 @@ ADD = "Add problems to the exam, or harder ones: it can no longer promote a cand
 ALARMS = "docs/how-to/every-night.md says what each one asks for."
 KEPT = {"decision": "kept", "serving": DIGESTS["champion"]}
 NO_ROUND = KEPT | {"rounds": 0, "hours": {"hours": 900.0, "rounds": 300.0, "enough": 30}}
-ENDED = "The night ended its rounds after 0 of 3:"
+ENDED = "Training stopped after 0 of 3 rounds:"
 MORE_TIME = "Give the night more time: no round fitted. 30 minutes would do."
 BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
 UNKNOWN = "Nothing is known to have changed: MLflow could not say which model serves."
@@ -42,7 +42,7 @@ def decision(night: Night) -> dict[str, Any]:
         (KEPT | {"withheld": PROMOTE}, STAYS, DRY),
         (KEPT | {"withheld": PROMOTE, "serving": None}, "Nothing: no model serves yet.", DRY),
         ({"decision": "kept"}, UNKNOWN, TRIES_AGAIN),  # as MLflow died before it was asked
-        (NO_ROUND | {"ended_early": f"{ENDED} the night's hours were over before update began."}, STAYS, MORE_TIME),
+        (NO_ROUND | {"ended_early": f"{ENDED} time ran out before update began."}, STAYS, MORE_TIME),
         (NO_ROUND | {"ended_early": f"{ENDED} the trainer process died at update."}, STAYS, TRIES_AGAIN),
         (KEPT | {"withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first; {ALARMS} {DRY}"),
     ],

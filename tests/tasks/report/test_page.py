@@ -69,7 +69,13 @@ def test_every_number_of_the_exam_is_on_the_page(night: Night, page: str) -> Non
 
 def test_the_page_has_all_its_parts_and_is_well_formed(night: Night, page: str) -> None:
     assert headings(page) == [
-        *("Reasons for the decision", "The exam", "What each part taught", "The night", "10 answers of the last round"),
+        *(
+            "Reasons for the decision",
+            "The exam",
+            "What each lesson taught",
+            "The night",
+            "10 answers of the last round",
+        ),
         *("Exam answers that changed", "Verdicts", "Where this comes from"),
         *("Learning curve", "Became right", "Became wrong"),
     ]

@@ -236,7 +236,7 @@ def test_a_machine_that_would_sample_otherwise_is_refused_by_name(
     device = stored_answers.versions()["device"]
     monkeypatch.setattr(stored_answers, "describe_device", lambda: "another processor")
     assert sampled(engine, student) == alone
-    refused = f"the machine other does not help: it would sample otherwise (device {device}, here another processor)"
+    refused = f"the machine other does not help: it would sample differently (device {device}, here another processor)"
     assert refused in incidents
 
 

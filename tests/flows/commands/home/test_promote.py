@@ -108,7 +108,7 @@ def test_another_model_is_refused_in_one_line(home: Home, school: School, versio
     with pytest.raises(InputError) as refused:
         promote_version(home, school.registry, version)
     assert str(refused.value).startswith(
-        f"promote: version {version} is not like the champion, version 1: {difference}; give another student a name"
+        f"promote: version {version} cannot replace the champion, version 1: {difference}; give another student a name"
     )
     assert school.aliases() == ("1", None)
 

@@ -1,4 +1,4 @@
-"""`nightschool prune` shows what would go, removes it, and does neither while a night runs."""
+"""`nightschool prune` shows what it would remove, removes it, and does neither while a night runs."""
 
 import json
 from collections.abc import Callable
@@ -34,14 +34,14 @@ def test_shown_first_then_gone(school: School, run: Run) -> None:
     assert item["bytes"] == sum(file.stat().st_size for file in loser.iterdir())
     assert (stays["digest"], stays["why"]) == (serving.name, "daytime (version 1)")
     lines = run("prune", "--dry-run", *KEEP_TWO)[1].splitlines()
-    assert lines[0].startswith("would go")
+    assert lines[0].startswith("would remove")
     assert lines[0].endswith(f"version 2 ({loser.name}): {item['why']}")
-    assert lines[-1] == "1 would go, 0.0 MB; checkpoints that stay: 1"
+    assert lines[-1] == "would remove: 1, 0.0 MB; checkpoints kept: 1"
     assert loser.is_dir()
     assert json.loads(run("prune", "--json", *KEEP_TWO)[1]) == shown | {"dry_run": False}
     assert not loser.exists()
     assert school.registered() == [serving.name]
-    assert run("prune", *KEEP_TWO)[1].splitlines()[-1] == "0 went, 0.0 MB; checkpoints that stay: 1"
+    assert run("prune", *KEEP_TWO)[1].splitlines()[-1] == "removed: 0, 0.0 MB; checkpoints kept: 1"
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
