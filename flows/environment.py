@@ -10,6 +10,7 @@ DEFAULTS = {
     "VLLM_NO_USAGE_STATS": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # a call to a dead server fails in 14 s, not in four minutes
+    "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",  # else a server may make a night wait for hours
     "PREFECT_CLIENT_MAX_RETRIES": "3",  # likewise for Prefect's server
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",

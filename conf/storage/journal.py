@@ -224,6 +224,11 @@ def read_object(line: bytes) -> dict[str, Any]:
         raise ValueError("not valid JSON: nested too deep") from None
     if not isinstance(fields, dict):
         raise ValueError("not a JSON object")
+    if rb"\ud" in line.lower():
+        try:
+            json.dumps(fields, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("half of a surrogate pair (an emoji that was cut in two), which is no character") from None
     return fields
 
 

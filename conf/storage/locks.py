@@ -20,6 +20,7 @@ from conf.storage.home import Home, InputError, require_writable
 NIGHT = "the night "  # how a night names itself in its lock, before its date
 QUERY_SECONDS = 0.35  # how long to retry: a process that only checks who holds a lock takes it for an instant
 UPKEEP_SECONDS = 600.0  # how long to wait for a prune, which finishes soon
+ALIAS_SECONDS = 120.0  # how long to wait for another promotion or rollback
 SERVER_SECONDS = 120.0  # how long to wait for a server to finish its answers (30 seconds) and stop its engine
 SERVER_LOCK = "serve.lock"
 log = logging.getLogger("nightschool")
@@ -133,12 +134,16 @@ def alias_lock(home: Home) -> Iterator[None]:
     """Hold the lock on the registry's aliases while they are read and moved. Other processes wait.
 
     It is separate from the home's lock, which a night holds for hours: the owner may want to roll back meanwhile.
-    Raises InputError if there is no home.
+    Raises InputError if there is no home, or if another process holds the lock for longer than ALIAS_SECONDS.
     """
     if not home.root.is_dir():
         raise InputError(f"{home.root}: there is no home here; name yours with NIGHTSCHOOL_HOME")
     with (home.root / "aliases.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        begun = time.monotonic()
+        while not _lock(file, fcntl.LOCK_EX):
+            if time.monotonic() - begun >= ALIAS_SECONDS:
+                raise InputError(f"{home.root}: another `nightschool promote` or `rollback` does not end; end it first")
+            time.sleep(0.05)
         yield
 
 

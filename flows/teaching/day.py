@@ -63,6 +63,7 @@ class Day:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="day")
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._held: dict[str, Lesson] = {}  # the lessons that the learner's process holds, by name
+        self._fatal: set[str] = set()  # lessons that ended the learner's process
         self._folder = home.root / FOLDER
         self._offering = asyncio.Lock()
         self.offered = ""
@@ -70,8 +71,18 @@ class Day:
     def make(self, goes_on: Callable[[int], bool]) -> bool:
         """Load the day copy that was saved last, if it still fits the journal, and learn all lessons after it.
 
-        If `goes_on(n)` is false before lesson n (from 1), stop and return False.
+        If `goes_on(n)` is false before lesson n (from 1), stop and return False. A lesson that ends the learner's
+        process is left to the night, and the rest is learned without it.
         """
+        while True:
+            known = len(self._fatal)
+            try:
+                return self._make(goes_on)
+            except WorkerDiedError:
+                if len(self._fatal) == known:  # no lesson was being learned
+                    raise
+
+    def _make(self, goes_on: Callable[[int], bool]) -> bool:
         known = anchors(self.home, self.engine) if self.engine else known_anchors(self.home, self.champion)
         self._made, lessons = False, [*self.book.lessons.values()]
         adapter, outcomes = saved_day.find(self._folder.glob("*"), self.champion, self.config, lessons)
@@ -83,7 +94,11 @@ class Day:
         for number, lesson in enumerate(lessons[done:], done + 1):
             if not goes_on(number):
                 return False
-            self._learn(lesson)
+            try:
+                self._learn(lesson)
+            except WorkerDiedError:
+                self._fatal.add(lesson.name)
+                raise
         self._made = True
         return True
 
@@ -114,7 +129,8 @@ class Day:
 
     def _learn(self, lesson: Lesson, began: float | None = None) -> None:
         self._held[lesson.name] = lesson
-        if why := why_only_tonight(lesson, self.config.unseen_share):
+        why = "it ended the learner's process, see teach.log; the night may still learn it"
+        if why := why if lesson.name in self._fatal else why_only_tonight(lesson, self.config.unseen_share):
             self.book.outcomes[lesson.name] = LessonOutcome(why=why)
             return
         outcome, self.digest = self._call(learner_process.learn, lesson.name, lesson.entries)

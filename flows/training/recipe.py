@@ -13,7 +13,7 @@ from flows.training.quizzes import Quizzes
 from tasks.journal.freeze import read_counts
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.stage import committed, run_name
-from tasks.workers.worker import HoursOverError
+from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Recipe:
         for step in steps[: early.steps] if early else steps:
             try:
                 checkpoint = self._learn(step, checkpoint)
-            except HoursOverError as error:
+            except (HoursOverError, WorkerDiedError) as error:
                 why = f"Training stopped during the lessons, before any round: {error}."
                 end_early(self.night.folder, 0, why, step.number - 1)
                 break
@@ -59,7 +59,7 @@ class Recipe:
                         self.night.limit_workers(before_end=rounds.allowance.after)
                     self.night.sleep_engine()
                     checkpoint = self._learn(step, checkpoint)
-                except HoursOverError as error:
+                except (HoursOverError, WorkerDiedError) as error:
                     rounds.end(step.number - 1, error)
                 finally:
                     self.night.limit_workers(before_end=-LATE)

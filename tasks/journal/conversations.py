@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.storage.journal import CONVERSATION, UNFINISHED, entry_of
+from conf.storage.journal import CONVERSATION, UNFINISHED, entry_of, read_object
 from conf.storage.journal_file import Written, append, retract
 from models.hf.checkpoint import learned
 from tasks.journal.read import valid_lines
@@ -141,7 +141,10 @@ def _records(journal: Path) -> Iterator[Record]:
     for _, fields in _lines(journal):
         if fields.get("kind") != "conversation" or fields.get("rewards") is not None:
             continue
-        turns = [{"role": turn["role"], "content": turn["content"]} for turn in fields["messages"]]
+        try:
+            turns = entry_of(fields).turns
+        except ValueError:  # a night refuses it, too
+            continue
         yield Record(
             name=fields[CONVERSATION],
             at=fields["at"],
@@ -158,4 +161,4 @@ def _lines(journal: Path) -> Iterator[tuple[Written, dict[str, Any]]]:
         for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
             if MARK in line:
                 with suppress(ValueError):  # a torn line
-                    yield Written(file, number), json.loads(line)
+                    yield Written(file, number), read_object(line)

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import ssl
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -106,16 +107,27 @@ def post_report(text: str, limit: float = WEBHOOK_LIMIT) -> None:
     may be secret.
     """
     logging.getLogger("httpx").setLevel(logging.WARNING)  # httpx logs URLs at lower levels
+    why = f"no answer within {limit:g} s"
+
+    def post() -> None:
+        nonlocal why
+        try:
+            trusted = ssl.create_default_context()  # the system's certificates, not httpx's own
+            answer = httpx.post(url, json={"text": text}, timeout=limit, verify=trusted)
+            why = "" if answer.is_success else f"HTTP {answer.status_code}"
+        except Exception as error:  # whatever the client raises: bad URL, proxy, host name or certificate
+            why = type(error).__name__
+
     try:
         if not (url := webhook()):
             return
-        trusted = ssl.create_default_context()  # the system's certificates, not httpx's own
-        answer = httpx.post(url, json={"text": text}, timeout=limit, verify=trusted)
-        why = "" if answer.is_success else f"HTTP {answer.status_code}"
     except InputError as error:
         log.warning("%s", error)
         return
-    except Exception as error:  # whatever the client raises: bad URL, proxy, host name or certificate
-        why = type(error).__name__
+    posting = threading.Thread(
+        target=post, daemon=True
+    )  # httpx limits each read, so a slow server could go on for ever
+    posting.start()
+    posting.join(limit)
     if why:
         log.warning("the webhook of %s did not accept the morning report: %s", VARIABLE, why)

@@ -1,17 +1,21 @@
 """An exam episode, turn by turn: what the candidate saw and wrote, and the reward that it got."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from conf.load import load_night
+from conf.sections.benchmark import ExamPart
 from rewards.data.benchmarks import configured
 from rewards.environments.episodes import replay, texts_of
 from rewards.verifier import Turn
 from tasks.report.queries import read_table
+from tasks.workers.worker import call_once
 
+LIMIT = 300.0  # seconds that a user's environment may take to play and draw the episode
 log = logging.getLogger("nightschool")
 
 
@@ -35,13 +39,19 @@ def shown_episode(night: Path) -> ShownEpisode | None:
     if rows.empty:
         return None
     median = rows.iloc[len(rows) // 2]
+    arguments = (target, median["problem_id"], texts_of(median["text"]))
     try:
-        benchmark: Any = configured(target)
-        problems = {problem.problem_id: problem for problem in benchmark.problems("test")}
-        turns = replay(benchmark.environment, problems[median["problem_id"]], texts_of(median["text"]))
-        draw = getattr(benchmark.environment, "drawing", lambda state: "")
-        frames = tuple((Markup(draw(turn.state)), turn) for turn in turns)
-    except Exception:  # a user's class that can no longer be imported, or that raises
+        own = not configured(target).bounded
+        frames = call_once("episode", LIMIT, _frames, *arguments) if own else _frames(*arguments)
+    except Exception:  # a user's class that can no longer be imported, that raises or that never ends
         log.warning("the report shows no episode", exc_info=True)
         return None
     return ShownEpisode(median["problem_id"], float(median["value"]), frames)
+
+
+def _frames(target: ExamPart, problem_id: str, texts: Sequence[str]) -> tuple[tuple[Markup, Turn], ...]:
+    benchmark: Any = configured(target)
+    problems = {problem.problem_id: problem for problem in benchmark.problems("test")}
+    turns = replay(benchmark.environment, problems[problem_id], texts)
+    draw = getattr(benchmark.environment, "drawing", lambda state: "")
+    return tuple((Markup(draw(turn.state)), turn) for turn in turns)

@@ -9,7 +9,7 @@ from conf.storage.home import NightError
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Score
 from tasks.rollouts.verdicts import FAILED
-from tasks.workers.cluster import Cluster
+from tasks.workers.cluster import Cluster, first_line
 from tasks.workers.remote import RemoteWorker
 from tasks.workers.worker import Worker, WorkerDiedError, call_once
 
@@ -19,7 +19,7 @@ log = logging.getLogger("nightschool")
 
 
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:
-    """Score attempts at one benchmark's problems. If a user's grader dies or exceeds LIMIT, no attempt gets a reward.
+    """Score attempts at one benchmark's problems. If a user's grader raises, dies or exceeds LIMIT, none gets a reward.
 
     Built-in benchmarks limit their own time. If the engine spans several machines, programs run on all of them.
     """
@@ -28,9 +28,15 @@ def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker 
     if benchmark.bounded:
         return benchmark.score(attempts)
     try:
-        return call_once("grader", LIMIT, benchmark.score, attempts)
+        scores = call_once("grader", LIMIT, benchmark.score, attempts)
+        if len(scores) == len(attempts):
+            return scores
+        why = f"it returned {len(scores)} scores for {len(attempts)} answers"
     except WorkerDiedError as error:
-        return [Score(None, FAILED, str(error))] * len(attempts)
+        why = str(error)
+    except Exception as error:  # a user's grader can raise anything
+        why = f"it raised {type(error).__name__}: {first_line(error)}"
+    return [Score(None, FAILED, why)] * len(attempts)
 
 
 def _shared_scores(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Cluster) -> list[Score]:

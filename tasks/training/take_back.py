@@ -18,12 +18,13 @@ OUTCOME = "outcome.json"
 @stage()
 def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: Mapping[str, Path]) -> None:
     """Write the outcome, and name the checkpoint to continue from: `after` if the lesson is kept, else `before`."""
+    compared = _compared(quizzes["before"], quizzes["after"])
     p_value = p_worse(quizzes["before"], quizzes["after"])
     kept = p_value >= LEVEL
     outcome = {
         "outcome": "kept" if kept else "taken_back",
-        "problems": len(_outcomes(quizzes["before"])),
-        "accuracy": {name: float(_outcomes(quiz).mean()) for name, quiz in quizzes.items()},
+        "problems": len(compared),
+        "accuracy": {name: float(compared[name].mean()) for name in ("before", "after")},
         "p_worse": p_value,
     }
     (folder / OUTCOME).write_text(json.dumps(outcome))
@@ -32,13 +33,17 @@ def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
 
 def p_worse(before: Artifact, after: Artifact) -> float:
     """Return the p-value of a one-sided exact test of whether the quiz went worse after the lesson than before it."""
-    return sign_flip((_outcomes(before) - _outcomes(after)).to_numpy(dtype=float))
+    compared = _compared(before, after)
+    return sign_flip((compared["before"] - compared["after"]).to_numpy(dtype=float))
 
 
-def _outcomes(quiz: Artifact) -> pd.Series:
-    """Return a quiz's outcomes by problem. An answer that could not be graded counts as wrong."""
-    table = read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)
-    return table.assign(outcome=outcomes(table).fillna(0.0)).set_index("problem_id")["outcome"]
+def _compared(before: Artifact, after: Artifact) -> pd.DataFrame:
+    """Return the outcomes `before` and `after` by problem, without answers that could not be graded."""
+    found = {}
+    for name, quiz in (("before", before), ("after", after)):
+        table = read_table(quiz.folder / "evaluations.parquet", EVALUATIONS)
+        found[name] = table.assign(outcome=outcomes(table)).set_index("problem_id")["outcome"]
+    return pd.DataFrame(found).dropna().astype(float)
 
 
 def sentence(what: str, outcome: Mapping[str, Any]) -> str | None:

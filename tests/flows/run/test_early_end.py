@@ -14,7 +14,7 @@ from flows.run.history import read_round_metrics
 from models.engine.environment import trainer_environment
 from tasks.monitoring.incidents import EarlyEnd, ended_early, incidents
 from tasks.training import trainer_process
-from tasks.workers.worker import HoursOverError, Worker
+from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError
 from tests.flows.rounds import SCRIPT, School, ScriptedEngine, SlowEngine, digest
 from tests.tasks.doubles.workers import FailingWorker, InProcessWorker
 
@@ -84,19 +84,22 @@ def test_a_resumed_round_keeps_the_rate_that_was_written_down(school: School) ->
     assert [figures["rate_factor"] for figures in read_round_metrics(folder)] == [1.0, 0.25]
 
 
-def test_a_lesson_that_takes_longer_than_the_night_is_left_out(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("over", [HoursOverError("time ran out"), WorkerDiedError("the trainer process died")])
+def test_a_lesson_that_takes_too_long_or_too_much_memory_is_left_out(
+    school: School, monkeypatch: pytest.MonkeyPatch, over: Exception
+) -> None:
     """A book in the journal, say, would otherwise fail every night."""
     engine, settings = ScriptedEngine(school.student, []), ("stages=[distill, lessons, grpo]", "distill.steps=2")
-    over = HoursOverError("time ran out before distill · lesson was done")
+    name = type(over).__name__
     with monkeypatch.context() as patch:
         patch.setattr(school, "trainer", FailingWorker(over))
-        folder, candidate = school.study("late", engine, *settings)
+        folder, candidate = school.study(name, engine, *settings)
     why = f"Training stopped during the lessons, before any round: {over}."
     assert ended_early(folder) == EarlyEnd(0, why, 0)
     assert sentences(folder) == [why]
     assert candidate.name == school.student.name
     assert not list(folder.glob("round-*")) + list(folder.glob("distill/manifest.json")) + list(folder.glob("lessons"))
-    assert school.study("late", engine, *settings)[1] == candidate
+    assert school.study(name, engine, *settings)[1] == candidate
 
 
 class StuckTrainer(Worker):

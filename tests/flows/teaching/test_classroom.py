@@ -420,6 +420,27 @@ def test_a_learner_that_dies_is_started_again(
     assert room.state()["day"] == school.open().state()["day"]
 
 
+def test_a_lesson_that_ends_the_learner_is_left_to_the_night(
+    school: School, do: Do, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the classroom could not be opened any more."""
+    room = school.open()
+    for kind in ("pick", "praise", "blame"):
+        do(teach(room, kind))
+    fatal = [*room.book.lessons][1]
+
+    def die_at_it(name: str, *arguments: Any) -> Any:
+        if name == fatal:
+            raise WorkerDiedError("killed")
+        return learn(name, *arguments)
+
+    learn = learner_process.learn
+    monkeypatch.setattr(learner_process, "learn", die_at_it)
+    shutil.rmtree(school.home.root / day.FOLDER)
+    learned = {lesson["id"]: lesson["learned"] for lesson in school.open().state()["lessons"]}
+    assert learned == {name: name != fatal for name in room.book.lessons}
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "status", "reason"),
     [

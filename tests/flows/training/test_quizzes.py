@@ -17,10 +17,12 @@ from flows.training.quizzes import Quizzes, is_quizzed, run_quiz
 from models.hf.checkpoint import keep, write_lineage
 from models.rollout import Rollout
 from tasks.monitoring.incidents import incidents
+from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS
+from tasks.training.take_back import p_worse
 from tests.flows.rounds import School, ScriptedEngine, digest, rollout
 from tests.rewards.datasets import write_gsm8k
-from tests.tasks.doubles.exam import TableEngine
+from tests.tasks.doubles.exam import TableEngine, row
 from tests.tasks.doubles.student import write_student
 from tests.tasks.doubles.tables import write_stage
 
@@ -150,3 +152,12 @@ def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome:
     assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
     said = [f"The block of rounds {WORSE}" in incident for incident in incidents(folder)]
     assert said == ([] if outcome == "kept" else [True])
+
+
+def test_answers_that_could_not_be_graded_say_nothing_about_a_lesson(tmp_path: Path) -> None:
+    """Six right answers that only the second quiz's grader fails on would else be p = 1/64."""
+    for quiz, verdicts in (("before", [True] * 7), ("after", [None] * 6 + [True])):
+        rows = [row(str(number), correct=correct) for number, correct in enumerate(verdicts)]
+        write_stage(tmp_path / quiz, {"evaluations": (EVALUATIONS, rows)})
+    before, after = (Artifact(folder=tmp_path / quiz, digest="") for quiz in ("before", "after"))
+    assert p_worse(before, after) == 1.0

@@ -29,6 +29,7 @@ class Reply:
     status: int = 200
     kind: str = "application/json"
     seconds: float = 0.0
+    pause: float = 0.0  # seconds after each byte of the body
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,7 +65,10 @@ def http_server(answer: Callable[[Request], Reply]) -> Iterator[str]:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(reply.body)))
                 self.end_headers()
-                self.wfile.write(reply.body)
+                for at in range(len(reply.body)) if reply.pause else ():
+                    self.wfile.write(reply.body[at : at + 1])
+                    time.sleep(reply.pause)
+                self.wfile.write(b"" if reply.pause else reply.body)
             except OSError:  # whoever asked has gone
                 pass
 

@@ -10,7 +10,7 @@ KEY = "T00key1234"
 
 
 class Webhook:
-    """Takes, refuses, redirects or hangs, by the path of the URL."""
+    """Takes, refuses, redirects, hangs or answers byte by byte, according to the path of the URL."""
 
     def __init__(self) -> None:
         self.server = ""
@@ -18,7 +18,7 @@ class Webhook:
         self.done = threading.Event()
 
     def url(self, path: str) -> str:
-        """Return a URL with a key in it; `path`: takes, refuses, moved or hangs."""
+        """Return a URL with a key in it; `path`: takes, refuses, moved, hangs or drips."""
         return f"{self.server}/{path}/{KEY}"
 
     def answer(self, request: Request) -> Reply:
@@ -26,6 +26,8 @@ class Webhook:
         path = request.path.split("/")[1]
         if path == "hangs":
             self.done.wait(20)
+        if path == "drips":
+            return Reply(b"." * 100, pause=0.1)
         return Reply(b"", {"refuses": 403, "moved": 302}.get(path, 200), headers={"Location": self.url("takes")})
 
 

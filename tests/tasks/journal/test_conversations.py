@@ -24,7 +24,11 @@ def test_the_latest_line_is_the_conversation_and_nothing_is_learned_from_it(tmp_
     record(tmp_path, "a", SAID, "cafe")
     record(tmp_path, "b", SAID, "cafe", answers=["Hoot.", "Hu."], unfinished=[])
     record(tmp_path, "a", LONGER, "beef", unfinished=["HOOT."])
-    (tmp_path / f"{TODAY}.jsonl").open("ab").write(b'{"conversation":"torn')
+    for broken in (
+        b'{"kind":"conversation","conversation":"a","messages":[{"role":"user"}]}\n',
+        b'{"conversation":"torn',
+    ):
+        (tmp_path / f"{TODAY}.jsonl").open("ab").write(broken)
     (found,) = conversations(tmp_path)  # `b` is how `a` begins
     assert (found.name, found.turns, found.policy, found.unfinished) == ("a", LONGER, "beef", ("HOOT.",))
     assert found == conversation(tmp_path, "a")

@@ -33,12 +33,14 @@ def test_the_report_is_posted(
     assert logged.text == ""
 
 
-@pytest.mark.parametrize(("path", "why"), [("refuses", "HTTP 403"), ("moved", "HTTP 302"), ("hangs", "")])
+@pytest.mark.parametrize(
+    ("path", "why"), [("refuses", "HTTP 403"), ("moved", "HTTP 302"), ("hangs", ""), ("drips", "no answer within")]
+)
 def test_a_webhook_that_fails_costs_one_line(
     path: str, why: str, server: Webhook, monkeypatch: pytest.MonkeyPatch, logged: pytest.LogCaptureFixture
 ) -> None:
-    """A redirect is not followed, and one that hangs is not waited for."""
-    post(monkeypatch, server.url(path), limit=0.5 if path == "hangs" else 20)
+    """A redirect is not followed, and one that hangs, or never ends its answer, is not waited for."""
+    post(monkeypatch, server.url(path), limit=0.5 if path in ("hangs", "drips") else 20)
     assert [method for method, *_ in server.got] == ["POST"]
     (record,) = logged.records
     said = f"the webhook of {VARIABLE} did not accept the morning report: {why}"

@@ -191,6 +191,8 @@ class Own:
                 pass
         if attempts[0].completion == "die":
             os._exit(1)
+        if attempts[0].completion == "lose":
+            attempts = attempts[1:]
         if attempts[0].completion == "raise":
             raise LookupError("mine")
         return [Score(1.0, "correct", str(os.getpid())) for _ in attempts]
@@ -209,16 +211,19 @@ def attempts(*completions: str) -> list[Attempt]:
     return [Attempt(Problem("p", "own", "?", ""), completion) for completion in completions]
 
 
-def test_a_users_grader_runs_in_a_child_that_may_hang_or_die(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_grader_runs_in_a_child_that_may_hang_die_or_raise(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = configured(BenchmarkConfig(name=own))
     one, two = scores_of(benchmark, attempts("a", "b"))
     assert (one.verdict, one.detail) == ("correct", two.detail)
     assert one.detail != str(os.getpid())
-    with pytest.raises(LookupError, match="mine"):
-        scores_of(benchmark, attempts("raise"))
-    died = scores_of(benchmark, attempts("die", "a"))
-    assert [(score.reward, score.verdict) for score in died] == [(None, "grader_failed")] * 2
-    assert died[0].detail.startswith("the grader process died")
+    for what, why in (
+        ("raise", "it raised LookupError: mine"),
+        ("lose", "it returned 1 scores for 2 answers"),
+        ("die", "the grader process died"),
+    ):
+        failed = scores_of(benchmark, attempts(what, "a"))
+        assert [(score.reward, score.verdict) for score in failed] == [(None, "grader_failed")] * 2
+        assert failed[0].detail.startswith(why)
     monkeypatch.setattr("tasks.rollouts.grade.LIMIT", 3.0)
     (hung,) = scores_of(benchmark, attempts("hang"))
     assert (hung.reward, hung.verdict) == (None, "grader_failed")
