@@ -23,7 +23,7 @@ from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import between, markdown, picture
-from benchmarks.outputs.power import detectable_mean
+from benchmarks.outputs.power import detectable_mean, mean_difference
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
@@ -94,14 +94,18 @@ def _row(run: Run) -> list[Any]:
 
 
 def _pooled(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield, by size and arm, the flips of all seeds, their one-sided exact test, and the detectable gain."""
+    """Yield, by size and arm, the flips of all seeds with their one-sided exact test, and the mean gain by seed.
+
+    The test is about these students; the gain has Student's 95 % interval, and the smallest that would be detected.
+    """
     for size, arm in dict.fromkeys((run["size"], run["arm"]) for run in runs):
         same = [run for run in runs if (run["size"], run["arm"]) == (size, arm)]
         gained, lost = (sum(run[flip] for run in same) for flip in ("gained", "lost"))
-        asked = sum(run["after"][1] for run in same)
-        least = detectable_mean(np.repeat([1.0, -1.0, 0.0], [gained, lost, asked - gained - lost]), 0.05) or 0.0
-        changed = f"{(gained - lost) / asked:+.3f}, p = {mcnemar(gained, lost):.2g}; {least:+.3f} would be detected"
-        yield f"- {size}, *{arm}*: of {asked} answers, the rounds gained {gained} and lost {lost} ({changed})."
+        gains = [(run["gained"] - run["lost"]) / run["after"][1] for run in same]
+        least = detectable_mean(np.array(gains), 0.05)
+        changed = f"p = {mcnemar(gained, lost):.2g}; by seed {mean_difference(gains)}"
+        changed += "" if least is None else f", {least:+.3f} would be detected"
+        yield f"- {size}, *{arm}*: the rounds gained {gained} answers, lost {lost} ({changed})."
 
 
 def draw(runs: Sequence[Run]) -> None:

@@ -80,13 +80,20 @@ def plain(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) ->
 
     table = read_table(prompts / "prompts.parquet", PROMPTS).prompt_token_ids
     asked, grpo = [list(map(int, tokens)) for tokens in table], config.grpo
-    arguments = (checkpoint, config.sampler, asked, grpo.group_size, grpo.max_completion_tokens)
+    arguments = (checkpoint, config.sampler, asked, grpo.group_size, grpo.max_completion_tokens, grpo.temperature)
     with engine() as worker:
         return [worker.call(offline_generate, *arguments, seed=number) for number in range(repeats + 1)][1:]
 
 
 def offline_generate(
-    checkpoint: Path, config: EngineConfig, prompts: Sequence[list[int]], size: int, max_tokens: int, *, seed: int
+    checkpoint: Path,
+    config: EngineConfig,
+    prompts: Sequence[list[int]],
+    size: int,
+    max_tokens: int,
+    temperature: float,
+    *,
+    seed: int,
 ) -> Sampled:
     """Return the tokens and seconds of `LLM.generate` alone. Runs in plain vLLM's process."""
     global _llm
@@ -110,7 +117,7 @@ def offline_generate(
     torch.manual_seed(seed)
     _llm.reset_prefix_cache()
     requests: Any = [{"prompt_token_ids": prompt} for prompt in prompts]
-    params = SamplingParams(n=size, temperature=1.0, max_tokens=max_tokens, logprobs=0)
+    params = SamplingParams(n=size, temperature=temperature, max_tokens=max_tokens, logprobs=0)
     started = time.perf_counter()
     outputs = _llm.generate(requests, params, use_tqdm=False)
     seconds = time.perf_counter() - started
