@@ -70,6 +70,13 @@ def test_with_fewer_than_five_to_lose_the_reward_cannot_be_watched() -> None:
     assert unwatched(ranking(5, 40)) is None
 
 
+def test_each_further_ranking_of_a_block_needs_more_evidence() -> None:
+    """Else eight rankings without any trend would raise the alarm twice as often as one."""
+    start, lost = ranking(5, 40), ranking(0, 40)
+    assert learned_reward_hacked(RISING, {(1, 0): start, (1, 3): start, (1, 6): lost}) is None  # 1/32 is above 0.05 / 2
+    assert learned_reward_hacked(RISING, {(1, 0): GOOD, (1, 3): GOOD, (1, 6): WORSE})  # 1/256
+
+
 def test_the_first_alarm_stays_whatever_follows() -> None:
     rankings = {(1, 0): GOOD, (1, 2): GOOD, (1, 4): WORSE}
     alarm = learned_reward_hacked(RISING[:4], rankings)
