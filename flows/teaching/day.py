@@ -129,8 +129,10 @@ class Day:
 
     def _learn(self, lesson: Lesson, began: float | None = None) -> None:
         self._held[lesson.name] = lesson
-        why = "it ended the learner's process, see teach.log; the night may still learn it"
-        if why := why if lesson.name in self._fatal else why_only_tonight(lesson, self.config.unseen_share):
+        why = why_only_tonight(lesson, self.config.unseen_share)
+        if lesson.name in self._fatal:
+            why = "it ended the learner's process, see teach.log; the night may still learn it"
+        if why:
             self.book.outcomes[lesson.name] = LessonOutcome(why=why)
             return
         outcome, self.digest = self._call(learner_process.learn, lesson.name, lesson.entries)

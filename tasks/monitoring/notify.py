@@ -124,9 +124,7 @@ def post_report(text: str, limit: float = WEBHOOK_LIMIT) -> None:
     except InputError as error:
         log.warning("%s", error)
         return
-    posting = threading.Thread(
-        target=post, daemon=True
-    )  # httpx limits each read, so a slow server could go on for ever
+    posting = threading.Thread(target=post, daemon=True)  # httpx limits each read, but not the whole answer
     posting.start()
     posting.join(limit)
     if why:

@@ -1,6 +1,7 @@
 """When a call in a child process counts as stuck."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 POLL = 5.0  # seconds between two checks
@@ -45,11 +46,19 @@ def next_limit(longest: float | None) -> float:
 
 def processor_seconds(process: int) -> float:
     """Return the CPU time of a process and its descendants in seconds, or 0 if the process no longer exists."""
-    folder = Path(f"/proc/{process}")
-    try:
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        children = [child for file in folder.glob("task/*/children") for child in file.read_text().split()]
-    except OSError:
-        return 0.0
-    used = sum(map(int, fields[11:15])) / TICKS  # user and system time, also of children it has waited for
-    return used + sum(processor_seconds(int(child)) for child in children)
+    used = 0.0
+    for each in (process, *descendants(process)):
+        with suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            used += sum(map(int, fields[11:15])) / TICKS  # user and system time, also of children it has waited for
+    return used
+
+
+def descendants(process: int) -> list[int]:
+    """Return the process IDs of a process's children, their children, and so on."""
+    found = list[int]()
+    with suppress(OSError):
+        for file in Path(f"/proc/{process}").glob("task/*/children"):
+            for child in map(int, file.read_text().split()):
+                found += [child, *descendants(child)]
+    return found

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from conf.storage.home import NightError
-from tasks.workers.heartbeat import FIRST_LIMIT, QUIET, Heartbeat, next_limit
+from tasks.workers.heartbeat import FIRST_LIMIT, QUIET, Heartbeat, descendants, next_limit
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -175,8 +175,12 @@ class Worker:
         limit = time.monotonic() + grace
         for child in children:
             child.join(max(0.0, limit - time.monotonic()))
+            started = descendants(child.pid or 0)  # such as the programs that a user's grader runs
             child.kill()
             child.join(KILL_LIMIT)
+            for process in started:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def end(self, grace: float = 5.0) -> None:
         """Stop the child process for good. Pending and later calls raise WorkerEndedError."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import NoReturn
@@ -43,3 +44,8 @@ def spin(seconds: float) -> float:
     while time.monotonic() < limit:
         pass
     return seconds
+
+
+def start_another() -> int:
+    """Start a process that sleeps for ten minutes, and return its ID."""
+    return subprocess.Popen(["sleep", "600"]).pid

@@ -44,6 +44,13 @@ def worker(losses: list[str], tmp_path: Path) -> Iterator[Worker]:
     worker.end(grace=0)
 
 
+def test_what_a_child_has_started_ends_with_it(worker: Worker) -> None:
+    """Such as the programs that a user's grader runs."""
+    started = worker.call(child_calls.start_another)
+    worker.end(grace=0)
+    assert gone_within(10, started)
+
+
 def test_one_child_answers_all_calls_and_keeps_its_state(worker: Worker) -> None:
     first, second = worker.call(child_calls.count), worker.call(child_calls.count)
     assert first[0] == second[0] != os.getpid()
