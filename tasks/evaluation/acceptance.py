@@ -63,7 +63,9 @@ def judge_guard(
         and flipped
         and (chance := bad_luck(guard.n, margin, flipped)) > MOST_BAD_LUCK
     ):
-        reason += f" With {guard.n} problems, this refuses a candidate that is no worse in {chance:.0%} of such nights."
+        reason += (
+            f" With {guard.n} problems, an equally good candidate would be rejected in {chance:.0%} of such nights."
+        )
     return Decision(decision.promote and passed, (*decision.reasons, reason))
 
 

@@ -6,13 +6,13 @@ import pandas as pd
 
 from tasks.evaluation.statistics import (
     Accuracy,
-    agresti_min_low,
     are_episodes,
     bootstrap,
     mcnemar,
     outcomes,
     sign_flip,
     student_low,
+    tango_low,
 )
 
 KEYS = ["problem_id", "sample"]
@@ -69,7 +69,7 @@ def compare(name: str, before: pd.DataFrame, after: pd.DataFrame, *, seed: int) 
         gained=gained,
         lost=lost,
         p_value=mcnemar(gained, lost) if counted else sign_flip(differences),
-        guard_low=agresti_min_low(gained, lost, n) if counted else student_low(differences),
+        guard_low=tango_low(gained, lost, n) if counted else student_low(differences),
         before_digest=_digest(before),
         after_digest=_digest(after),
     )

@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from scipy.optimize import brentq
 from scipy.stats import binomtest, norm, sem, t
 
 DRAWS = 10_000  # bootstrap resamples
 POWER = 0.8  # four times in five
 USUAL_FLIPS = 0.15  # the share of answers that a typical night flips
+Z95 = float(norm.ppf(0.95))  # 1.645
 
 
 @dataclass(frozen=True)
@@ -108,23 +111,33 @@ def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = 
     return float(low), float(high)
 
 
-def agresti_min_low(gained: int, lost: int, n: int) -> float:
-    """Return the one-sided 95 % lower bound of the difference, from the adjusted Wald interval for matched pairs.
+def tango_low(gained: int, lost: int, n: int) -> float:
+    """Return the one-sided 95 % lower bound of the difference of two shares of the same `n` problems; −1 for none.
 
-    Agresti & Min (2005, "Simple improved confidence intervals for comparing matched proportions") add ½ to each of the
-    four cells. The interval therefore has a positive width even if no answer flipped.
+    It is where Tango's score test reaches 1.645 (1998, "Equivalence test and confidence interval for the difference in
+    proportions for the paired-sample design", equations 6 to 8). Unlike a Wald interval, it also holds if nearly all
+    flips are losses.
     """
-    total, up, down = n + 2, gained + 0.5, lost + 0.5
-    error = math.sqrt(up + down - (up - down) ** 2 / total) / total
-    return max((up - down) / total - float(norm.ppf(0.95)) * error, -1.0)
+
+    def excess(low: float) -> float:
+        b, c = (2 * n - gained + lost) * low - gained - lost, lost * low * (1 - low)
+        lost_share = (math.sqrt(max(b * b + 8 * n * c, 0.0)) - b) / (4 * n)  # the most likely one, given the difference
+        variance = n * (2 * lost_share + low * (1 - low))
+        return (gained - lost - n * low) / math.sqrt(max(variance, 1e-12)) - Z95
+
+    least = -1 + 1e-9
+    if n == 0 or excess(least) < 0:
+        return -1.0
+    low: Any = brentq(excess, least, (gained - lost) / n)
+    return float(low)
 
 
 def smallest_guard(margin: float) -> int:
     """Return the smallest number of problems that lets a guard with this margin pass if no answer flips.
 
-    Without flips, `agresti_min_low` is −1.645 / (n + 2), which must be above −margin.
+    Without flips, the score test's statistic at −margin is √(n · margin / (1 − margin)), which must be above 1.645.
     """
-    return max(1, math.floor(float(norm.ppf(0.95)) / margin - 2) + 1)
+    return math.floor(Z95**2 * (1 - margin) / margin) + 1
 
 
 def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
@@ -134,7 +147,7 @@ def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
     difference − 1.645 √(ψ / n) > −margin, so the probability is Φ(1.645 − margin / √(ψ / n)). It is a fifth for
     n = 6.2 ψ / margin².
     """
-    return float(norm.cdf(float(norm.ppf(0.95)) - margin / math.sqrt(share / n)))
+    return float(norm.cdf(Z95 - margin / math.sqrt(share / n)))
 
 
 def signed(value: float, digits: int = 2) -> str:

@@ -19,7 +19,7 @@ from tests.rewards.datasets import HUMANEVAL, MBPP, write_gsm8k, write_rows
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
 TRAINED = "benchmarks=[{name: mbpp}]"
-EXAMINED = "exam.guards=[{benchmark: humaneval, problems: 40}]"
+EXAMINED = "exam.guards=[{benchmark: humaneval, problems: 40, margin: 0.1}]"
 
 
 @pytest.fixture(autouse=True)

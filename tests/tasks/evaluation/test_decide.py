@@ -130,9 +130,9 @@ def test_nor_is_one_that_failed_the_quiz(night: Path, solved: int, begins: bool)
 @pytest.mark.parametrize(
     ("guard", "said"),
     [
-        ({"champion": 50, "candidate": 48}, None),
-        ({"champion": 50, "candidate": 47}, "Guard arithmetic-3: −0.03 (lower bound −0.06"),
-        ({"first": 52, "champion": 50, "candidate": 50}, None),
+        ({"champion": 50, "candidate": 49}, None),
+        ({"champion": 50, "candidate": 47}, "Guard arithmetic-3: −0.03 (lower bound −0.07"),
+        ({"first": 51, "champion": 50, "candidate": 50}, None),
         ({"first": 53, "champion": 51, "candidate": 50}, "Guard arithmetic-3 against the first student: −0.03"),
     ],
 )

@@ -7,15 +7,16 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
 
 from tasks.evaluation.statistics import (
     Accuracy,
-    agresti_min_low,
     bad_luck,
     bootstrap,
     mcnemar,
     sign_flip,
     smallest_guard,
+    tango_low,
 )
 
 
@@ -33,11 +34,24 @@ def test_one_episode_has_a_value_and_no_narrow_interval(value: float, low: float
     assert Accuracy.of_outcomes(pd.Series([value, np.nan]), counted=False) == Accuracy(value, low, high, 1, False)
 
 
-def test_agresti_min_by_hand() -> None:
-    # 98 problems, 9 gained, 4 lost: (9.5 − 4.5) / 100 − 1.644854 √(14 − 25 / 100) / 100
-    assert agresti_min_low(9, 4, 98) == pytest.approx(0.05 - 1.644854 * sqrt(13.75) / 100, abs=1e-7)
-    assert agresti_min_low(0, 0, 98) == pytest.approx(-0.01644854, abs=1e-7)
-    assert agresti_min_low(0, 98, 98) >= -1.0
+def test_without_gains_tangos_bound_is_wilsons() -> None:
+    """Then the difference is minus the share lost, whose score interval is Wilson's."""
+    for lost, n in ((0, 98), (5, 100), (60, 100)):
+        wilson = binomtest(lost, n, alternative="less").proportion_ci(0.95, method="wilson").high
+        assert tango_low(0, lost, n) == pytest.approx(-wilson, abs=1e-9)
+    assert tango_low(0, 98, 98) == pytest.approx(-1.0, abs=1e-6)
+    assert tango_low(0, 0, 0) == -1.0
+
+
+@pytest.mark.parametrize(("n", "margin", "share"), [(100, 0.05, 0.05), (200, 0.05, 0.15), (150, 0.3, 0.3)])
+def test_a_guard_rarely_passes_a_loss_as_large_as_its_margin(n: int, margin: float, share: float) -> None:
+    """Exactly, over all numbers of flips. A Wald interval would pass 12 % in the first case, where all are losses."""
+    lost = (share + margin) / 2 / share
+    passed = 0.0
+    for flips in range(n + 1):
+        gains = [flip for flip in range(flips + 1) if tango_low(flip, flips - flip, n) > -margin]
+        passed += binom.pmf(flips, n, share) * sum(binom.pmf(gain, flips, 1 - lost) for gain in gains)
+    assert passed < 0.06
 
 
 def test_the_score_interval_by_hand_and_at_the_ends() -> None:
@@ -65,14 +79,14 @@ def test_bootstrap_agrees_with_resampling_the_pairs_themselves() -> None:
 @pytest.mark.parametrize("margin", [0.01, 0.02, 0.05, 0.1, 0.5, 0.9])
 def test_smallest_guard_is_the_first_that_passes(margin: float) -> None:
     least = smallest_guard(margin)
-    assert agresti_min_low(0, 0, least) > -margin
-    assert least == 1 or agresti_min_low(0, 0, least - 1) <= -margin
+    assert tango_low(0, 0, least) > -margin
+    assert least == 1 or tango_low(0, 0, least - 1) <= -margin
 
 
 @pytest.mark.parametrize(("n", "margin", "share"), [(100, 0.05, 0.1), (250, 0.05, 0.1), (400, 0.1, 0.3)])
 def test_bad_luck_is_that_of_nights_in_which_nothing_got_worse(n: int, margin: float, share: float) -> None:
     drawn = np.random.default_rng(3).multinomial(n, [share / 2, share / 2, 1 - share], size=4000)
-    refused = np.mean([agresti_min_low(int(gained), int(lost), n) <= -margin for gained, lost, _ in drawn])
+    refused = np.mean([tango_low(int(gained), int(lost), n) <= -margin for gained, lost, _ in drawn])
     assert bad_luck(n, margin, share) == pytest.approx(refused, abs=0.05)
 
 
