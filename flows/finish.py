@@ -12,6 +12,7 @@ from prefect.runtime import flow_run
 from conf.redact import redact
 from conf.storage.durable import disk_is_full
 from conf.storage.home import SHORT_REPORT, NightError
+from conf.storage.locks import AliasesHeldError
 from flows.evaluation.night_exam import log_exams
 from flows.grpo import Rounds
 from flows.run.context import Night
@@ -39,7 +40,8 @@ def finish(
 ) -> dict[str, Any]:
     """Finish the night: carry out the promotion decision, delete temporary files and write the report.
 
-    Returns the summary. If MLflow does not answer, writes a report that says what to do, and raises NightError.
+    Returns the summary. If MLflow does not answer, or another process holds its aliases, writes a report that says what
+    to do, and raises NightError.
     """
     config, monitor, links = night.config, rounds.monitor, _links(tracking)
     number = len(rounds.retention.policies)
@@ -55,22 +57,22 @@ def finish(
         night.close()  # before the night counts as finished, because shutting down workers takes seconds
         arguments = (night.folder, outcome, number, monitor.finish(), links, tracking)
         summary = night.call(report, "report", *arguments, after=night.edges.last)
-    except UNREACHABLE as error:
+    except (*UNREACHABLE, AliasesHeldError) as error:
         if disk_is_full(error):
             raise
-        raise _unfinished(night, decision, number, monitor.alarms.sentences, links) from error
+        raise _unfinished(night, decision, number, monitor.alarms.sentences, links, error) from error
     try:
         registry = Registry(tracking.client, config.name)
         night.call(prune, "prune", night.home, config.keep_nights, registry, after=[summary])
-    except UNREACHABLE as error:  # the night is finished, and the next one will prune
+    except (*UNREACHABLE, AliasesHeldError) as error:  # the night is finished, and the next one will prune
         logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
     return summary
 
 
 def _unfinished(
-    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str]
+    night: Night, decision: Artifact, rounds: int, alarms: Sequence[str], links: Mapping[str, str], error: Exception
 ) -> NightError:
-    """Write the report after MLflow has stopped answering, and return the error that ends the night.
+    """Write the report of a night that cannot move the registry's aliases. Return the error that ends it.
 
     The error message names the command that finishes the night without repeating committed work.
     """
@@ -81,8 +83,11 @@ def _unfinished(
     else:
         found = decision.read_json("decision.json") | {"promote": False}
         left, stands = "the promotion is not finished", "its decision stands"
+    why, then = "MLflow does not answer", "MLflow is back"
+    if isinstance(error, AliasesHeldError):
+        why, then = "another `nightschool promote` or `rollback` does not end", "it has ended"
     sentence = (
-        f"MLflow does not answer, so {left}. The night is safe, and {stands}; once MLflow is back, finish it "
+        f"{why}, so {left}. The night is safe, and {stands}; once {then}, finish it "
         f"with: {resume_command(night.folder)}"
     )
     write_report(night.folder, summarise(night.folder, found, rounds, [sentence, *alarms], links), found)

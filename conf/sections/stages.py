@@ -64,6 +64,11 @@ class Step:
         return self.kind in get_args(Rounds)
 
     @property
+    def again(self) -> str:
+        """` 2` if this is the second step of its kind, and so on; empty if it is the first."""
+        return self.path.removeprefix(self.kind).replace("-", " ")
+
+    @property
     def rehearsal_path(self) -> str:
         """The subfolder of the answers that a `distill` step rehearses."""
         return self.path.replace("distill", "rehearsal")

@@ -129,12 +129,16 @@ def server_of(root: Path) -> str | None:
     return None if note is None else note or "another"
 
 
+class AliasesHeldError(InputError):
+    """Another process keeps the lock on the registry's aliases."""
+
+
 @contextmanager
 def alias_lock(home: Home) -> Iterator[None]:
     """Hold the lock on the registry's aliases while they are read and moved. Other processes wait.
 
     It is separate from the home's lock, which a night holds for hours: the owner may want to roll back meanwhile.
-    Raises InputError if there is no home, or if another process holds the lock for longer than ALIAS_SECONDS.
+    Raises InputError if there is no home, and AliasesHeldError if another process holds the lock for ALIAS_SECONDS.
     """
     if not home.root.is_dir():
         raise InputError(f"{home.root}: there is no home here; name yours with NIGHTSCHOOL_HOME")
@@ -142,7 +146,7 @@ def alias_lock(home: Home) -> Iterator[None]:
         begun = time.monotonic()
         while not _lock(file, fcntl.LOCK_EX):
             if time.monotonic() - begun >= ALIAS_SECONDS:
-                raise InputError(f"{home.root}: another `nightschool promote` or `rollback` does not end; end it first")
+                raise AliasesHeldError(f"{home.root}: another `nightschool promote` or `rollback` does not end; end it")
             time.sleep(0.05)
         yield
 

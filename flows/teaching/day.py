@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -39,6 +40,7 @@ COUNT, MAX_TOKENS = 4, 12
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
 CHOICES = 5  # picks and corrections before a chat's answer is chosen from several
 FOLDER = Path("teaching", "day")  # of the saved adapters, under the home
+MOST_ENDS = 6  # of the learner's process while it learns again
 LOG = "teach.log"  # the log of the engine and the learner, under the home
 
 
@@ -63,7 +65,7 @@ class Day:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="day")
         self._learner = Worker("learner", trainer_environment(), home.root / LOG)
         self._held: dict[str, Lesson] = {}  # the lessons that the learner's process holds, by name
-        self._fatal: set[str] = set()  # lessons that ended the learner's process
+        self._ended_by: Counter[str] = Counter()  # how often each lesson ended the learner's process
         self._folder = home.root / FOLDER
         self._offering = asyncio.Lock()
         self.offered = ""
@@ -72,14 +74,15 @@ class Day:
         """Load the day copy that was saved last, if it still fits the journal, and learn all lessons after it.
 
         If `goes_on(n)` is false before lesson n (from 1), stop and return False. A lesson that ends the learner's
-        process is left to the night, and the rest is learned without it.
+        process twice is left to the night, and the rest is learned without it. Raises WorkerDiedError if the process
+        ends otherwise, or again and again.
         """
         while True:
-            known = len(self._fatal)
+            known = self._ended_by.total()
             try:
                 return self._make(goes_on)
             except WorkerDiedError:
-                if len(self._fatal) == known:  # no lesson was being learned
+                if self._ended_by.total() in (known, MOST_ENDS):
                     raise
 
     def _make(self, goes_on: Callable[[int], bool]) -> bool:
@@ -97,7 +100,7 @@ class Day:
             try:
                 self._learn(lesson)
             except WorkerDiedError:
-                self._fatal.add(lesson.name)
+                self._ended_by[lesson.name] += 1
                 raise
         self._made = True
         return True
@@ -130,7 +133,7 @@ class Day:
     def _learn(self, lesson: Lesson, began: float | None = None) -> None:
         self._held[lesson.name] = lesson
         why = why_only_tonight(lesson, self.config.unseen_share)
-        if lesson.name in self._fatal:
+        if self._ended_by[lesson.name] > 1:
             why = "it ended the learner's process, see teach.log; the night may still learn it"
         if why:
             self.book.outcomes[lesson.name] = LessonOutcome(why=why)

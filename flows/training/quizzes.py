@@ -74,7 +74,7 @@ class Quizzes:
         inputs = {"quizzes": {"before": first, "after": second}, "checkpoints": {"before": before, "after": after}}
         known = check_lesson.committed(night.folder, path, **inputs)
         verdict = night.run(check_lesson, path, **inputs)
-        what = f"The block of {run_name(name)}" if step.is_block else f"The lesson on {TAUGHT[step.kind]}"
+        what = f"The block of {run_name(name)}" if step.is_block else f"The lesson on {TAUGHT[step.kind]}{step.again}"
         if known is None and (said := sentence(what, verdict.read_json(OUTCOME))):
             night.note(said if step.is_block else f"{said} Its journal lines are taught again on a later night.")
         kept = night.checkpoint(verdict)

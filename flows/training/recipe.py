@@ -16,6 +16,10 @@ from tasks.stage import committed, run_name
 from tasks.workers.worker import HoursOverError, WorkerDiedError
 
 
+class LessonDiedError(Exception):
+    """A lesson ended the trainer's process, each time that it was tried."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The night's lessons and blocks of rounds. Each passes its checkpoint to the next, starting with `student`."""
@@ -36,7 +40,7 @@ class Recipe:
         for step in steps[: early.steps] if early else steps:
             try:
                 checkpoint = self._learn(step, checkpoint)
-            except (HoursOverError, WorkerDiedError) as error:
+            except (HoursOverError, LessonDiedError) as error:
                 why = f"Training stopped during the lessons, before any round: {error}."
                 end_early(self.night.folder, 0, why, step.number - 1)
                 break
@@ -59,7 +63,7 @@ class Recipe:
                         self.night.limit_workers(before_end=rounds.allowance.after)
                     self.night.sleep_engine()
                     checkpoint = self._learn(step, checkpoint)
-                except (HoursOverError, WorkerDiedError) as error:
+                except (HoursOverError, LessonDiedError) as error:
                     rounds.end(step.number - 1, error)
                 finally:
                     self.night.limit_workers(before_end=-LATE)
@@ -68,11 +72,17 @@ class Recipe:
         return checkpoint
 
     def _learn(self, step: Step, checkpoint: Path) -> Path:
-        """Run a lesson. Returns its checkpoint, or `checkpoint` if nothing was learned or the student got worse."""
+        """Run a lesson. Returns its checkpoint, or `checkpoint` if nothing was learned or the student got worse.
+
+        Raises LessonDiedError if the trainer dies or hangs each time that it is tried.
+        """
         pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
         if pace is not None:
             pace = pace.within(self.night.trainer.until - time.time())
-        learned = self.lessons.teach(step, checkpoint, pace)
+        try:
+            learned = self.lessons.teach(step, checkpoint, pace)
+        except WorkerDiedError as error:
+            raise LessonDiedError(str(error)) from error
         return learned if learned == checkpoint else self.quizzes.keep_unless_worse(step, checkpoint, learned)
 
     def _teaches(self, step: Step) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy.optimize import brentq
-from scipy.stats import binomtest, norm, sem, t
+from scipy.stats import binom, binomtest, norm, sem, t
 
 DRAWS = 10_000  # bootstrap resamples
 POWER = 0.8  # four times in five
@@ -114,40 +114,45 @@ def bootstrap(differences: Float[np.ndarray, "n"], *, seed: int, samples: int = 
 def tango_low(gained: int, lost: int, n: int) -> float:
     """Return the one-sided 95 % lower bound of the difference of two shares of the same `n` problems; −1 for none.
 
-    It is where Tango's score test reaches 1.645 (1998, "Equivalence test and confidence interval for the difference in
-    proportions for the paired-sample design", equations 6 to 8). Unlike a Wald interval, it also holds if nearly all
-    flips are losses.
+    It is where Tango's score test reaches 1.645. Unlike a Wald interval, it also holds if nearly all flips are losses.
     """
-
-    def excess(low: float) -> float:
-        b, c = (2 * n - gained + lost) * low - gained - lost, lost * low * (1 - low)
-        lost_share = (math.sqrt(max(b * b + 8 * n * c, 0.0)) - b) / (4 * n)  # the most likely one, given the difference
-        variance = n * (2 * lost_share + low * (1 - low))
-        return (gained - lost - n * low) / math.sqrt(max(variance, 1e-12)) - Z95
-
     least = -1 + 1e-9
-    if n == 0 or excess(least) < 0:
+    if n == 0 or tango_score(least, gained, lost, n) < Z95:
         return -1.0
-    low: Any = brentq(excess, least, (gained - lost) / n)
+    low: Any = brentq(lambda low: float(tango_score(low, gained, lost, n)) - Z95, least, (gained - lost) / n)
     return float(low)
+
+
+def tango_score(difference: float, gained: Any, lost: Any, n: int) -> Any:
+    """Return the score statistic of the hypothesis that the true difference is `difference` (Tango 1998, equation 6).
+
+    "Equivalence test and confidence interval for the difference in proportions for the paired-sample design". `gained`
+    and `lost` are numbers or arrays.
+    """
+    b, c = (2 * n - gained + lost) * difference - gained - lost, lost * difference * (1 - difference)
+    share_lost = (np.sqrt(np.maximum(b * b + 8 * n * c, 0.0)) - b) / (4 * n)  # the most likely one under the hypothesis
+    variance = n * (2 * share_lost + difference * (1 - difference))
+    return (gained - lost - n * difference) / np.sqrt(np.maximum(variance, 1e-12))
 
 
 def smallest_guard(margin: float) -> int:
     """Return the smallest number of problems that lets a guard with this margin pass if no answer flips.
 
-    Without flips, the score test's statistic at −margin is √(n · margin / (1 − margin)), which must be above 1.645.
+    Without flips, the score statistic at −margin is √(n · margin / (1 − margin)), which must be above 1.645.
     """
     return math.floor(Z95**2 * (1 - margin) / margin) + 1
 
 
 def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
-    """Return the probability that a guard of `n` problems refuses a candidate that is as good as the champion.
+    """Return the probability that a guard of `n` problems rejects a candidate that is as good as the champion.
 
-    If ψ = `share` of the answers flip, half of them each way, the difference has variance ψ / n. The guard requires
-    difference − 1.645 √(ψ / n) > −margin, so the probability is Φ(1.645 − margin / √(ψ / n)). It is a fifth for
-    n = 6.2 ψ / margin².
+    Each answer flips with probability `share`, one way as likely as the other.
     """
-    return float(norm.cdf(Z95 - margin / math.sqrt(share / n)))
+    gained, flips = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
+    likely = binom.pmf(flips[:, 0], n, share) > 1e-9
+    gained, flips = gained[likely], flips[likely]
+    rejected = (gained <= flips) & (tango_score(-margin, gained, flips - gained, n) <= Z95)
+    return float((binom.pmf(flips, n, share) * binom.pmf(gained, flips, 0.5))[rejected].sum())
 
 
 def signed(value: float, digits: int = 2) -> str:

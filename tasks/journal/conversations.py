@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.storage.journal import CONVERSATION, UNFINISHED, entry_of, read_object
+from conf.storage.journal import CONVERSATION, UNFINISHED, entry_of, parse_line
 from conf.storage.journal_file import Written, append, retract
 from models.hf.checkpoint import learned
 from tasks.journal.read import valid_lines
@@ -141,8 +141,10 @@ def _records(journal: Path) -> Iterator[Record]:
     for _, fields in _lines(journal):
         if fields.get("kind") != "conversation" or fields.get("rewards") is not None:
             continue
+        if not isinstance(fields.get(CONVERSATION), str):
+            continue
         try:
-            turns = entry_of(fields).turns
+            turns = parse_line(json.dumps(fields).encode()).turns
         except ValueError:  # a night refuses it, too
             continue
         yield Record(
@@ -150,9 +152,13 @@ def _records(journal: Path) -> Iterator[Record]:
             at=fields["at"],
             turns=turns,
             policy=fields.get("policy", ""),
-            answers=tuple(fields.get(ANSWERS) or [turns[-1]["content"]]),
-            unfinished=tuple(fields.get(UNFINISHED) or ()),
+            answers=_texts(fields.get(ANSWERS)) or (turns[-1]["content"],),
+            unfinished=_texts(fields.get(UNFINISHED)),
         )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _lines(journal: Path) -> Iterator[tuple[Written, dict[str, Any]]]:
@@ -161,4 +167,5 @@ def _lines(journal: Path) -> Iterator[tuple[Written, dict[str, Any]]]:
         for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
             if MARK in line:
                 with suppress(ValueError):  # a torn line
-                    yield Written(file, number), read_object(line)
+                    if isinstance(fields := json.loads(line), dict):
+                        yield Written(file, number), fields

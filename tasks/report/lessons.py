@@ -96,8 +96,7 @@ def _traces(night: Path, step: Step, quiz: Pair) -> Lesson | None:
     used = sum(counts.get(fate, 0) for fate in LEARNED) if losses else 0
     fixed = read_steps(folder / PACE)
     notes = [*([fixed.sentence] if fixed else []), *_counted(counts, LEFT_OUT)]
-    again = step.path.removeprefix(step.kind).replace("-", " ")  # ` 2` of `distill-2`
-    return Lesson(f"{NAMES[step.kind]}{again}", lines, used, notes, losses, quiz)
+    return Lesson(f"{NAMES[step.kind]}{step.again}", lines, used, notes, losses, quiz)
 
 
 def _block(night: Path, step: Step, quiz: Pair) -> Lesson | None:

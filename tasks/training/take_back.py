@@ -24,7 +24,7 @@ def check_lesson(folder: Path, *, quizzes: Mapping[str, Artifact], checkpoints: 
     outcome = {
         "outcome": "kept" if kept else "taken_back",
         "problems": len(compared),
-        "accuracy": {name: float(compared[name].mean()) for name in ("before", "after")},
+        "accuracy": {name: float(compared[name].mean()) if len(compared) else None for name in ("before", "after")},
         "p_worse": p_value,
     }
     (folder / OUTCOME).write_text(json.dumps(outcome))

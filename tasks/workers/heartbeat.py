@@ -57,8 +57,8 @@ def processor_seconds(process: int) -> float:
 def descendants(process: int) -> list[int]:
     """Return the process IDs of a process's children, their children, and so on."""
     found = list[int]()
-    with suppress(OSError):
-        for file in Path(f"/proc/{process}").glob("task/*/children"):
+    for file in Path(f"/proc/{process}").glob("task/*/children"):
+        with suppress(OSError):  # the thread has ended
             for child in map(int, file.read_text().split()):
                 found += [child, *descendants(child)]
     return found

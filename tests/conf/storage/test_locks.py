@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from conf.storage.home import InputError
+from conf.storage.home import Home, InputError
 from conf.storage.locks import (
     SERVER_LOCK,
+    AliasesHeldError,
     NightRunningError,
+    alias_lock,
     hold,
     refuse_if_night_running,
     running_night,
@@ -168,3 +170,10 @@ def test_an_engine_that_outlives_its_server_keeps_the_lock(tmp_path: Path) -> No
         engine.kill()
         engine.wait()
         wait_for_server(tmp_path, limit=0.5)
+
+
+def test_the_lock_on_the_aliases_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `rollback` may hang, or be stopped with Ctrl-Z."""
+    monkeypatch.setattr("conf.storage.locks.ALIAS_SECONDS", 0.2)
+    with alias_lock(Home(tmp_path)), pytest.raises(AliasesHeldError, match="`nightschool promote` or `rollback` does"):
+        alias_lock(Home(tmp_path)).__enter__()

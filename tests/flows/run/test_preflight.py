@@ -91,9 +91,9 @@ def test_a_teacher_weighs_no_whole_solutions(tmp_path: Path) -> None:
 
 
 def test_guards_that_fail_by_bad_luck_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Φ(1.645 − 0.1 / √(0.15 / n)): .17 with 100 problems, .64 with 25. Two such guards of 100 refuse 1 − .83²."""
+    """.20 with 100 problems, .65 with 25. Two such guards of 100 reject 1 − .8²."""
     guard = "{{benchmark: arithmetic, levels: ['{}'], problems: {}, margin: 0.1}}"
-    for guards, warned in (([1, 100],), None), (([1, 25],), "64 %"), (([1, 100], [2, 100]), "32 %"):
+    for guards, warned in (([1, 100],), None), (([1, 25],), "65 %"), (([1, 100], [2, 100]), "36 %"):
         caplog.clear()
         check_night(Home(tmp_path), starter(f"exam.guards=[{', '.join(guard.format(*each) for each in guards)}]"))
         assert ("equally good" in caplog.text) is (warned is not None)

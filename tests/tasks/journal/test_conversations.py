@@ -1,6 +1,7 @@
 """Recorded conversations: what is listed, what the night learns from them, and what is left once one is forgotten."""
 
 import datetime
+import json
 from pathlib import Path
 
 from conf.storage.journal import CONVERSATION, entry_of
@@ -22,6 +23,10 @@ def praise(journal: Path, name: str) -> None:
 
 def test_the_latest_line_is_the_conversation_and_nothing_is_learned_from_it(tmp_path: Path) -> None:
     record(tmp_path, "a", SAID, "cafe")
+    untimed = {"version": 1, "kind": "conversation", CONVERSATION: "a", "messages": SAID}  # a night refuses it
+    odd = untimed | {"at": TODAY, CONVERSATION: "b", "unfinished": 5}
+    lines = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in (untimed, odd))
+    (tmp_path / f"{TODAY}.jsonl").open("a").write(lines)
     record(tmp_path, "b", SAID, "cafe", answers=["Hoot.", "Hu."], unfinished=[])
     record(tmp_path, "a", LONGER, "beef", unfinished=["HOOT."])
     for broken in (

@@ -10,7 +10,7 @@ from conf.schema import BenchmarkConfig
 from conf.storage.home import InputError
 from models.transcript import Transcript
 from rewards.data.benchmarks import configured
-from tasks.rollouts.episodes import Episode, Game
+from tasks.rollouts.episodes import LIMIT, Episode, Game
 from tests.rewards.countdown import Countdown
 
 HERE = "tests.tasks.rollouts.test_episodes"
@@ -70,6 +70,7 @@ def test_a_broken_environment_is_one_line(name: str, message: str) -> None:
         if name in ("Hangs", "Loops"):
             opened.begin(played)  # starts the child, which takes seconds
             assert opened._worker is not None
+            assert opened._worker.quiet == opened._worker.limit == LIMIT
             opened._worker.quiet = opened._worker.limit = 3.0
         with pytest.raises(InputError, match=message):
             first_turn(opened, played)
