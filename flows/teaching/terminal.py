@@ -141,7 +141,7 @@ class Terminal:
 
     def _tell(self, lesson: dict[str, object]) -> None:
         if not lesson["learned"]:
-            self.console.print(f"Saved: {escape(str(lesson['why']))}")
+            self.console.print(f"Saved, not learned by day: {escape(str(lesson['why']))}")
             return
         guessed = self.classroom.state()["guessed"]
         line = f"Learned in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"

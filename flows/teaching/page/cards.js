@@ -12,7 +12,7 @@ const nouns = { pick: "your pick", none: "your “none”", correct: "your corre
 
 // How strong a lesson was, in words; the figures are one hover away.
 export function told(lesson, kind) {
-  if (lesson.why) return `Saved: ${lesson.why}`;
+  if (lesson.why) return `Saved, not learned by day: ${lesson.why}`;
   if (lesson.learned === false && lesson.kl === null) return "Saved; being learned …";
   const seconds = lesson.seconds === null ? "learned" : `learned in ${lesson.seconds.toFixed(1)} s`;
   const size = lesson.change_nats < 1 ? "small" : lesson.change_nats < 4 ? "clear" : "large";
