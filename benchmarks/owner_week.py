@@ -32,6 +32,7 @@ from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.records import recorded, run_once
 from benchmarks.talk import settle
+from flows.teaching.answers import DAY
 from tasks.evaluation.english import mean_nats
 
 RESULTS, PAGE, NAME = Path("docs/owner-week.jsonl"), Path("docs/teaching.md"), "benchmarks.owner_week"
@@ -71,15 +72,19 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
         home_with_champion(home, distilled(starter(), seed, make(HOMES).resolve() / f"student-{seed}"))
     for number in range(len(done), days):
         date = (FIRST + datetime.timedelta(days=number)).isoformat()
-        (home / "journal" / f"{date}.jsonl").unlink(missing_ok=True)
-        taste, chance = WEEKS[name][number], random.Random(f"{seed} {number}")
-        with classroom(home, ()) as room:
-            morning = rates(room, unseen)
-            for lesson, question in enumerate(chance.sample(asked, LESSONS)):
-                teach(room, question, taste, corrects=lesson % (LESSONS // CORRECTED) == 0)
-            evening = rates(room, unseen)
-        date_back(home / "journal", date)
-        done.append({"morning": morning, "evening": evening, "night": night(home, start, seed, date)})
+        by_day = home / f"day-{number}.json"
+        if not by_day.exists():
+            for half in [*of_today(home / "journal"), home / "journal" / f"{date}.jsonl"]:  # of an interrupted day
+                half.unlink(missing_ok=True)
+            taste, chance = WEEKS[name][number], random.Random(f"{seed} {number}")
+            with classroom(home, ()) as room:
+                morning = rates(room, unseen)
+                for lesson, question in enumerate(chance.sample(asked, LESSONS)):
+                    teach(room, question, taste, corrects=lesson % (LESSONS // CORRECTED) == 0)
+                evening = rates(room, unseen)
+            date_back(home / "journal", date)
+            by_day.write_text(json.dumps({"morning": morning, "evening": evening}))
+        done.append(json.loads(by_day.read_text()) | {"night": night(home, start, seed, date)})
         notes.write_text(json.dumps(done))
     with classroom(home, ()) as room:
         after = rates(room, unseen)
@@ -88,11 +93,16 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
 
 def date_back(journal: Path, date: str) -> None:
     """Give today's lessons the date of the night that will learn them, which refuses lines from its future."""
-    today = [file for file in sorted(journal.glob("*.jsonl")) if file.stem > LAST]
+    today = of_today(journal)
     lines = "".join(file.read_text(encoding="utf-8") for file in today)
     (journal / f"{date}.jsonl").write_text(re.sub(r'"at":"[\d-]+', f'"at":"{date}', lines), encoding="utf-8")
     for file in today:
         file.unlink()
+
+
+def of_today(journal: Path) -> list[Path]:
+    """Return the files with lessons that still have the date of the day on which the benchmark runs."""
+    return [file for file in sorted(journal.glob("*.jsonl")) if file.stem > LAST]
 
 
 def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None:
@@ -117,13 +127,29 @@ def corrected(text: str, taste: str) -> str:
 
 
 def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:
-    """Return the share of answers that each taste likes, of those that today's copy writes to the questions."""
-    room.client.post(
-        "/api/live", json={"on": False}
-    ).raise_for_status()  # to go on to the next question teaches nothing
-    shown = [answer for question in questions for answer in room.ask(question) for _ in range(answer["count"])]
+    """Return the share of the day copy's answers that each taste likes: the mean over questions.
+
+    The page tells who wrote which answer only after a pick. Nothing is learned from this one, and it is undone.
+    """
+    room.client.post("/api/live", json={"on": False}).raise_for_status()
+    shares: dict[str, list[float]] = {"short": [], "asks back": []}
+    for question in questions:
+        answers, authors = room.ask(question), dict[str, list[str]]()
+        if len(answers) > 1:
+            lesson = room.teach("pick", answers[0])
+            authors = lesson["authors"]
+            room.undo(lesson["lesson"])
+        alone = not any(DAY in policies for policies in authors.values())  # nothing learned yet, or one answer for all
+        texts = [
+            answer["text"]
+            for answer in answers
+            for author in authors.get(answer["id"], [DAY])
+            if alone or author == DAY
+        ]
+        for taste, found in shares.items() if texts else ():
+            found.append(statistics.mean(GOOD[taste](text) for text in texts))
     room.client.post("/api/live", json={"on": True}).raise_for_status()
-    return {taste: statistics.mean(GOOD[taste](answer["text"]) for answer in shown) for taste in ("short", "asks back")}
+    return {taste: statistics.mean(found) for taste, found in shares.items()}
 
 
 def night(home: Path, start: str, seed: int, date: str) -> dict[str, Any]:
