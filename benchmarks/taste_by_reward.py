@@ -41,7 +41,7 @@ from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import between, markdown
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import recorded, run_once
+from benchmarks.outputs.records import precision, recorded, run_once
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--picks", type=int, default=len(TAUGHT))
     options = parser.parse_args()
     for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-        what = {"taste": taste, "arm": arm, "picks": options.picks, "seed": seed}
+        what = {"taste": taste, "arm": arm, "picks": options.picks, "precision": precision(), "seed": seed}
         run_once(RESULTS, what, partial(night, taste, arm, options.picks, seed))
     PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
 
@@ -177,7 +177,7 @@ def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> l
 
     The starter's are sampled once a seed.
     """
-    cache = HOMES / f"{model.name}-{len(questions)}-{samples}-{seed}.json"
+    cache = HOMES / f"{model.name}-{precision()}-{len(questions)}-{samples}-{seed}.json"
     if not cache.exists():
         config = load_night(STARTER)
         tokenizer = load_tokenizer(model, config.student.trust_remote_code)
@@ -189,10 +189,10 @@ def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> l
     return [[(text, cut) for text, cut in group] for group in json.loads(cache.read_text())]
 
 
-def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
+def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
     """Return how much likelier a model's answers to the unseen questions are under it than under `base`, nats a token.
 
-    At temperature 1 this would estimate KL(model‖base).
+    At temperature 1 this would estimate KL(model‖base). Returns None if all answers are empty.
     """
     student, total, count = load_night(STARTER).student, 0.0, 0
     tokenizer = load_tokenizer(base, student.trust_remote_code)
@@ -208,7 +208,7 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float:
                 logits = [each(input_ids=ids, use_cache=False, logits_to_keep=len(answer)).logits[0] for each in loaded]
             own, other = (each.log_softmax(dim=-1).gather(1, chosen).sum() for each in logits)
             total, count = total + float(own - other), count + len(answer)
-    return total / max(count, 1)
+    return total / count if count else None
 
 
 def journal(
@@ -234,42 +234,48 @@ def journal(
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: each arm's share of liked answers before and after, by seed, and its price.
+    """Return a Markdown table: each arm's share of liked answers before and after, by seed.
 
-    Its gain is also compared with that of `dpo`, seed by seed, with Student's 95 % interval; below the table over all
-    tastes, with the smallest difference that would be detected.
+    Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval;
+    below the table over all tastes, with the smallest difference that would be detected.
     """
-    rows, count, differences = [], len(UNSEEN), defaultdict[str, list[float]](list)
+    rows, count = [], len(UNSEEN)
+    differences = defaultdict[str, dict[int, list[float]]](lambda: defaultdict(list))  # by arm and seed
     gains = {(*_kind(run), run["seed"]): (run["after"] - run["before"]) / count for run in runs}
-    for taste, arm, picks in sorted(
+    for taste, arm, picks, used in sorted(
         {_kind(run) for run in runs},
-        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1])),
+        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1]), kind[3]),
     ):
-        same = sorted((run for run in runs if _kind(run) == (taste, arm, picks)), key=lambda run: run["seed"])
+        same = sorted((run for run in runs if _kind(run) == (taste, arm, picks, used)), key=lambda run: run["seed"])
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
         seeds = [run["seed"] for run in same]
-        pairs = [(gains[taste, arm, picks, seed], gains.get((taste, "dpo", picks, seed))) for seed in seeds]
+        pairs = [(gains[taste, arm, picks, used, seed], gains.get((taste, "dpo", picks, used, seed))) for seed in seeds]
         gain = statistics.mean(own for own, _ in pairs)
-        less = [own - dpo for own, dpo in pairs if dpo is not None and arm != "dpo"]
+        less = {
+            seed: own - dpo for seed, (own, dpo) in zip(seeds, pairs, strict=True) if dpo is not None and arm != "dpo"
+        }
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
-        change = f"{statistics.mean(run['log_ratio'] for run in same):.3f}"
+        changes = [run["log_ratio"] for run in same if run["log_ratio"] is not None]
+        change = f"{statistics.mean(changes):.3f}" if changes else "–"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
-        minutes = "; ".join("–" if run["minutes"] is None else f"{run['minutes']:.0f}" for run in same)
-        beside = mean_difference(less, 2)
-        rows.append([taste, arm, picks, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves, minutes])
-        differences[arm] += less
-    head = "taste | arm | picks, at most | liked answers, by seed | mean gain | minus that of `dpo` | p"
-    shown = markdown(f"{head} | change, nats a token | reward model used | minutes", rows)
-    compared = "; ".join(
-        f"*{arm}* {mean_difference(found, 2)}, {detectable_mean(np.array(found), 0.025):+.2f} would be detected"
-        for arm, found in differences.items()
-        if arm in ("reward model", "both", "both at 5e-6")
-    )
-    return f"{shown}\n\nMean gain over the tastes minus that of *dpo*: {compared} (power 0.8)."
+        beside = mean_difference([*less.values()], 2)
+        rows.append([taste, arm, picks, used, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves])
+        for seed, difference in less.items():
+            differences[arm][seed].append(difference)
+    head = "taste | arm | picks, at most | precision | liked answers, by seed | mean gain | minus that of `dpo` | p"
+    shown = markdown(f"{head} | change, nats a token | reward model used", rows)
+    compared = []
+    for arm in ("reward model", "both", "both at 5e-6"):
+        tastes = max(map(len, differences[arm].values()), default=0)
+        found = [statistics.mean(each) for each in differences[arm].values() if len(each) == tastes]
+        least = detectable_mean(np.array(found), 0.025)
+        power = "" if least is None else f", {least:+.2f} would be detected"
+        compared.append(f"*{arm}* {mean_difference(found, 2)}{power}")
+    return f"{shown}\n\nMean gain minus that of *dpo*, by seed (over both tastes, if both were run): {'; '.join(compared)}."
 
 
-def _kind(run: Mapping[str, Any]) -> tuple[str, str, int]:
-    return run["taste"], run["arm"], run["picks"]
+def _kind(run: Mapping[str, Any]) -> tuple[str, str, int, str]:
+    return run["taste"], run["arm"], run["picks"], run["precision"]
 
 
 if __name__ == "__main__":

@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import norm, sem, ttest_1samp
+from scipy.optimize import brentq
+from scipy.stats import nct, sem, t, ttest_1samp
 
 from tasks.evaluation.statistics import POWER
 
 
 def detectable_mean(differences: Float[np.ndarray, "n"], alpha: float) -> float | None:
-    """Return the smallest true mean that a one-sided test at `alpha` detects with 80 % power: (z_α + z_β)·s/√n."""
+    """Return the smallest true mean that a one-sided t test at `alpha` detects with 80 % power (noncentral t)."""
     if len(differences) < 2 or not differences.any():
         return None
-    return float((norm.isf(alpha) + norm.ppf(POWER)) * sem(differences))
+    freedom = len(differences) - 1
+    critical = t.isf(alpha, freedom)
+    noncentrality: Any = brentq(lambda nc: nct.sf(critical, freedom, nc) - POWER, 0.0, 10 * critical)
+    return float(noncentrality * sem(differences))
 
 
 def mean_difference(differences: Sequence[float], digits: int = 3) -> str:

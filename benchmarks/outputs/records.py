@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from models.hf.hardware import compute_dtype, resolve_device
+
 Run = dict[str, Any]
 
 
@@ -35,11 +37,16 @@ def machine() -> str:
 
     An AMD processor also has its generation: Zen 3 and 4 are family 25, Zen 5 is 26, and Zen 3 has no AVX-512.
     """
-    known = dict(re.findall(r"(model name|cpu family)\s*:\s*(.+)", Path("/proc/cpuinfo").read_text()))
+    known = dict(re.findall(r"(model name|cpu family|flags)\s*:\s*(.+)", Path("/proc/cpuinfo").read_text()))
     name, vectors = known.get("model name", platform.machine()), torch.backends.cpu.get_cpu_capability()
     if "AMD" in name and (family := known.get("cpu family")) in ("25", "26"):
-        name += f" Zen {5 if family == '26' else 4 if vectors == 'AVX512' else 3}"
+        name += f" Zen {5 if family == '26' else 4 if 'avx512f' in known['flags'] else 3}"
     return f"{name} ({vectors}), {len(os.sched_getaffinity(0))} cores"
+
+
+def precision() -> str:
+    """Return the precision in which this machine computes: `fp32` or `bf16`."""
+    return "fp32" if compute_dtype(resolve_device("auto")) == torch.float32 else "bf16"
 
 
 def commit() -> str:
