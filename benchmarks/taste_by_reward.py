@@ -271,7 +271,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         least = detectable_mean(np.array(found), 0.025)
         power = "" if least is None else f", {least:+.2f} would be detected"
         compared.append(f"*{arm}* {mean_difference(found, 2)}{power}")
-    return f"{shown}\n\nMean gain minus that of *dpo*, by seed (over both tastes, if both were run): {'; '.join(compared)}."
+    return f"{shown}\n\nMean gain minus that of *dpo*, by seed (mean of the tastes): {'; '.join(compared)}."
 
 
 def _kind(run: Mapping[str, Any]) -> tuple[str, str, int, str]:
