@@ -122,9 +122,9 @@ class Student:
     `worker` holds the engine, which samples a checkpoint's `answers`. The starter's own are `untaught`.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, samples: int = SAMPLES) -> None:
         night = load_night(STARTER)
-        self.worker, self.config, self.sampler = worker, night.student, night.sampler
+        self.worker, self.config, self.sampler, self.samples = worker, night.student, night.sampler, samples
         self.folder = starter().resolve()
         self.tokenizer = load_tokenizer(self.folder)
         self.untaught = cache(partial(self.answers, self.folder))
@@ -174,10 +174,10 @@ class Student:
         return str(self.tokenizer.decode([*answer], skip_special_tokens=True))
 
     def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
-        """Return a checkpoint's answers, `SAMPLES` to each question."""
+        """Return a checkpoint's answers, `samples` to each question."""
         prompts, how = [*map(self.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
         groups, _ = self.worker.call(
-            engine_process.sample, checkpoint, self.sampler, prompts, SAMPLES, seed=seed, **how
+            engine_process.sample, checkpoint, self.sampler, prompts, self.samples, seed=seed, **how
         )
         return [[rollout.text for rollout in group] for group in groups]
 

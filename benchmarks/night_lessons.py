@@ -24,7 +24,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.eligibility import SAMPLES, Student
+from benchmarks.eligibility import Student
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.inputs.owners import TASTES as BETTER
 from benchmarks.machine.child import engine
@@ -39,8 +39,8 @@ from tasks.training.examples import ExampleReader
 from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/night-lessons.jsonl"), Path("docs/teaching.md"), "benchmarks.night_lessons"
-TAUGHT = 40  # questions
-UNSEEN = 40  # questions that are never taught, with five answers each
+TAUGHT, UNSEEN = 40, 40  # questions; those that are never taught
+SAMPLES = 5  # answers to each
 MOST_TOKENS = 512
 TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
     "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
@@ -82,7 +82,7 @@ class Owner:
     """Teaches the starter, and rates its answers before and after a night's lesson. `worker` holds the engine."""
 
     def __init__(self, worker: Worker) -> None:
-        self.student, self.config = Student(worker), load_night(STARTER)
+        self.student, self.config = Student(worker, SAMPLES), load_night(STARTER)
 
     def night(self, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
         """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
