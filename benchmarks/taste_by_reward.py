@@ -23,7 +23,6 @@ import json
 import random
 import re
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -236,11 +235,10 @@ def journal(
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table: each arm's share of liked answers before and after, by seed.
 
-    Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval;
-    below the table over all tastes, with the smallest difference that would be detected.
+    Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval and
+    the smallest difference that would be detected.
     """
     rows, count = [], len(UNSEEN)
-    differences = defaultdict[str, dict[int, list[float]]](lambda: defaultdict(list))  # by arm and seed
     gains = {(*_kind(run), run["seed"]): (run["after"] - run["before"]) / count for run in runs}
     for taste, arm, picks, used in sorted(
         {_kind(run) for run in runs},
@@ -251,27 +249,16 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
         seeds = [run["seed"] for run in same]
         pairs = [(gains[taste, arm, picks, used, seed], gains.get((taste, "dpo", picks, used, seed))) for seed in seeds]
         gain = statistics.mean(own for own, _ in pairs)
-        less = {
-            seed: own - dpo for seed, (own, dpo) in zip(seeds, pairs, strict=True) if dpo is not None and arm != "dpo"
-        }
+        less = [own - dpo for own, dpo in pairs if dpo is not None and arm != "dpo"]
         p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
         changes = [run["log_ratio"] for run in same if run["log_ratio"] is not None]
         change = f"{statistics.mean(changes):.3f}" if changes else "–"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
-        beside = mean_difference([*less.values()], 2)
+        least = detectable_mean(np.array(less), 0.025)
+        beside = mean_difference(less, 2) + ("" if least is None else f", {least:.2f} detectable")
         rows.append([taste, arm, picks, used, rates, f"{gain:+.2f}", beside, f"{p:.2g}", change, serves])
-        for seed, difference in less.items():
-            differences[arm][seed].append(difference)
     head = "taste | arm | picks, at most | precision | liked answers, by seed | mean gain | minus that of `dpo` | p"
-    shown = markdown(f"{head} | change, nats a token | reward model used", rows)
-    compared = []
-    for arm in ("reward model", "both", "both at 5e-6"):
-        tastes = max(map(len, differences[arm].values()), default=0)
-        found = [statistics.mean(each) for each in differences[arm].values() if len(each) == tastes]
-        least = detectable_mean(np.array(found), 0.025)
-        power = "" if least is None else f", {least:+.2f} would be detected"
-        compared.append(f"*{arm}* {mean_difference(found, 2)}{power}")
-    return f"{shown}\n\nMean gain minus that of *dpo*, by seed (mean of the tastes): {'; '.join(compared)}."
+    return markdown(f"{head} | change, nats a token | reward model used", rows)
 
 
 def _kind(run: Mapping[str, Any]) -> tuple[str, str, int, str]:
