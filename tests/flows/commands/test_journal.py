@@ -77,7 +77,7 @@ def test_lines_from_a_program(run: Run, home: Home, today: str) -> None:
     ("line", "reason"),
     [
         (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
-        (b'{"kind": "words", "text": "\\ud800"}', "surrogates not allowed"),
+        (b'{"kind": "words", "text": "\\ud800"}', "half of a surrogate pair"),
     ],
 )
 def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, line: bytes, reason: str) -> None:

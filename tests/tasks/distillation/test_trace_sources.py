@@ -95,7 +95,7 @@ def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
     assert [row["line"] for row in bad] == [2, 4, 5, 6, 7]
     reasons = ("not valid JSON at column 1", "no question: ", "trace.response: is blank", "", "")
     assert all(row["reason"].startswith(reason) for row, reason in zip(bad, reasons, strict=True))
-    assert "surrogates" in bad[3]["reason"]
+    assert "surrogate pair" in bad[3]["reason"]
     assert "algebra" in bad[4]["reason"]
 
 
