@@ -288,7 +288,11 @@ REFUSED: list[tuple[Any, int, str]] = [
         for value in (0, 1.5, True, "1")
     ),
     (b'{"id": "chatcmpl-2", "value": NaN}', 400, "value: send a number from -1 (bad) to 1 (good) other than 0"),
-    (b'{"id": "\\ud800", "value": 1}', 400, "half of a surrogate pair (an emoji that was cut in two), which is no character"),
+    (
+        b'{"id": "\\ud800", "value": 1}',
+        400,
+        "half of a surrogate pair (an emoji that was cut in two), which is no character",
+    ),
     *(
         ({"id": "chatcmpl-2", "better": better}, 400, "better: send the text that the answer should have been")
         for better in (" ", "By day.", 1)
