@@ -14,7 +14,8 @@ sensible answer; questions are asked twice, because in half of the cases no answ
 picked.
 
 Before and after, the student answers 200 other questions, once each, at the classroom's temperature. Each run is a line
-in docs/taste-by-reward.jsonl and is not repeated; interrupted nights resume. Writes the table in docs/teaching.md.
+in docs/taste-by-reward.jsonl and is not repeated in the same precision; interrupted nights resume. Writes the table in
+docs/teaching.md.
 """
 
 import argparse

@@ -122,8 +122,8 @@ class Day:
         """Have the day copy learn a lesson of the book, taught at `began` (`time.perf_counter`); record the outcome.
 
         Nothing happens if the lesson was undone meanwhile, or if the learner, restarted meanwhile, has learned it.
-        If the learner's process dies, it is restarted and learns all lessons again. Raises WorkerDiedError if the
-        process dies a second time, and WorkerEndedError if `end` is called meanwhile.
+        If the learner's process dies, it is restarted and learns all lessons again, as `make` does. Raises as that
+        does, and WorkerEndedError if `end` is called meanwhile.
         """
         if self._made and lesson.name in self.book.lessons.keys() - self._held.keys():
             with suppress(WorkerDiedError):
