@@ -8,20 +8,18 @@ docs/best-of.jsonl and is not repeated. Writes the table in docs/teaching.md.
 """
 
 import argparse
-import itertools
 import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import recorded, run_once
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import sweep
 from benchmarks.talk import say, settle
 from tasks.evaluation.statistics import mcnemar
 
@@ -37,9 +35,7 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", default=[*LIKED], choices=LIKED)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parser.parse_args()
-    for seed, taste in itertools.product(options.seeds, options.tastes):
-        run_once(RESULTS, {"taste": taste, "seed": seed}, partial(day, taste, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    fill(PAGE, NAME, table(sweep(RESULTS, day, taste=options.tastes, seed=options.seeds)))
 
 
 def day(taste: str, seed: int) -> dict[str, Any]:

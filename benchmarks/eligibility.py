@@ -32,9 +32,9 @@ from torch import Tensor
 from benchmarks.inputs.owners import QUESTIONS
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, sweep
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
 from models import learn
@@ -82,11 +82,9 @@ def main() -> None:
     parser.add_argument("--ratings", type=int, default=RATINGS)
     options = parser.parse_args()
     with engine() as worker:
-        student = Student(worker)
-        for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-            what = {"taste": taste, "arm": arm, "seed": seed, "ratings": options.ratings}
-            run_once(RESULTS, what, partial(day, student, taste, arm, seed, options.ratings))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+        axes = {"taste": options.tastes, "arm": options.arms, "seed": options.seeds, "ratings": [options.ratings]}
+        runs = sweep(RESULTS, partial(day, Student(worker)), **axes)
+    fill(PAGE, NAME, table(runs))
 
 
 def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Run:

@@ -11,7 +11,6 @@ docs/teaching.md.
 """
 
 import argparse
-import itertools
 import json
 import random
 import re
@@ -27,8 +26,8 @@ import pandas as pd
 from benchmarks.eligibility import TOKENS, Student
 from benchmarks.machine.child import engine
 from benchmarks.night_lessons import MOST_TOKENS, settings
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import Run, sweep
 from conf.load import STARTER, load_night
 from conf.sections.teaching import TeachConfig
 from models.learn import learn_from_correction
@@ -79,11 +78,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parser.parse_args()
     with engine() as worker:
-        student = Student(worker)
-        for seed, arm, lines, epochs in itertools.product(options.seeds, options.arms, options.lines, options.epochs):
-            what = {"arm": arm, "lines": lines, "epochs": epochs, "seed": seed}
-            run_once(RESULTS, what, partial(night, student, arm, lines, epochs, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+        axes = {"arm": options.arms, "lines": options.lines, "epochs": options.epochs, "seed": options.seeds}
+        runs = sweep(RESULTS, partial(night, Student(worker)), **axes)
+    fill(PAGE, NAME, table(runs))
 
 
 def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run:

@@ -12,7 +12,6 @@ docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` wi
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,9 +21,9 @@ import numpy as np
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, sweep
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -47,14 +46,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     options = parser.parse_args()
-    for seed in options.seeds:
-        for size in options.sizes:
-            for arm in options.arms:
-                asked = {"size": size, "seed": seed, "arm": arm}
-                run_once(RESULTS, asked, partial(night, size, seed, arm))
-    if runs := recorded(RESULTS):
+    if runs := sweep(RESULTS, night, size=options.sizes, seed=options.seeds, arm=options.arms):
         draw(runs)
-        PAGE.write_text(between(PAGE.read_text(), "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})"))
+        fill(PAGE, "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})")
 
 
 def night(size: str, seed: int, arm: str) -> Run:

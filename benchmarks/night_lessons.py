@@ -28,7 +28,7 @@ from benchmarks.eligibility import Student
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.inputs.owners import TASTES as BETTER
 from benchmarks.machine.child import engine
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import Run, recorded, run_once
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
@@ -63,7 +63,7 @@ def main() -> None:
             lesson = settings(arm, options.rate)
             what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
             run_once(RESULTS, what, partial(owner.night, taste, arm, lesson, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    fill(PAGE, NAME, table(recorded(RESULTS)))
 
 
 def settings(arm: str, rate: float | None) -> LessonConfig:

@@ -12,13 +12,11 @@ interrupted one begins with the day that is missing. Writes the table in docs/te
 
 import argparse
 import datetime
-import itertools
 import json
 import random
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,8 @@ from benchmarks.inputs.starter import starter
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.nights.learning_runs import distilled
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import recorded, run_once
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import sweep
 from benchmarks.talk import settle
 from flows.teaching.answers import DAY
 from tasks.evaluation.english import mean_nats
@@ -55,15 +53,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--days", type=int, default=5)
     options = parser.parse_args()
-    for seed, name, start in itertools.product(options.seeds, options.weeks, options.starts):
-        what = {"week": name, "start": start, "seed": seed, "days": options.days}
-        run_once(RESULTS, what, partial(week, name, start, seed, options.days))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    runs = sweep(RESULTS, teach_week, week=options.weeks, start=options.starts, seed=options.seeds, days=[options.days])
+    fill(PAGE, NAME, table(runs))
 
 
-def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
+def teach_week(week: str, start: str, seed: int, days: int) -> dict[str, Any]:
     """Teach by day and sleep by night. Return the tastes' rates at each look, and the nights' outcomes."""
-    home, chance = HOMES / f"{name}-{start}-{seed}", random.Random(seed)
+    home, chance = HOMES / f"{week}-{start}-{seed}", random.Random(seed)
     questions = chance.sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
     notes = home / "days.json"
@@ -76,7 +72,7 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
         if not by_day.exists():
             for half in [*of_today(home / "journal"), home / "journal" / f"{date}.jsonl"]:  # of an interrupted day
                 half.unlink(missing_ok=True)
-            taste, chance = WEEKS[name][number], random.Random(f"{seed} {number}")
+            taste, chance = WEEKS[week][number], random.Random(f"{seed} {number}")
             with classroom(home, ()) as room:
                 morning = rates(room, unseen)
                 for lesson, question in enumerate(chance.sample(asked, LESSONS)):

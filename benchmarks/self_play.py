@@ -15,7 +15,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -25,9 +24,9 @@ from benchmarks.floor import CONFIG, RATES, TOKENS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, joined, markdown
+from benchmarks.outputs.page import fill, joined, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, sweep
 from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
 from rewards.data.arithmetic_exercises import Exercise, written_exercise
@@ -181,11 +180,9 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
     options = parser.parse_args()
-    for seed, domain, arm in itertools.product(options.seeds, options.domains, options.arms):
-        asked = {"size": options.size, "domain": domain, "arm": arm, "seed": seed}
-        run_once(RESULTS, asked, partial(night, options.size, domain, arm, seed))
-    if runs := recorded(RESULTS):
-        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
+    axes = {"size": [options.size], "domain": options.domains, "arm": options.arms, "seed": options.seeds}
+    if runs := sweep(RESULTS, night, **axes):
+        fill(PAGE, NAME, table(runs))
 
 
 def taught(size: str, domain: str) -> Path:

@@ -14,7 +14,6 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from scipy.stats import binomtest
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, machine, recorded, run_once
+from benchmarks.outputs.records import Run, machine, sweep
 from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
@@ -55,18 +54,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--variant", choices=VARIANTS, default=SHIPPED)
     options = parser.parse_args()
-    for seed in options.seeds:
-        asked = {"variant": options.variant, "seed": seed, "machine": machine()}
-        run_once(RESULTS, asked, partial(night, options.variant, seed))
-    if runs := recorded(RESULTS):
+    if runs := sweep(RESULTS, night, variant=[options.variant], seed=options.seeds, machine=[machine()]):
         shown = [run for run in runs if run["variant"] == SHIPPED]
         draw([run for run in shown if run["machine"] == shown[-1]["machine"]])
-        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
+        fill(PAGE, NAME, table(runs))
 
 
-def night(variant: str, seed: int) -> Run:
-    """Run a night. Returns its record; `minutes` excludes the exams on all problems."""
-    home = HOMES / re.sub(r"\W+", "-", f"{variant} {seed} {machine()}")
+def night(variant: str, seed: int, machine: str) -> Run:
+    """Run a night on this machine. Returns its record; `minutes` excludes the exams on all problems."""
+    home = HOMES / re.sub(r"\W+", "-", f"{variant} {seed} {machine}")
     found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *VARIANTS[variant])
     folder, growth, run = found["folder"], found["growth"], outcome(found)
     exams = [json.loads((folder / "evaluate" / exam / MANIFEST).read_text())["seconds"] for exam in WHOLE]

@@ -19,16 +19,15 @@ import random
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.machine.classroom import Classroom, classroom
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import recorded, run_once
+from benchmarks.outputs.records import sweep
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
@@ -51,10 +50,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--turns", type=int, default=100)
     options = parser.parse_args()
-    for seed, arm in itertools.product(options.seeds, options.arms):
-        what = {"arm": arm, "seed": seed, "turns": options.turns}
-        run_once(RESULTS, what, partial(day, arm, seed, options.turns))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    fill(PAGE, NAME, table(sweep(RESULTS, day, arm=options.arms, seed=options.seeds, turns=[options.turns])))
 
 
 def day(arm: str, seed: int, turns: int) -> dict[str, Any]:

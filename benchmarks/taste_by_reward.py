@@ -19,13 +19,11 @@ docs/teaching.md.
 """
 
 import argparse
-import itertools
 import json
 import random
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +37,9 @@ from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
 from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import precision, recorded, run_once
+from benchmarks.outputs.records import precision, sweep
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
@@ -127,23 +125,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=len(TAUGHT))
     options = parser.parse_args()
-    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-        what = {"taste": taste, "arm": arm, "picks": options.picks, "precision": precision(), "seed": seed}
-        run_once(RESULTS, what, partial(night, taste, arm, options.picks, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    axes = {"taste": options.tastes, "arm": options.arms, "picks": [options.picks], "precision": [precision()]}
+    fill(PAGE, NAME, table(sweep(RESULTS, night, **axes, seed=options.seeds)))
 
 
-def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
-    """Write the picks, run a night, and rate the student before and after it."""
+def night(taste: str, arm: str, picks: int, precision: str, seed: int) -> dict[str, Any]:
+    """Write the picks, run a night in this machine's precision, and rate the student before and after it."""
     student = starter().resolve()
-    home = make(HOMES / f"{taste}-{arm}-{count}-{seed}".replace(" ", "-"))
+    home = make(HOMES / f"{taste}-{arm}-{picks}-{seed}".replace(" ", "-"))
     asked = 1 if taste == "short" else 2  # times
     shown = [
         (question, group[ANSWERS * time :][:ANSWERS])
         for question, group in zip(TAUGHT, answers(student, TAUGHT, ANSWERS * asked, seed), strict=True)
         for time in range(asked)
     ]
-    picks = journal(home, shown, count, taste if arm != "random picks" else "", seed)
+    picked = journal(home, shown, picks, taste if arm != "random picks" else "", seed)
     settings = [*NIGHT, *ARMS[arm], f"seed={seed}"]
     if arm == "true taste":
         settings.append(f"benchmarks=[{{name: 'benchmarks.taste_by_reward:{taste.title()}'}}]")
@@ -155,7 +151,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     fit = committed_json(folder / "fit_reward_model", "outcome.json") or {}
     return {
         "minutes": found["minutes"],
-        "picked": picks,
+        "picked": picked,
         "before": sum(before),
         "after": sum(after),
         "gained": sum(b < a for b, a in zip(before, after, strict=True)),

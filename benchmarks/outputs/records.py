@@ -1,11 +1,13 @@
 """A benchmark's runs: a line of JSON each, appended as soon as the run ends, so that several sittings add up."""
 
+import itertools
 import json
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,18 @@ def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> Run:
         with file.open("a") as lines:
             lines.write(json.dumps(known[-1]) + "\n")
     return known[-1]
+
+
+def sweep(file: Path, run: Callable[..., Run], **axes: Sequence[Any]) -> list[Run]:
+    """Do the missing runs of all combinations, seed by seed. Return all recorded runs.
+
+    The names of `axes`, one of which is `seed`, are keys of the record and parameters of `run`.
+    """
+    for seed in axes["seed"]:
+        for values in itertools.product(*(axes | {"seed": [seed]}).values()):
+            asked = dict(zip(axes, values, strict=True))
+            run_once(file, asked, partial(run, **asked))
+    return recorded(file)
 
 
 def machine() -> str:
