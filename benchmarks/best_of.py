@@ -11,7 +11,7 @@ import argparse
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
-from benchmarks.outputs.records import sweep
+from benchmarks.outputs.records import Run, by, sweep
 from benchmarks.talk import say, settle
 from tasks.evaluation.statistics import mcnemar
 
@@ -66,11 +66,10 @@ def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[b
     return liked, statistics.median(seconds)
 
 
-def table(runs: Sequence[Mapping[str, Any]]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by taste and seed, and what the best of four adds."""
     rows = []
-    for taste in (taste for taste in LIKED if any(run["taste"] == taste for run in runs)):
-        same = [run for run in runs if run["taste"] == taste]
+    for (taste,), same in by(sorted(runs, key=lambda run: LIKED.index(run["taste"])), "taste").items():
         rates = ["; ".join(f"{statistics.mean(run[when]):.2f}" for run in same) for when in ("before", "one", "best")]
         pairs = [pair for run in same for pair in zip(run["one"], run["best"], strict=True)]
         p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))

@@ -34,7 +34,7 @@ from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, sweep
+from benchmarks.outputs.records import Run, by, flips, sweep
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
 from models import learn
@@ -47,7 +47,6 @@ from models.lessons.day_copy import DayCopy
 from models.optim.master_weights import stochastic_bf16
 from models.rollout import Rollout
 from models.td import gae, trace_weights
-from tasks.evaluation.statistics import mcnemar
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
@@ -270,13 +269,11 @@ def table(runs: Sequence[Run]) -> str:
     Below it, each arm's gain minus that of `whole`, over both tastes, seed by seed.
     """
     rows, gains = [], {(run["arm"], run["seed"], run["taste"]): run["after"] - run["before"] for run in runs}
-    for taste, arm in sorted(
-        {(run["taste"], run["arm"]) for run in runs}, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]))
-    ):
-        same = sorted((run for run in runs if (run["taste"], run["arm"]) == (taste, arm)), key=lambda run: run["seed"])
+    runs = sorted(runs, key=lambda run: ([*TASTES].index(run["taste"]), ARMS.index(run["arm"]), run["seed"]))
+    for (taste, arm), same in by(runs, "taste", "arm").items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(gains[arm, run["seed"], taste] for run in same)
-        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        *_, p = flips(same)
         rated, kl = (statistics.mean(run[name] for run in same) for name in ("rated", "kl"))
         rows.append([taste, arm, rates, f"{gain:+.2f}", f"{p:.2g}", f"{rated:.0f}", f"{kl:.3f}"])
     shown = markdown("taste | arm | liked answers, by seed | mean gain | p | ratings | KL", rows)

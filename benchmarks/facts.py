@@ -27,7 +27,7 @@ from benchmarks.eligibility import TOKENS, Student
 from benchmarks.machine.child import engine
 from benchmarks.night_lessons import MOST_TOKENS, settings
 from benchmarks.outputs.page import fill, markdown
-from benchmarks.outputs.records import Run, sweep
+from benchmarks.outputs.records import Run, by, sweep
 from conf.load import STARTER, load_night
 from conf.sections.teaching import TeachConfig
 from models.learn import learn_from_correction
@@ -140,8 +140,7 @@ def greedy(student: Student, checkpoint: Path, questions: Sequence[str]) -> list
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of known facts by number of lines and passes, mean of the seeds."""
     rows = []
-    for arm, lines, epochs in sorted({(run["arm"], run["lines"], run["epochs"]) for run in runs}):
-        same = [run for run in runs if (run["arm"], run["lines"], run["epochs"]) == (arm, lines, epochs)]
+    for (arm, lines, epochs), same in sorted(by(runs, "arm", "lines", "epochs").items()):
         means = {key: statistics.mean(run[key] for run in same) for key in ("steps", "before", "same", "other", "kl")}
         shares = f"{means['before']:.2f}", f"{means['same']:.2f}", f"{means['other']:.2f}", f"{means['kl']:.3f}"
         rows.append([arm, lines, epochs, f"{means['steps']:.0f}", len(same), *shares])

@@ -23,7 +23,7 @@ from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, sweep
+from benchmarks.outputs.records import Run, by, flips, sweep
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -92,12 +92,11 @@ def _pooled(runs: Sequence[Run]) -> Iterator[str]:
 
     The test is about these students; the gain has Student's 95 % interval, and the smallest that would be detected.
     """
-    for size, arm in dict.fromkeys((run["size"], run["arm"]) for run in runs):
-        same = [run for run in runs if (run["size"], run["arm"]) == (size, arm)]
-        gained, lost = (sum(run[flip] for run in same) for flip in ("gained", "lost"))
+    for (size, arm), same in by(runs, "size", "arm").items():
+        gained, lost, p = flips(same)
         gains = [(run["gained"] - run["lost"]) / run["after"][1] for run in same]
         least = detectable_mean(np.array(gains), 0.05)
-        changed = f"p = {mcnemar(gained, lost):.2g}; by seed {mean_difference(gains)}"
+        changed = f"p = {p:.2g}; by seed {mean_difference(gains)}"
         changed += "" if least is None else f", {least:+.3f} would be detected"
         yield f"- {size}, *{arm}*: the rounds gained {gained} answers, lost {lost} ({changed})."
 

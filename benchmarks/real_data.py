@@ -27,11 +27,11 @@ from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, sweep
+from benchmarks.outputs.records import Run, flips, sweep
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from rewards.data.dataset_rows import DATA_VARIABLE
-from tasks.evaluation.statistics import mcnemar, sign_flip
+from tasks.evaluation.statistics import sign_flip
 
 RESULTS, PICTURE, PAGE = (Path("docs/real-data").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 NAME = "benchmarks.real_data"
@@ -133,7 +133,7 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
     for run in runs:
         kinds[_kind(run)].append(run)
     for kind, group in kinds.items():
-        gained, lost = (sum(run[name] for run in group) for name in ("gained", "lost"))
+        gained, lost, p = flips(group)
         eighths = sum((Counter(run["differences"]) for run in group), Counter[str]())
         values = np.repeat([int(value) / 8 for value in eighths], [*eighths.values()])
         greedy = [(run["gained"] - run["lost"]) / run["after"][1] for run in group]
@@ -142,7 +142,7 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
             *kind,
             len(group),
             f"{gained}, {lost}",
-            f"{mcnemar(gained, lost):.2g}",
+            f"{p:.2g}",
             mean_difference(greedy),
             mean_difference(sampled),
             f"{sign_flip(values):.2g}",

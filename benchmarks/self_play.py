@@ -26,7 +26,7 @@ from benchmarks.machine.child import json_of
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, joined, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, sweep
+from benchmarks.outputs.records import Run, by, paired, sweep
 from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
 from rewards.data.arithmetic_exercises import Exercise, written_exercise
@@ -224,22 +224,18 @@ def table(runs: Sequence[Run]) -> str:
     `own`: the share of the rounds' problems that the student wrote.
     """
     rows = []
-    for size, domain, arm in dict.fromkeys((run["size"], run["domain"], run["arm"]) for run in runs):
-        same, drawn = (_by_seed(runs, size, domain, which) for which in (arm, "drawn"))
-        gains = [_gain(run) for run in same.values()]
-        beside = [_gain(run) - _gain(drawn[seed]) for seed, run in same.items() if seed in drawn and arm != "drawn"]
-        texts = sum((Counter(run["texts"]) for run in same.values()), Counter[str]())
+    kinds = by(runs, "size", "domain", "arm")
+    for (size, domain, arm), same in kinds.items():
+        gains = [_gain(run) for run in same]
+        beside = paired(same, kinds.get((size, domain, "drawn"), []), _gain) if arm != "drawn" else []
+        texts = sum((Counter(run["texts"]) for run in same), Counter[str]())
         fates = [f"{texts[fate] / texts.total():.3f}" if texts else "–" for fate in FATES]
-        right, asked = next(iter(same.values()))["before"]
+        right, asked = same[0]["before"]
         rows.append([size, domain, arm, f"{right / asked:.3f}", joined(gains, "+.3f"), f"{fmean(gains):+.3f}"])
-        own = texts["admitted"] / PROBLEMS / sum(run["rounds"] for run in same.values())
+        own = texts["admitted"] / PROBLEMS / sum(run["rounds"] for run in same)
         rows[-1] += [mean_difference(beside), f"{own:.2f}", *fates]
     head = "size | problems | arm | before | gain, by seed | mean | against drawn | own"
     return markdown(" | ".join([head, *FATES]), rows)
-
-
-def _by_seed(runs: Sequence[Run], *kind: str) -> dict[int, Run]:
-    return {run["seed"]: run for run in runs if (run["size"], run["domain"], run["arm"]) == kind}
 
 
 def _gain(run: Run) -> float:

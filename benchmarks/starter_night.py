@@ -14,7 +14,6 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,10 @@ from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, machine, sweep
+from benchmarks.outputs.records import Run, by, flips, machine, sweep
 from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
-from tasks.evaluation.statistics import mcnemar
 from tasks.tables import EVALUATIONS, read_table
 
 RESULTS, PICTURE = (Path("docs/starter-night").with_suffix(kind) for kind in (".jsonl", ".png"))
@@ -110,11 +108,10 @@ def _shorter(machine: str) -> str:
     return machine.removeprefix("AMD EPYC ").removesuffix(", 2 cores")
 
 
-def _pooled(all_runs: Sequence[Run]) -> Iterator[str]:
-    for (variant, on), same in groupby(all_runs, key=lambda run: (run["variant"], run["machine"])):
-        runs = [*same]
-        gained, lost = (sum(run[flip] for run in runs) for flip in ("gained", "lost"))
-        gain = f"p = {mcnemar(gained, lost):.2g}; by seed {mean_difference([run['gain'][0] for run in runs])}"
+def _pooled(runs: Sequence[Run]) -> Iterator[str]:
+    for (variant, on), same in by(runs, "variant", "machine").items():
+        gained, lost, p = flips(same)
+        gain = f"p = {p:.2g}; by seed {mean_difference([run['gain'][0] for run in same])}"
         yield f"- *{variant}*, {_shorter(on)}: the rounds gained {gained} answers, lost {lost} ({gain})."
 
 

@@ -27,7 +27,7 @@ from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import sweep
+from benchmarks.outputs.records import Run, by, paired, sweep
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
@@ -127,21 +127,18 @@ def rate(room: Classroom, questions: Sequence[str]) -> float:
     return statistics.mean(GOOD["short"](answer["text"]) for answer in shown for _ in range(answer["count"]))
 
 
-def table(runs: Sequence[Mapping[str, Any]]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: each arm's share of short answers before and after, by seed, and its mean gain.
 
     The gain is also compared with that of *shipped*, seed by seed, with Student's 95 % interval.
     """
-    rows, gains = [], {(run["arm"], run["turns"], run["seed"]): run["after"] - run["before"] for run in runs}
-    for arm, turns in sorted(
-        {(run["arm"], run["turns"]) for run in runs}, key=lambda kind: (kind[1], ARMS.index(kind[0]))
-    ):
-        same = [run for run in runs if (run["arm"], run["turns"]) == (arm, turns)]
+    rows, runs = [], sorted(runs, key=lambda run: (run["turns"], ARMS.index(run["arm"])))
+    kinds = by(runs, "arm", "turns")
+    for (arm, turns), same in kinds.items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
-        gain = statistics.mean(run["after"] - run["before"] for run in same)
+        gain = statistics.mean(map(_gain, same))
         lessons = statistics.mean(sum(run["lessons"].values()) for run in same)
-        pairs = [(gains[arm, turns, run["seed"]], gains.get(("shipped", turns, run["seed"]))) for run in same]
-        less = [own - shipped for own, shipped in pairs if shipped is not None and arm != "shipped"]
+        less = paired(same, kinds.get(("shipped", turns), []), _gain) if arm != "shipped" else []
         rows.append([arm, turns, rates, f"{gain:+.2f}", mean_difference(less, 2), f"{lessons:.0f}"])
     shown = markdown("arm | turns | short answers, by seed | mean gain | against shipped | lessons learned", rows)
     return (
@@ -149,7 +146,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def by_taste(runs: Sequence[Mapping[str, Any]]) -> list[float]:
+def by_taste(runs: Sequence[Run]) -> list[float]:
     """Return, for each seed, the mean gain of the arms whose owner has a taste, minus that of the others."""
     differences = []
     for seed in sorted({run["seed"] for run in runs}):
@@ -157,10 +154,14 @@ def by_taste(runs: Sequence[Mapping[str, Any]]) -> list[float]:
         for run in runs:
             if run["seed"] == seed:
                 side = without if run["arm"] in (*RANDOM, "frozen") else with_taste
-                side.append(run["after"] - run["before"])
+                side.append(_gain(run))
         if with_taste and without:
             differences.append(statistics.mean(with_taste) - statistics.mean(without))
     return differences
+
+
+def _gain(run: Run) -> float:
+    return run["after"] - run["before"]
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import precision, sweep
+from benchmarks.outputs.records import Run, by, flips, paired, precision, sweep
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
@@ -47,7 +47,6 @@ from flows.run.history import read_round_metrics
 from models.hf.loading import encode, load_model, load_tokenizer, prompt_tokens
 from rewards.verifier import Attempt, Problem, Score, Split
 from tasks.evaluation.english import mean_nats
-from tasks.evaluation.statistics import mcnemar
 from tasks.workers import engine_process
 
 RESULTS, PAGE, NAME = Path("docs/taste-by-reward.jsonl"), Path("docs/teaching.md"), "benchmarks.taste_by_reward"
@@ -229,25 +228,29 @@ def journal(
     return len(lines)
 
 
-def table(runs: Sequence[Mapping[str, Any]]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: each arm's share of liked answers before and after, by seed.
 
     Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval and
     the smallest difference that would be detected.
     """
-    rows, count = [], len(UNSEEN)
-    gains = {(*_kind(run), run["seed"]): (run["after"] - run["before"]) / count for run in runs}
-    for taste, arm, picks, used in sorted(
-        {_kind(run) for run in runs},
-        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1]), kind[3]),
-    ):
-        same = sorted((run for run in runs if _kind(run) == (taste, arm, picks, used)), key=lambda run: run["seed"])
+    rows, count, tastes, arms = [], len(UNSEEN), [*TASTES], [*ARMS, *EARLIER]
+    runs = sorted(
+        runs,
+        key=lambda one: (
+            tastes.index(one["taste"]),
+            one["picks"],
+            arms.index(one["arm"]),
+            one["precision"],
+            one["seed"],
+        ),
+    )
+    kinds = by(runs, "taste", "arm", "picks", "precision")
+    for (taste, arm, picks, used), same in kinds.items():
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
-        seeds = [run["seed"] for run in same]
-        pairs = [(gains[taste, arm, picks, used, seed], gains.get((taste, "dpo", picks, used, seed))) for seed in seeds]
-        gain = statistics.mean(own for own, _ in pairs)
-        less = [own - dpo for own, dpo in pairs if dpo is not None and arm != "dpo"]
-        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        gain = statistics.mean(map(_gain, same))
+        less = paired(same, kinds.get((taste, "dpo", picks, used), []), _gain) if arm != "dpo" else []
+        *_, p = flips(same)
         changes = [run["log_ratio"] for run in same if run["log_ratio"] is not None]
         change = f"{statistics.mean(changes):.3f}" if changes else "–"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
@@ -258,8 +261,8 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     return markdown(f"{head} | change, nats a token | reward model used", rows)
 
 
-def _kind(run: Mapping[str, Any]) -> tuple[str, str, int, str]:
-    return run["taste"], run["arm"], run["picks"], run["precision"]
+def _gain(run: Run) -> float:
+    return (run["after"] - run["before"]) / len(UNSEEN)
 
 
 if __name__ == "__main__":

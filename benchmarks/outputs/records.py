@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from models.hf.hardware import compute_dtype, resolve_device
+from tasks.evaluation.statistics import mcnemar
 
 Run = dict[str, Any]
 
@@ -44,6 +45,26 @@ def sweep(file: Path, run: Callable[..., Run], **axes: Sequence[Any]) -> list[Ru
             asked = dict(zip(axes, values, strict=True))
             run_once(file, asked, partial(run, **asked))
     return recorded(file)
+
+
+def by(runs: Iterable[Run], *names: str) -> dict[tuple[Any, ...], list[Run]]:
+    """Return the runs in groups with the same values of these keys, in order of appearance."""
+    groups: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(tuple(run[name] for name in names), []).append(run)
+    return groups
+
+
+def paired(own: Sequence[Run], other: Sequence[Run], value: Callable[[Run], float]) -> list[float]:
+    """Return the differences own − other of a value, for each seed that both have."""
+    others = {run["seed"]: value(run) for run in other}
+    return [value(run) - others[run["seed"]] for run in own if run["seed"] in others]
+
+
+def flips(runs: Sequence[Run]) -> tuple[int, int, float]:
+    """Return how many answers all runs together gained and lost, and the p-value of the one-sided exact test."""
+    gained, lost = (sum(run[name] for run in runs) for name in ("gained", "lost"))
+    return gained, lost, mcnemar(gained, lost)
 
 
 def machine() -> str:
