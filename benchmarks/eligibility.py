@@ -170,9 +170,11 @@ class Student:
         """Return an answer's text."""
         return str(self.tokenizer.decode([*answer], skip_special_tokens=True))
 
-    def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
+    def answers(
+        self, checkpoint: Path, questions: Sequence[str], seed: int, temperature: float = 1.0
+    ) -> list[list[str]]:
         """Return a checkpoint's answers, `samples` to each question."""
-        prompts, how = [*map(self.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
+        prompts, how = [*map(self.prompt, questions)], {"temperature": temperature, "max_tokens": TOKENS}
         groups, _ = self.worker.call(
             engine_process.sample, checkpoint, self.sampler, prompts, self.samples, seed=seed, **how
         )

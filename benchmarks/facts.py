@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.eligibility import TOKENS, Student
+from benchmarks.eligibility import Student
 from benchmarks.machine.child import engine
 from benchmarks.night_lessons import MOST_TOKENS, settings
 from benchmarks.outputs.page import fill, markdown
@@ -35,7 +35,6 @@ from models.lessons.day_copy import DayCopy
 from models.lessons.preference_data import Pick
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
-from tasks.workers import engine_process
 
 ARMS = ("corrections", "imitation", "by day")
 RESULTS, PAGE, NAME = Path("docs/facts.jsonl"), Path("docs/teaching.md"), "benchmarks.facts"
@@ -79,7 +78,7 @@ def main() -> None:
     options = parser.parse_args()
     with engine() as worker:
         axes = {"arm": options.arms, "lines": options.lines, "epochs": options.epochs, "seed": options.seeds}
-        runs = sweep(RESULTS, partial(night, Student(worker)), **axes)
+        runs = sweep(RESULTS, partial(night, Student(worker, samples=1)), **axes)
     fill(PAGE, NAME, table(runs))
 
 
@@ -130,11 +129,8 @@ def teach(student: Student, pairs: Sequence[Pick], times: int) -> int:
 
 
 def greedy(student: Student, checkpoint: Path, questions: Sequence[str]) -> list[str]:
-    """Return a checkpoint's greedy answers."""
-    how = {"temperature": 0.0, "max_tokens": TOKENS}
-    prompts = [*map(student.prompt, questions)]
-    groups, _ = student.worker.call(engine_process.sample, checkpoint, student.sampler, prompts, 1, seed=0, **how)
-    return [rollout.text for (rollout,) in groups]
+    """Return a checkpoint's greedy answers. The student takes one sample of each."""
+    return [answer for (answer,) in student.answers(checkpoint, questions, seed=0, temperature=0.0)]
 
 
 def table(runs: Sequence[Run]) -> str:

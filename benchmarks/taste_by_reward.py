@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.eligibility import log_distribution
 from benchmarks.inputs import owners
 from benchmarks.inputs.owners import GOOD, TOKENS, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
@@ -198,10 +199,9 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
             encode(tokenizer, text),
         )
         if answer:
-            ids, chosen = torch.tensor([[*prompt, *answer]])[:, :-1], torch.tensor(answer)[:, None]
+            chosen = torch.tensor(answer)[:, None]
             with torch.no_grad():
-                logits = [each(input_ids=ids, use_cache=False, logits_to_keep=len(answer)).logits[0] for each in loaded]
-            own, other = (each.log_softmax(dim=-1).gather(1, chosen).sum() for each in logits)
+                own, other = (log_distribution(each, prompt, answer).gather(1, chosen).sum() for each in loaded)
             total, count = total + float(own - other), count + len(answer)
     return total / count if count else None
 
