@@ -20,7 +20,6 @@ from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import Run, by, sweep
-from benchmarks.talk import say, settle
 from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"
@@ -57,11 +56,11 @@ def day(taste: str, seed: int) -> dict[str, Any]:
 
 def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[bool], float]:
     """Ask each question in a chat of its own. Return whether the owner likes the answers, and their median seconds."""
-    settle(room)
+    room.settle()
     liked, seconds = list[bool](), list[float]()
     for question in questions:
         began = time.perf_counter()
-        liked.append(GOOD[taste](say(room, question, "")["answer"]["text"]))
+        liked.append(GOOD[taste](room.say(question, "")["answer"]["text"]))
         seconds.append(time.perf_counter() - began)
     return liked, statistics.median(seconds)
 

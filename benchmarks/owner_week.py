@@ -29,7 +29,6 @@ from benchmarks.nights.learning_runs import distilled
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import sweep
-from benchmarks.talk import settle
 from flows.teaching.answers import DAY
 from tasks.evaluation.english import mean_nats
 
@@ -104,7 +103,7 @@ def of_today(journal: Path) -> list[Path]:
 def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None:
     """Ask a question. Correct the first answer to its first sentence, or pick the best answer by the taste."""
     answers = room.ask(question)
-    settle(room)
+    room.settle()
     if len(answers) < 2:
         return
     first = answers[0]["text"].strip()
@@ -113,7 +112,7 @@ def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None
         room.client.post("/api/lesson", json=lesson)  # refused if it corrects nothing
     else:
         room.teach("pick", max(answers, key=lambda answer: TASTES[taste](answer["text"])))
-    settle(room)
+    room.settle()
 
 
 def corrected(text: str, taste: str) -> str:
@@ -127,7 +126,7 @@ def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:
 
     The page tells who wrote which answer only after a pick. Nothing is learned from this one, and it is undone.
     """
-    room.client.post("/api/live", json={"on": False}).raise_for_status()
+    room.live(False)
     shares: dict[str, list[float]] = {"short": [], "asks back": []}
     for question in questions:
         answers, authors = room.ask(question), dict[str, list[str]]()
@@ -144,7 +143,7 @@ def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:
         ]
         for taste, found in shares.items() if texts else ():
             found.append(statistics.mean(GOOD[taste](text) for text in texts))
-    room.client.post("/api/live", json={"on": True}).raise_for_status()
+    room.live(True)
     return {taste: statistics.mean(found) for taste, found in shares.items()}
 
 

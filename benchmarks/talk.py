@@ -14,10 +14,8 @@ and is not repeated; writes the table in docs/teaching.md.
 
 import argparse
 import itertools
-import json
 import random
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,15 +61,15 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     with classroom(home, settings) as room:
         before, conversation, length = rate(room, unseen), "", 0
         for _ in range(turns if arm != "frozen" else 0):
-            settle(room)
-            said = say(room, next(asked), conversation)
+            room.settle()
+            said = room.say(next(asked), conversation)
             conversation, length = said["conversation"], length + 1
             likes = chance.random() < 0.5 if arm in RANDOM else GOOD["short"](said["answer"]["text"])
             if said["answer"]["text"].strip() and chance.random() < ACTS:
                 length += react(room, arm, said, likes, chance)
             if not likes or length >= LONGEST:
                 conversation, length = "", 0
-        after, state = rate(room, unseen), room.client.get("/api/state").json()
+        after, state = rate(room, unseen), room.state()
     lessons = [lesson["what"]["kind"] for lesson in state["lessons"] if lesson["learned"]]
     return {
         "before": before,
@@ -95,7 +93,7 @@ def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chanc
     if not choices:
         return 0
     if reply := chance.choice(choices):
-        proposal = say(room, reply, said["conversation"]).get("proposal")
+        proposal = room.say(reply, said["conversation"]).get("proposal")
         if proposal and (chance.random() < 0.5 if at_random else GOOD["short"](proposal["text"])):
             room.client.post("/api/lesson", json={"kind": "correct", **proposal})  # refused if it corrects nothing
         return 1
@@ -103,27 +101,13 @@ def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chanc
     return 0
 
 
-def settle(room: Classroom) -> None:
-    """Wait until all lessons are learned, as an owner does who reads the answer."""
-    while room.client.get("/api/state").json()["learning"]:
-        time.sleep(0.1)
-
-
-def say(room: Classroom, text: str, conversation: str) -> dict[str, Any]:
-    """Say something in a chat, and return what the page is told at the end."""
-    response = room.client.post("/api/chat", json={"text": text, "conversation": conversation}).raise_for_status()
-    return json.loads(response.text.strip().splitlines()[-1].removeprefix("data: "))
-
-
 def rate(room: Classroom, questions: Sequence[str]) -> float:
     """Return the share of short answers to questions that the chat never asks, five answers each."""
-    settle(room)
-    room.client.post(
-        "/api/live", json={"on": False}
-    ).raise_for_status()  # to go on to the next question teaches nothing
+    room.settle()
+    room.live(False)  # to go on to the next question teaches nothing
     shown = [answer for question in questions for answer in room.ask(question)]
-    settle(room)
-    room.client.post("/api/live", json={"on": True}).raise_for_status()
+    room.settle()
+    room.live(True)
     return statistics.mean(GOOD["short"](answer["text"]) for answer in shown for _ in range(answer["count"]))
 
 

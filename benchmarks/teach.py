@@ -97,13 +97,13 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         looks = looks[:1]
     with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
         if by_night:
-            room.client.post("/api/live", json={"on": False}).raise_for_status()  # nothing is learned by day
+            room.live(False)  # nothing is learned by day
         for number in range(what["picks"] + 1):
             if number in looks:
                 look(room, number)
             if number < what["picks"]:
                 pick(room, taught[number % len(taught)], what, random_)
-        state = room.client.get("/api/state").json()
+        state = room.state()
         gigabytes = room.memory()
         time.sleep(what["thinking"])
         room.undo(state["lessons"][0]["id"])
