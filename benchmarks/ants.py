@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.records import Run, sweep
@@ -95,8 +95,7 @@ def exam(home: Path, checkpoint: str, tier: str) -> pd.DataFrame:
     if not kept.exists():
         target = f"{{benchmark: ants, levels: ['{tier}'], problems: {LAYOUTS.get(tier, 30)}}}"
         arguments = ["--config", str(CONFIG), f"--set=exam={{target: {target}, max_completion_tokens: 16}}"]
-        environment = {"NIGHTSCHOOL_HOME": str(home.resolve())}
-        json_of("flows", "evaluate", checkpoint, *arguments, "--rows", str(kept), "--json", environment=environment)
+        nightschool(home, "evaluate", checkpoint, *arguments, "--rows", str(kept))
     return pd.read_parquet(kept)
 
 

@@ -23,7 +23,7 @@ from benchmarks.ants import CONFIG, PAGE, delivered
 from benchmarks.floor import TOKENS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import Run, sweep
@@ -74,7 +74,7 @@ def interval(differences: Any) -> str:
 def night(ants: int, seed: int) -> Run:
     """Run a night with this number of ants, and return what they then deliver."""
     home, choice = make(SCHOOL / "colony").resolve(), {"name": "ants", "levels": ["1"], "ants": ants}
-    json_of("flows", "pretrain", "1M", "--tokens", str(TOKENS), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
+    nightschool(home, "pretrain", "1M", "--tokens", str(TOKENS))
     target = json.dumps({"benchmark": "ants", "levels": ["1"], "ants": ants, "problems": 100})
     settings = [f"seed={seed}", f"student.source={home / 'students' / '1M'}", "budget_minutes=null"]
     settings += [f"benchmarks={json.dumps([choice])}", f"grpo.rounds={ROUNDS}"]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
@@ -54,8 +54,7 @@ def main() -> None:
 def night(size: str, seed: int, arm: str) -> Run:
     """Pretrain the student if it is missing, run a night with it, and return the night's record."""
     home = make(SCHOOL / "floor" / f"{size}-{seed}")
-    command = ("pretrain", size, "--tokens", str(TOKENS), "--seed", str(seed), "--json")
-    json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home)})
+    nightschool(home, "pretrain", size, "--tokens", str(TOKENS), "--seed", str(seed))
     student = home.resolve() / "students" / size
     lesson, rounds = RATES[size]
     settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
@@ -89,8 +89,8 @@ def sampled(home: Path, digests: Mapping[str, str], config: Path, exam: str) -> 
     """Return each problem's share of right answers before and after the rounds, with problems in the same order."""
     with tempfile.NamedTemporaryFile(suffix=".parquet") as rows:
         models = [digests["candidate"], "--against", digests["distilled"]]
-        arguments = [*models, "--config", str(config), "--set", exam, "--rows", rows.name, "--json"]
-        json_of("flows", "evaluate", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+        arguments = [*models, "--config", str(config), "--set", exam, "--rows", rows.name]
+        nightschool(home, "evaluate", *arguments)
         table: Any = pd.read_parquet(rows.name)
     shares = table[table.sampled].groupby(["checkpoint", "problem_id"]).correct.mean()
     before, after = (shares[digests[role]].sort_index() for role in ("distilled", "candidate"))

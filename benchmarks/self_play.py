@@ -22,7 +22,7 @@ import pandas as pd
 
 from benchmarks.floor import CONFIG, RATES, TOKENS
 from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, joined, markdown
 from benchmarks.outputs.power import mean_difference
@@ -188,8 +188,7 @@ def main() -> None:
 def taught(size: str, domain: str) -> Path:
     """Return the student after its lesson. The first call pretrains and teaches it."""
     home = make(HOMES)
-    command = ("pretrain", size, "--tokens", str(TOKENS), "--json")
-    json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    nightschool(home, "pretrain", size, "--tokens", str(TOKENS))
     own, requests = f"{NAME}:{DOMAINS[domain].__name__}", f"{{name: '{NAME}:Requests', source: {domain}}}"
     lesson = home / f"{size}-{domain}-lesson"
     settings = [

@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import markdown
 from benchmarks.outputs.records import run_once
@@ -132,8 +132,8 @@ def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
     """Run the night after a day, and promote its candidate in any case. Return decision, reasons and digests."""
     from flows.web.health import open_registry
 
-    options = ["--config", str(STARTER), "--json", *(f"--set={setting}" for setting in (*NIGHT, *settings))]
-    summary = json_of("flows", "night", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    every = (f"--set={setting}" for setting in (*NIGHT, *settings))
+    summary = nightschool(home, "night", "--config", str(STARTER), *every)
     registry = open_registry(Home(home.resolve()), load_night(STARTER))
     assert registry is not None
     (version,) = [known for known in registry.versions() if known.digest == summary["digests"]["candidate"]]

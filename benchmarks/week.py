@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, joined, markdown, picture
 from benchmarks.outputs.records import Run, sweep
@@ -62,9 +62,7 @@ def exam(home: Path, checkpoint: str) -> dict[str, Any]:
     """Return a checkpoint's figures in the exam on all levels, which are kept in a file after its only exam."""
     kept = home / f"exam-{checkpoint}.json"
     if not kept.exists():
-        environment = {"NIGHTSCHOOL_HOME": str(home.resolve())}
-        options = ["--config", str(STARTER), "--json", f"--set={ALL_LEVELS}"]
-        figures = json_of("flows", "evaluate", checkpoint, *options, environment=environment)
+        figures = nightschool(home, "evaluate", checkpoint, "--config", str(STARTER), f"--set={ALL_LEVELS}")
         kept.write_text(json.dumps(figures["arithmetic-1-2-3-4-5"]))
     return json.loads(kept.read_text())
 
