@@ -131,14 +131,11 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def by_taste(runs: Sequence[Run]) -> list[float]:
-    """Return, for each seed, the mean gain of the arms whose owner has a taste, minus that of the others."""
+    """Return the mean gain of the arms whose owner has a taste, minus that of the others: by turns and seed."""
     differences = []
-    for seed in sorted({run["seed"] for run in runs}):
-        with_taste, without = list[float](), list[float]()
-        for run in runs:
-            if run["seed"] == seed:
-                side = without if run["arm"] in (*RANDOM, "frozen") else with_taste
-                side.append(_gain(run))
+    for _, same in sorted(by(runs, "turns", "seed").items()):
+        without = [_gain(run) for run in same if run["arm"] in (*RANDOM, "frozen")]
+        with_taste = [_gain(run) for run in same if run["arm"] not in (*RANDOM, "frozen")]
         if with_taste and without:
             differences.append(statistics.mean(with_taste) - statistics.mean(without))
     return differences

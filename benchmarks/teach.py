@@ -92,7 +92,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         at.append(number)
 
     by_night = what["arm"] == NIGHT_ONLY
-    looks = range(0, what["picks"] + 1, what["picks"] // max(what["looks"] - 1, 1)) if what["looks"] else range(0)
+    looks = looked_at(what["picks"], what["looks"])
     if by_night:
         looks = looks[:1]
     with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
@@ -126,6 +126,11 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
     }
     print(json.dumps(run), file=sys.stderr)
     return run
+
+
+def looked_at(picks: int, looks: int) -> range:
+    """Return the numbers of picks after which the taste is rated, evenly spaced from none on."""
+    return range(0, picks + 1, max(picks // max(looks - 1, 1), 1)) if looks else range(0)
 
 
 def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
