@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
@@ -22,6 +22,7 @@ from conf.sections.lessons import DistillConfig, EndpointConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
 from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, stage, uncommit
 from tasks.workers.worker import WorkerDiedError
+from tests.waiting import awaited
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -233,13 +234,13 @@ def test_prefect_shows_the_second_time_as_cached(tmp_path: Path) -> None:
 def shown(flow_run_id: str) -> dict[str, str]:
     """Return the states of a flow run's tasks by name; Prefect's server knows them a little later."""
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
-    limit = time.monotonic() + 30
-    while True:
+
+    def finished() -> list[TaskRun] | None:
         with get_client(sync_client=True) as client:
             runs = client.read_task_runs(flow_run_filter=chosen)
-        if (runs and all(run.state and run.state.is_final() for run in runs)) or time.monotonic() > limit:
-            return {run.name: run.state.name or "" for run in runs if run.state}
-        time.sleep(0.2)
+        return runs if all(run.state and run.state.is_final() for run in runs) else None
+
+    return {run.name: run.state_name or "" for run in awaited(finished, "end of the tasks", 30)}
 
 
 def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Path) -> None:
