@@ -105,6 +105,7 @@ def summarise(
         "digests": digests,
         "rounds": rounds,
         "ended_early": early.why if early else None,
+        "process_died": early is not None and early.died,
         "incidents": incidents(folder),
         "journal": journal_faults(folder),
         "day": day_sentences(folder),
