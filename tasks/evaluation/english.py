@@ -12,7 +12,6 @@ from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
 from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
-from tasks.evaluation.acceptance import Decision
 from tasks.evaluation.statistics import signed, student_low
 from tasks.evaluation.stored_answers import key, stored, versions
 from tasks.rollouts.verified import call_verified
@@ -56,10 +55,8 @@ def mean_nats(exam: Path) -> float | None:
     return measured and fmean(measured["nats"])
 
 
-def apply_english_guard(
-    decision: Decision, before: Artifact, after: Artifact, margin: float, than: str = ""
-) -> Decision:
-    """Return the decision with the English guard applied.
+def judge_english(before: Artifact, after: Artifact, margin: float, than: str = "") -> tuple[bool, str]:
+    """Return whether the candidate passes the English guard, and a sentence that says why.
 
     Compares the results of two `evaluate` stages passage by passage. The candidate passes if the one-sided 95 % upper
     bound on the rise in mean negative log-likelihood per token (Student's t over the passages) is below `margin` nats.
@@ -68,9 +65,8 @@ def apply_english_guard(
     old, new = (np.array(artifact.read_json(FILE)["nats"]) for artifact in (before, after))
     high = -student_low(old - new)
     passed = high < margin
-    reason = (
+    return passed, (
         f"Guard English prose{f' against {than}' if than else ''}: {old.mean():.2f} → {new.mean():.2f} nats a token "
         f"({signed((new - old).mean())}, upper bound {signed(high)}; allowed {signed(margin)})"
         f"{'' if passed else ': not passed'}."
     )
-    return Decision(decision.promote and passed, (*decision.reasons, reason))
