@@ -41,22 +41,17 @@ def fit_reward_model(
     picks = day_picks(tables, date, ExampleReader(checkpoint, student, exam_questions, LONGEST))
     write_table(folder / "held_out.parquet", HELD_OUT, picks.held_out_rows)
     outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": picks.left_out}
-    outcome["broke"] = broke
-    fitted, refusal = None, _refusal(config, picks, broke)
-    if refusal is None:
+    outcome |= {"broke": broke, "serves": False, "reason": _refusal(config, picks, broke), "checkpoint": None}
+    if outcome["reason"] is None:
         inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, trainer_config, checkpoints)
         try:
-            fitted = trainer.call(process.run_fit, *inputs)
+            ranking, kept = trainer.call(process.run_fit, *inputs)
         except HoursOverError as error:
-            refusal = str(error)
-    if fitted is None:
-        outcome |= {"serves": False, "reason": refusal, "checkpoint": None}
-    else:
-        kept = fitted.checkpoint.name if fitted.checkpoint else None
-        outcome |= {"serves": kept is not None, "reason": fitted.ranking.refusal, "checkpoint": kept}
-        outcome |= asdict(fitted.ranking)
-        if kept is not None:
-            (folder / "checkpoint.txt").write_text(kept)
+            outcome["reason"] = str(error)
+        else:
+            outcome |= {"serves": kept is not None, "reason": ranking.refusal, "checkpoint": kept} | asdict(ranking)
+            if kept is not None:
+                (folder / "checkpoint.txt").write_text(kept)
     (folder / "outcome.json").write_text(json.dumps(outcome))
 
 
