@@ -13,9 +13,9 @@ from conf.storage.durable import read_json
 from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.statistics import signed, student_low
-from tasks.evaluation.stored_answers import key, stored, versions
+from tasks.evaluation.stored_answers import find_stored, new_folder, versions
 from tasks.rollouts.verified import call_verified
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
@@ -36,17 +36,18 @@ def write_english(
         "settings": json.dumps(config.model_dump(mode="json"), sort_keys=True),
         **versions(),
     }
-    measured = exams / f"{key(inputs)}-english"
-    if committed(measured, inputs) is None:
+    if (known := next(find_stored(exams, inputs), None)) is not None:
+        shutil.copyfile(known.folder / FILE, folder / FILE)
+    else:
         started = time.perf_counter()
         tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()
         texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
         arguments = (checkpoint, config, texts, student.trust_remote_code)
         logprobs = call_verified(engine, engine_process.logprobs, *arguments)
-        with stored(measured, inputs, time.perf_counter() - started) as draft:
-            (draft / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
-    shutil.copyfile(measured / FILE, folder / FILE)
+        (folder / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
+        with new_folder(exams, inputs, time.perf_counter() - started) as stored:
+            shutil.copyfile(folder / FILE, stored / FILE)
 
 
 def mean_nats(exam: Path) -> float | None:
