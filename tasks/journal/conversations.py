@@ -95,12 +95,8 @@ def _replace(journal: Path, found: Record, at: int, answer: str, finished: bool)
 
 def conversations(journal: Path) -> list[Record]:
     """Return the recorded conversations, latest first, without those that are the beginning of another one."""
-    latest = dict[str, Record]()
-    for found in _records(journal):
-        latest.pop(found.name, None)
-        latest[found.name] = found
     kept, beginnings = list[Record](), set[str]()
-    for found in reversed(latest.values()):
+    for found in reversed(_latest(journal).values()):
         if json.dumps(found.turns) not in beginnings:
             kept.append(found)
         beginnings.update(json.dumps(found.turns[:end]) for end in range(1, len(found.turns) + 1))
@@ -109,14 +105,14 @@ def conversations(journal: Path) -> list[Record]:
 
 def conversation(journal: Path, name: str) -> Record | None:
     """Return the conversation with this name as it was recorded last, or None if there is none."""
-    return next((found for found in reversed([*_records(journal)]) if found.name == name), None)
+    return _latest(journal).get(name)
 
 
 def with_beginnings(journal: Path, name: str) -> set[str]:
     """Return the name of a conversation and of those that are its beginning: a program sends all turns each time."""
-    found = conversation(journal, name)
-    turns = found.turns if found else []
-    return {name, *(each.name for each in _records(journal) if each.turns == turns[: len(each.turns)])}
+    latest = _latest(journal)
+    turns = latest[name].turns if name in latest else []
+    return {name, *(each.name for each in latest.values() if each.turns == turns[: len(each.turns)])}
 
 
 def learned_by(journal: Path, name: str, checkpoints: Path) -> list[str]:
@@ -137,7 +133,17 @@ def forget(journal: Path, name: str) -> int:
     return len(gone)
 
 
+def _latest(journal: Path) -> dict[str, Record]:
+    """Return each conversation as recorded last, by its name; the one that was recorded last is at the end."""
+    latest = dict[str, Record]()
+    for found in _records(journal):
+        latest.pop(found.name, None)
+        latest[found.name] = found
+    return latest
+
+
 def _records(journal: Path) -> Iterator[Record]:
+    """Yield each state in which a conversation was recorded, oldest first."""
     for _, fields in _lines(journal):
         if fields.get("kind") != "conversation" or fields.get("rewards") is not None:
             continue

@@ -58,3 +58,11 @@ def test_to_forget_a_conversation_takes_its_lessons_too_and_names_who_has_learne
     (file,) = journal.glob("*")
     assert [entry.model_extra[CONVERSATION] for _, entry in read_file(file)[0]] == ["b", "b"]
     assert [found.name for found in conversations(journal)] == ["b"]
+
+
+def test_to_forget_a_conversation_keeps_another_one_that_began_in_the_same_way(tmp_path: Path) -> None:
+    record(tmp_path, "a", LONGER, "cafe")
+    record(tmp_path, "b", SAID, "cafe")
+    record(tmp_path, "b", [*SAID, *OTHER], "cafe")
+    assert forget(tmp_path, "a") == 1
+    assert [found.name for found in conversations(tmp_path)] == ["b"]
