@@ -12,6 +12,7 @@ import pytest
 
 import conf
 from conf.storage.home import SUMMARY
+from flows.teaching.answers import Question, Shown
 from tests.flows.teaching.conftest import TOKEN, School, ask_page, page_of
 
 HTML = "text/html; charset=utf-8"
@@ -58,6 +59,14 @@ def test_a_day_through_the_endpoints(owner: httpx.Client) -> None:
     assert owner.get("/api/state").json()["day"] == before
     assert owner.post("/api/live", json={"on": False}).json() == {"live": False}
     assert owner.post("/api/stop", json={}).status_code == 200
+
+
+def test_an_answer_that_was_stopped_before_its_first_word_has_no_why(school: School) -> None:
+    with page_of(room := school.open()) as here, httpx.Client(base_url=here, headers={"Origin": here}) as client:
+        client.post("/api/session", json={"token": TOKEN})
+        room.questions.add(Question("1", [{"role": "user", "content": "7 + 5?"}], {"1-1": Shown("1-1", "", ["day"])}))
+        response = client.post("/api/blame", json={"answer": "1-1"})
+    assert (response.status_code, response.json()["error"]) == (400, "this answer was stopped before its first word")
 
 
 def test_the_models_card(school: School, owner: httpx.Client) -> None:
