@@ -39,7 +39,7 @@ class Terminal:
         self.chats = Chats(classroom) if chat else None
         self.conversation, self.proposal = "", dict[str, str]()
         self.asked, self.question = "", ""  # the last question's text, and its name for asking it again
-        self.shown: list[tuple[str, str]] = []  # the id and text of each answer
+        self.shown: list[str] = []  # the id of each answer
 
     async def run(self) -> None:
         """Read and run commands until `q` or the end of the input."""
@@ -98,8 +98,8 @@ class Terminal:
         elif command == "e" and number.isdecimal() and text:
             await self._teach("correct", int(number), text)
         elif command == "x" and number.isdecimal() and text:
-            answer = self._answer(int(number))[1]
-            if (start := answer.find(text)) < 0:
+            _, answer = self.classroom.answer_named(self._answer(int(number)))
+            if (start := answer.better.find(text)) < 0:
                 raise RefusedError(400, f"answer {number} has no {text!r}")
             await self._teach("wrong_from", int(number), from_char=start)
         elif command == "w" and line[1:2] == " ":
@@ -124,17 +124,17 @@ class Terminal:
                     self.question = data["question"]
                 numbered = enumerate(map(escape, texts.values()), 1)
                 live.update(Group(*(Panel(text, title=f"{number}", title_align="left") for number, text in numbered)))
-        self.shown = [*texts.items()]
+        self.shown = [*texts]
         if self.proposal:
             self.console.print(f"Teach this as a correction? {escape(self.proposal['text'])}  [bold]t[/bold]: yes")
         if held_out:
             self.console.print("[dim]Held out: what you say about this question is never learned.[/dim]")
 
     async def _teach(self, kind: str, number: int, text: str = "", from_char: int = -1) -> None:
-        answer = self._answer(number)[0]
+        answer = self._answer(number)
         self._tell(await self.classroom.teach(kind, answer, text, from_char))  # pyrefly: ignore[bad-argument-type]
 
-    def _answer(self, number: int) -> tuple[str, str]:
+    def _answer(self, number: int) -> str:
         if not 1 <= number <= len(self.shown):
             raise RefusedError(404, f"there is no answer {number}")
         return self.shown[number - 1]

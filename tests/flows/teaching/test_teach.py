@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from conf.storage.home import Home, InputError
+from conf.storage.journal import FROM_CHAR
 from conf.storage.journal_file import read_file
 from conf.storage.locks import NightRunningError, hold, wait_for_server
 from flows.commands.teach import start_night, teach
@@ -150,11 +151,13 @@ def test_while_a_night_runs_it_does_not_begin(served: Served) -> None:
 
 def test_the_terminal_teaches_the_same(school: School, do: Do) -> None:
     room = school.open()
-    lines = iter(["7 + 5?", "2", "+1", "e1 It is 12.", "x2 9999", "9", "z", "w 7 + 5 = 12 and so on", "q"])
+    taught = ["2", "+1", "z", "e1 It is 12.", "x1 12", "x2 9999", "9", "w 7 + 5 = 12 and so on"]
+    lines = iter(["7 + 5?", *taught, "q"])
     console = Console(record=True, width=80, force_terminal=False)
     do(Terminal(room, console, lambda _: next(lines)).run())
     told = [lesson["what"]["kind"] for lesson in room.state()["lessons"]]
-    assert told == ["words", "praise", "pick"]
+    assert told == ["words", "wrong_from", "correct", "pick"]
+    assert school.lines[-2].extra(FROM_CHAR) == len("It is ")  # in the corrected answer
     text = console.export_text()
     assert "Learned in" in text
     assert "answer 2 has no '9999'" in text
