@@ -181,7 +181,7 @@ async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyn
     """Sample five answers to a question. Yield each piece as it is written, until all are done or `stop` is set.
 
     First, the day copy writes four answers and the champion one, in random order. Duplicates are merged, and the day
-    copy writes more answers in their place. Raises ValueError and EngineEndedError as `Engine.write` does.
+    copy writes more answers in their place. Raises ValueError and WorkerEndedError as `Engine.write` does.
     """
     authors = [CHAMPION, *[DAY] * (SHOWN - 1)]
     while authors and not stop.is_set():

@@ -69,6 +69,7 @@ def make_app(classroom: Classroom, port: int, token: str, once: bool = False) ->
         middleware=[Middleware(SameOrigin)],
         exception_handlers={
             RefusedError: _refused,
+            InputError: lambda _, error: refusal(507, str(error)),  # the journal or MLflow cannot be used
             ClientDisconnect: lambda *_: Response(status_code=400),
         },
     )
@@ -233,7 +234,7 @@ async def _after(first: Event, events: AsyncIterator[Event]) -> AsyncIterator[Ev
     try:
         async for event in events:
             yield event
-    except RefusedError as error:
+    except (RefusedError, InputError) as error:
         yield "error", {"error": str(error)}
 
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
-from conf.storage.home import InputError
 from conf.storage.journal import HELD_OUT, SESSION, TODAY
 from flows.teaching.answers import Event, Question, RefusedError, sample_both, sample_one, sample_rest
 from flows.teaching.classroom import Classroom
@@ -50,7 +49,8 @@ class Chats:
         `name`: the conversation that the text continues, or empty for a new one. If the text seems to correct the
         answer before it, or to wish for another one, `done` has a `proposal`: that answer's id, and the better text,
         which is the new answer to a wish (hindsight, arXiv 2603.12273). If the reader leaves before the end, what was
-        written so far is recorded. Raises RefusedError if there is no such conversation, or as `Classroom.ask` does.
+        written so far is recorded. Raises InputError if the journal cannot be written, and RefusedError if there is no
+        such conversation, or as `Classroom.ask` does.
         """
         room, earlier = self.room, self.room.questions.latest
         day, known = room.ready_for(text), self._named(name) if name else None
@@ -85,7 +85,7 @@ class Chats:
     async def go_on(self, answer: str) -> AsyncIterator[Event]:
         """Yield the rest of an answer that was stopped or cut off, and finally `done` with the whole answer.
 
-        Raises RefusedError if there is no such answer in a chat, or as `Classroom.ask` does.
+        Raises RefusedError if there is no such answer in a chat, and otherwise as `say` does.
         """
         room = self.room
         question, shown = room.answer_named(answer)
@@ -94,10 +94,7 @@ class Chats:
         async for event in room.answers(room.ready_for(shown.text), question, partial(sample_rest, shown)):
             yield event
         about = question.conversation, question.turn, shown.text, shown.finished
-        try:
-            await asyncio.to_thread(conversations.replace_answer, self.journal, *about)
-        except InputError as error:
-            raise RefusedError(507, str(error)) from None
+        await asyncio.to_thread(conversations.replace_answer, self.journal, *about)
         yield "done", {"answer": shown.shown}
 
     def listed(self) -> list[dict[str, str]]:
@@ -179,10 +176,7 @@ class Chats:
         add = conversations.record if new else conversations.go_on
         policy = TODAY if day.engine and day.engine.has_adapter else day.champion.name
         keys: dict[str, Any] = {HELD_OUT: question.held_out, SESSION: self.room.session}
-        try:
-            add(self.journal, question.conversation, exchange, policy, unfinished=[] if finished else [answer], **keys)
-        except InputError as error:
-            raise RefusedError(507, str(error)) from None
+        add(self.journal, question.conversation, exchange, policy, unfinished=[] if finished else [answer], **keys)
 
 
 def is_wish(reply: str) -> bool:

@@ -31,7 +31,7 @@ from flows.teaching.answers import (
 )
 from flows.teaching.book import Book
 from flows.teaching.day import Day
-from flows.teaching.engine import Engine, EngineEndedError
+from flows.teaching.engine import Engine
 from flows.teaching.entries import Kind, Lines, any_pick, conversation, entries_of, teach_what_is_implied
 from models.lessons.outcome import LessonOutcome
 from tasks.journal import conversations
@@ -131,7 +131,7 @@ class Classroom:
                         yield event
                 finally:
                     day.pause(False)
-        except (EngineEndedError, WorkerEndedError, WorkerDiedError) as error:
+        except (WorkerEndedError, WorkerDiedError) as error:
             raise RefusedError(503, self.why or str(error)) from None
         except ValueError as error:
             raise RefusedError(400, str(error)) from None
@@ -146,7 +146,7 @@ class Classroom:
         """Write a lesson to the journal, have the day copy learn it, and return the outcome.
 
         `answer`: the answer's name. `text`, `from_char`: as for `entries_of`. If the lesson is refused, raises
-        RefusedError and writes nothing.
+        RefusedError and writes nothing. Raises InputError if the journal cannot be written.
         """
         self.opened()
         await self.stop()
@@ -191,8 +191,6 @@ class Classroom:
                     if earlier:
                         await asyncio.to_thread(self._restore, day.book.lessons[earlier])
                     await asyncio.to_thread(then, name)
-                except InputError as error:
-                    raise RefusedError(507, str(error)) from None
                 except ValueError as error:
                     raise RefusedError(400, str(error)) from None
                 saved = time.perf_counter() - began
@@ -212,7 +210,7 @@ class Classroom:
     async def undo(self, name: str) -> dict[str, Any]:
         """Undo a lesson: remove it from the journal and the day copy, as if it had never been taught.
 
-        Raises RefusedError if there is no such lesson, or if the journal cannot be written.
+        Raises RefusedError if there is no such lesson, and InputError if the journal cannot be written.
         """
         began = time.perf_counter()
         with self._at_work():  # if the learner ends, the journal is already correct
@@ -237,10 +235,7 @@ class Classroom:
 
     async def _take_back(self, day: Day, name: str) -> Awaitable[None]:
         """Remove a lesson from the journal. To wait until the day copy has forgotten it, too, await the result."""
-        try:
-            await asyncio.to_thread(retract, day.book.lessons[name].written)
-        except InputError as error:
-            raise RefusedError(507, str(error)) from None
+        await asyncio.to_thread(retract, day.book.lessons[name].written)
         day.book.remove(name)
         return day.run(day.forget, name)
 

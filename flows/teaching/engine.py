@@ -21,16 +21,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class EngineEndedError(Exception):
-    """The engine's process ended before its answers were complete."""
-
-
 class Engine:
     """A process that holds two models: the champion, and the day copy as an adapter on the champion."""
 
     def __init__(self, champion: Path, config: NightConfig, folder: Path, log: Path) -> None:
         """Start the engine. `folder`: where its socket is created. Each classroom needs a folder of its own."""
-        self.champion, self.has_adapter, self.running = champion, False, True
+        self.champion, self.has_adapter = champion, False
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
         settings = config.sampler.model_copy(update={"lora": DAY_ADAPTER})
@@ -45,13 +41,17 @@ class Engine:
                 return True
         return False
 
+    @property
+    def running(self) -> bool:
+        """Whether the engine's process has neither ended nor been stopped."""
+        return self._worker.running and not self._worker.lost
+
     def end(self) -> None:
         """Stop the engine. Unfinished answers are lost."""
-        self.running = False
         self._worker.end()
 
     def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
-        """Return the champion's greedy answer to each question. Raises EngineEndedError if the engine ends."""
+        """Return the champion's greedy answer to each question. Raises WorkerEndedError if the engine ends."""
         return self._call(writing.greedy_answers, self._model, questions, max_tokens)
 
     async def use_adapter(self, adapter: Path | None) -> None:
@@ -72,7 +72,7 @@ class Engine:
 
         `by_day_copy`: for each answer, True if the day copy writes it, False if the champion does. Setting `stop` ends
         the answers early. `begun`: the text with which the answers begin; only what follows is returned. Raises
-        ValueError if there can be no answer, and EngineEndedError if the engine ends.
+        ValueError if there can be no answer, and WorkerEndedError if the engine ends.
         """
         pieces: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         writers: list[asyncio.StreamWriter] = []
@@ -108,11 +108,7 @@ class Engine:
             await asyncio.wait({call})  # until the engine is free again
 
     def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        if not self.running or self._worker.lost:
-            self.running = False
-            raise EngineEndedError(ENDED)
-        try:
-            return self._worker.call(function, *args, **kwargs)
-        except (WorkerDiedError, WorkerEndedError):
-            self.running = False
-            raise EngineEndedError(ENDED) from None
+        if self.running:  # otherwise, a call would start a process without the champion
+            with suppress(WorkerDiedError, WorkerEndedError):
+                return self._worker.call(function, *args, **kwargs)
+        raise WorkerEndedError(ENDED)

@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
 
+from conf.storage.home import InputError
 from flows.teaching.answers import RefusedError
 from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
@@ -56,7 +57,7 @@ class Terminal:
                 return
             try:
                 await self._do(line)
-            except RefusedError as error:
+            except (RefusedError, InputError) as error:
                 self.console.print(f"[red]{escape(str(error))}[/red]")
 
     async def _line(self) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
 import conf
-from conf.storage.home import SUMMARY
+from conf.storage.home import SUMMARY, InputError
 from flows.teaching.answers import Question, Shown
 from tests.flows.teaching.conftest import TOKEN, School, ask_page, page_of
 
@@ -67,6 +68,13 @@ def test_an_answer_that_was_stopped_before_its_first_word_has_no_why(school: Sch
         room.questions.add(Question("1", [{"role": "user", "content": "7 + 5?"}], {"1-1": Shown("1-1", "", ["day"])}))
         response = client.post("/api/blame", json={"answer": "1-1"})
     assert (response.status_code, response.json()["error"]) == (400, "this answer was stopped before its first word")
+
+
+def test_without_the_registry_a_why_says_what_is_missing(owner: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = ask_page(owner)[0]["id"]
+    monkeypatch.setattr("flows.web.health.open_registry", Mock(side_effect=InputError("MLflow does not answer")))
+    response = owner.post("/api/blame", json={"answer": answer})
+    assert (response.status_code, response.json()["error"]) == (507, "MLflow does not answer")
 
 
 def test_the_models_card(school: School, owner: httpx.Client) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conf.load import STARTER, load_night
+from conf.storage.home import InputError
 from flows.teaching import day
 from flows.teaching.answers import CHAMPION, DAY, RefusedError
 from flows.teaching.classroom import Classroom
@@ -468,7 +469,7 @@ def test_a_journal_that_cannot_be_written_says_so_and_nothing_is_learned(school:
     before = room.state()["day"]
     school.home.root.mkdir(exist_ok=True)
     school.home.journal.write_text("not a folder")
-    with pytest.raises(RefusedError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot be written"):
         do(room.teach("praise", answer))
     assert (room.state()["day"], room.state()["lessons"]) == (before, [])
 
