@@ -1,6 +1,5 @@
 """Samples answers to a question: one, or five different ones, of which the champion writes one."""
 
-import asyncio
 import contextlib
 import itertools
 import random
@@ -130,8 +129,7 @@ class Question:
         return said | {"answers": answers, "earlier": earlier}
 
 
-# A function that writes a question's answers, such as `sample`, given an engine, the most tokens, and a stop signal.
-Sampling = Callable[[Engine, Question, int, asyncio.Event], AsyncIterator[Event]]
+Sampling = Callable[[Engine, Question], AsyncIterator[Event]]  # writes a question's answers, such as `sample`
 
 
 class Questions:
@@ -177,33 +175,29 @@ class Questions:
         return question
 
 
-async def sample(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
-    """Sample five answers to a question. Yield each piece as it is written, until all are done or `stop` is set.
+async def sample(engine: Engine, question: Question) -> AsyncIterator[Event]:
+    """Sample five answers to a question. Yield each piece as it is written, until all are done or `engine.stop` is set.
 
     First, the day copy writes four answers and the champion one, in random order. Duplicates are merged, and the day
     copy writes more answers in their place. Raises ValueError and WorkerEndedError as `Engine.write` does.
     """
     authors = [CHAMPION, *[DAY] * (SHOWN - 1)]
-    while authors and not stop.is_set():
+    while authors and not engine.stop.is_set():
         random.shuffle(authors)
-        async for event in _write(engine, question, authors, max_tokens, stop):
+        async for event in _write(engine, question, authors):
             yield event
         drawn = len(question.answers) + len(question.merged)
         authors = [DAY] * min(SHOWN - len(question.answers), DRAWN - drawn)
 
 
-def sample_one(
-    engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event, count: int = 1
-) -> AsyncIterator[Event]:
+def sample_one(engine: Engine, question: Question, count: int = 1) -> AsyncIterator[Event]:
     """Sample one answer, or `count`, written by the day copy. Yields and raises as `sample` does."""
-    return _write(engine, question, [DAY] * count, max_tokens, stop)
+    return _write(engine, question, [DAY] * count)
 
 
-async def sample_rest(
-    shown: Shown, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
-) -> AsyncIterator[Event]:
+async def sample_rest(shown: Shown, engine: Engine, question: Question) -> AsyncIterator[Event]:
     """Sample the rest of an unfinished answer, written by the day copy. Yields and raises as `sample` does."""
-    writing = engine.write(question.messages, [engine.has_adapter], max_tokens, stop, TEMPERATURE, shown.text)
+    writing = engine.write(question.messages, [engine.has_adapter], TEMPERATURE, shown.text)
     begun = shown.text
     async with contextlib.aclosing(writing) as pieces:
         async for piece in pieces:
@@ -213,14 +207,12 @@ async def sample_rest(
                 shown.text, shown.finished = begun + piece[0].text, piece[0].finished
 
 
-async def sample_what_fits(
-    sampling: Sampling, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
-) -> AsyncIterator[Event]:
+async def sample_what_fits(sampling: Sampling, engine: Engine, question: Question) -> AsyncIterator[Event]:
     """Sample as `sampling` does. A conversation too long for the model loses its oldest exchanges but the first."""
     whole, first = question.messages, int(question.messages[0]["role"] == "system")
     while True:
         try:
-            async for event in sampling(engine, question, max_tokens, stop):
+            async for event in sampling(engine, question):
                 yield event
             return
         except ValueError:
@@ -230,10 +222,10 @@ async def sample_what_fits(
             question.messages = [*question.messages[: first + 2], *question.messages[first + 4 :]]
 
 
-def sample_both(engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event) -> AsyncIterator[Event]:
+def sample_both(engine: Engine, question: Question) -> AsyncIterator[Event]:
     """Write the greedy answers of the champion and of the day copy, in this order; just one if they are the same."""
     authors = [CHAMPION, DAY] if engine.has_adapter else [CHAMPION]
-    return _write(engine, question, authors, max_tokens, stop, temperature=0.0)
+    return _write(engine, question, authors, temperature=0.0)
 
 
 def recorded_answer(journal: Path, name: str) -> tuple[Question, Shown] | None:
@@ -253,20 +245,14 @@ def recorded_answer(journal: Path, name: str) -> tuple[Question, Shown] | None:
 
 
 async def _write(
-    engine: Engine,
-    question: Question,
-    authors: Sequence[str],
-    max_tokens: int,
-    stop: asyncio.Event,
-    temperature: float = TEMPERATURE,
+    engine: Engine, question: Question, authors: Sequence[str], temperature: float = TEMPERATURE
 ) -> AsyncIterator[Event]:
     """Write one answer per author, and merge them into the question's answers."""
     if not engine.has_adapter:  # the day copy has learned nothing yet, so it equals the champion
         authors = [CHAMPION] * len(authors)
     first = len(question.answers) + len(question.merged) + 1
     slots = [Shown(f"{question.name}-{number}", "", [author]) for number, author in enumerate(authors, first)]
-    by_day_copy = [author == DAY for author in authors]
-    writing = engine.write(question.messages, by_day_copy, max_tokens, stop, temperature)
+    writing = engine.write(question.messages, [author == DAY for author in authors], temperature)
     async with contextlib.aclosing(writing) as pieces:
         async for piece in pieces:
             if isinstance(piece, tuple):

@@ -140,15 +140,13 @@ class Chats:
         champion, *today = question.answers.values()
         return {"champion": champion.text, "today": (today or [champion])[0].text}
 
-    async def _best_of(
-        self, day: Day, count: int, engine: Engine, question: Question, max_tokens: int, stop: asyncio.Event
-    ) -> AsyncIterator[Event]:
+    async def _best_of(self, day: Day, count: int, engine: Engine, question: Question) -> AsyncIterator[Event]:
         """Sample several answers, and keep the one that the owner would pick, as far as the day's lessons tell.
 
         Yields an empty piece at the beginning and the whole answer at the end. Raises as `sample` does.
         """
         name, begun = f"{question.name}-1", False
-        async for _ in sample_one(engine, question, max_tokens, stop, count):
+        async for _ in sample_one(engine, question, count):
             if not begun:
                 yield "answer", {"answer": name, "delta": ""}
             begun = True

@@ -52,9 +52,9 @@ class Classroom:
         self.session = secrets.token_hex(6)
         self.book = Book()
         self._day: Day | None = None
+        self._engine: Engine | None = None  # the one that was opened last
         self._taught: Path | None = None  # the champion that wrote the answers to `questions`
         self.questions = Questions(secrets.token_hex(2))
-        self._stop = asyncio.Event()
         self._answering = asyncio.Lock()
         self._order = asyncio.Lock()  # lessons go into the journal, and to the learner, in the same order
         self._learning = 0  # number of lessons that are being learned or undone, or wait for that
@@ -76,7 +76,7 @@ class Classroom:
             return False
         if self._taught != engine.champion:  # nobody must teach this champion from answers of the one before
             self._taught, self.questions = engine.champion, Questions(secrets.token_hex(2))
-        self.book, self._day = day.book, day
+        self.book, self._day, self._engine = day.book, day, engine
         self._say("")
         first, self.on_first_open = self.on_first_open, lambda: None
         first()
@@ -119,15 +119,14 @@ class Classroom:
         """
         try:
             async with self._answering:
-                self._stop.clear()
+                assert day.engine is not None
+                day.engine.stop.clear()
                 question.behind, question.held_out = self._learning > 0, day.is_held_out(question.messages)
                 if not question.behind:
                     await day.offer()
                 day.pause()
                 try:
-                    assert day.engine is not None
-                    length = self.config.teach.max_answer_tokens
-                    async for event in sample_what_fits(sampling, day.engine, question, length, self._stop):
+                    async for event in sample_what_fits(sampling, day.engine, question):
                         yield event
                 finally:
                     day.pause(False)
@@ -138,7 +137,8 @@ class Classroom:
 
     async def stop(self) -> None:
         """Stop writing the current answers. The owner can then teach from the text written so far."""
-        self._stop.set()
+        if self._engine is not None:
+            self._engine.stop.set()
         async with self._answering:
             pass
 

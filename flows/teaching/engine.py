@@ -27,10 +27,11 @@ class Engine:
     def __init__(self, champion: Path, config: NightConfig, folder: Path, log: Path) -> None:
         """Start the engine. `folder`: where its socket is created. Each classroom needs a folder of its own."""
         self.champion, self.has_adapter = champion, False
+        self.stop = asyncio.Event()  # while it is set, `write` ends early
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
         settings = config.sampler.model_copy(update={"lora": DAY_ADAPTER})
-        self._model = Champion(champion, settings, config.student)
+        self._model, self._longest = Champion(champion, settings, config.student), config.teach.max_answer_tokens
         self._start = self._worker.submit(writing.load, self._model)
 
     def wait_until_healthy(self, wanted: Callable[[], bool]) -> bool:
@@ -60,13 +61,7 @@ class Engine:
         self.has_adapter = adapter is not None
 
     async def write(
-        self,
-        messages: Messages,
-        by_day_copy: Sequence[bool],
-        max_tokens: int,
-        stop: asyncio.Event,
-        temperature: float,
-        begun: str = "",
+        self, messages: Messages, by_day_copy: Sequence[bool], temperature: float, begun: str = ""
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
         """Write answers to a conversation. Yield each piece as (answer number, text), and finally the whole answers.
 
@@ -79,21 +74,21 @@ class Engine:
 
         async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writers.append(writer)
-            if stop.is_set():
+            if self.stop.is_set():
                 writer.close()
             with suppress(ConnectionError):
                 async for line in reader:
                     pieces.put_nowait(tuple(json.loads(line)))
 
         async def end_when_stopped() -> None:
-            await stop.wait()
+            await self.stop.wait()
             for writer in writers:
                 writer.close()
 
         self._socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(read, self._socket)
         stopping = asyncio.ensure_future(end_when_stopped())
-        asked = self._model, self._socket, messages, by_day_copy, max_tokens, temperature, begun
+        asked = self._model, self._socket, messages, by_day_copy, self._longest, temperature, begun
         call = asyncio.ensure_future(asyncio.to_thread(self._call, writing.write, *asked))
         call.add_done_callback(lambda _: pieces.put_nowait(None))
         try:

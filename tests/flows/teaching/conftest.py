@@ -37,7 +37,7 @@ class ScriptedEngine:
 
     def __init__(self, champion: Path, texts: Sequence[str] = ANSWERS) -> None:
         self.champion, self.has_adapter, self.running = champion, False, True
-        self.texts = itertools.cycle(texts)
+        self.stop, self.texts = asyncio.Event(), itertools.cycle(texts)
         self.asked: list[tuple[list[dict[str, str]], list[bool]]] = []
         self.pause = 0.0  # seconds between two words
         self.longest = 10_000  # characters of a conversation
@@ -53,8 +53,6 @@ class ScriptedEngine:
         self,
         messages: list[dict[str, str]],
         by_day_copy: list[bool],
-        max_tokens: int,
-        stop: asyncio.Event,
         temperature: float = 1.0,
         begun: str = "",
     ) -> AsyncGenerator[tuple[int, str] | list[Written]]:
@@ -66,7 +64,7 @@ class ScriptedEngine:
         written = [""] * len(whole)
         for number, text in enumerate(whole):
             for piece in re.findall(r" *[^ ]+", text):
-                if stop.is_set():
+                if self.stop.is_set():
                     break
                 written[number] += piece
                 yield number, piece

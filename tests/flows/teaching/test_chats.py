@@ -269,7 +269,7 @@ def test_an_answer_that_was_cut_off_goes_on(school: School, do: Do) -> None:
         async for event, data in chats.say("Count!"):
             if event == "done":
                 return data
-            chats.room._stop.set()
+            school.engine.stop.set()
         raise AssertionError
 
     answer = do(begun())["answer"]
