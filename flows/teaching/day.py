@@ -1,7 +1,6 @@
 """Manages the day copy while the classroom is open: a learner process trains it, and the engine answers with it."""
 
 import asyncio
-import json
 import shutil
 import tempfile
 import time
@@ -11,12 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
-from conf.storage.durable import make_folder, read_json, write_atomically
+from conf.storage.durable import make_folder
 from conf.storage.home import Home
 from conf.storage.journal import HELD_OUT, Correction, Entry, Preference
 from flows.teaching import saved_day
@@ -34,9 +32,6 @@ from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# The number of anchors, and the maximum tokens in each. Anchors are the champion's answers to everyday questions, on
-# which the day copy's drift is measured. They are few and short, because every lesson evaluates all of them.
-COUNT, MAX_TOKENS = 4, 12
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
 CHOICES = 5  # picks and corrections before a chat's answer is chosen from several
 FOLDER = Path("teaching", "day")  # of the saved adapters, under the home
@@ -86,11 +81,10 @@ class Day:
                     raise
 
     def _make(self, goes_on: Callable[[int], bool]) -> bool:
-        known = anchors(self.home, self.engine) if self.engine else known_anchors(self.home, self.champion)
         self._made, lessons = False, [*self.book.lessons.values()]
         adapter, outcomes = saved_day.find(self._folder.glob("*"), self.champion, self.config, lessons)
         tried = [(each.name, each.entries) for each, how in zip(lessons, outcomes, strict=False) if how.kl is not None]
-        self.digest, found = self._call(learner_process.start, self.champion, self.config, known, adapter, tried)
+        self.digest, found = self._call(learner_process.start, self.champion, self.config, adapter, tried)
         done = len(outcomes) if found else 0
         self._held = {lesson.name: lesson for lesson in lessons[:done]}
         self.book.outcomes.update(zip(self._held, outcomes, strict=False))
@@ -253,24 +247,3 @@ def saved(home: Home, config: NightConfig, champion: Path) -> tuple[Path | None,
     adapter, outcomes = saved_day.find((home.root / FOLDER).glob("*"), champion, None, lessons)
     later = lessons[len(outcomes) :]
     return adapter, sum(not why_only_tonight(lesson, config.unseen_share) for lesson in later)
-
-
-def anchors(home: Home, engine: Engine) -> list[tuple[str, str]]:
-    """Return everyday questions, each with the champion's greedy answer. The answers are cached under the home."""
-    file = _file(home, engine.champion)
-    if not file.exists():
-        lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
-        questions = sorted(lines, key=len)[:COUNT]
-        answers = engine.greedy_answers(questions, MAX_TOKENS)
-        make_folder(file.parent, 0o700)
-        write_atomically(file, json.dumps(list(zip(questions, answers, strict=True))))
-    return known_anchors(home, engine.champion)
-
-
-def known_anchors(home: Home, champion: Path) -> list[tuple[str, str]]:
-    """Return a champion's cached anchors, or an empty list if nobody has taught that champion by day."""
-    return [(question, answer) for question, answer in read_json(_file(home, champion), [])][:COUNT]
-
-
-def _file(home: Home, champion: Path) -> Path:
-    return home.root / "teaching" / f"anchors-{champion.name}.json"

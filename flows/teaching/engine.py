@@ -51,10 +51,6 @@ class Engine:
         """Stop the engine. Unfinished answers are lost."""
         self._worker.end()
 
-    def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
-        """Return the champion's greedy answer to each question. Raises WorkerEndedError if the engine ends."""
-        return self._call(writing.greedy_answers, self._model, questions, max_tokens)
-
     async def use_adapter(self, adapter: Path | None) -> None:
         """Set the day copy's adapter. With None, the day copy answers as the champion does."""
         await asyncio.to_thread(self._call, writing.use_adapter, self._model, adapter)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from conf.storage.home import NightError
 from flows.run.context import CHANGED, Night, log
-from flows.teaching.day import known_anchors
 from flows.training.inputs import reward_model_of
 from flows.training.quizzes import Quizzes
 from flows.training.reward_model import rank_held_out
@@ -119,7 +118,6 @@ class OwnersDay:
                 champion=self.champion,
                 config=config,
                 teach=config.teach,
-                anchors=known_anchors(home, self.champion),
                 journal=home.journal,
                 checkpoints=home.checkpoints,
                 trainer=night.trainer,

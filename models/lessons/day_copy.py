@@ -58,7 +58,7 @@ class DayCopy:
     def __init__(
         self, champion: Path, config: TeachConfig, anchors: Sequence[Example] = (), trust_remote_code: bool = False
     ) -> None:
-        """Load the champion. `anchors`: prompts and answers (token ids) on which `day_kl` compares the copy with it."""
+        """Load the champion. `anchors`: see `anchor`."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
         count = self.model.config.get_text_config().num_hidden_layers
@@ -70,8 +70,12 @@ class DayCopy:
         self.adapter: Adapter = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self._view: _View | None = None
         self._pass = RowModel(self.model, first)
-        anchors = [(prompt, answer) for prompt, answer in anchors if answer]
-        self._anchors = Row([(prompt, [answer]) for prompt, answer in anchors], self.device) if anchors else None
+        self.anchor(anchors)
+
+    def anchor(self, examples: Sequence[Example]) -> None:
+        """Set the prompts and answers (token ids) on which `day_kl` compares the copy with the champion."""
+        pairs = [(prompt, [answer]) for prompt, answer in examples if answer]
+        self._anchors = Row(pairs, self.device) if pairs else None
         if self._anchors:
             with torch.no_grad(), lora.disabled(self.model):
                 self._at_anchors = self._pass(self._anchors)

@@ -1,7 +1,6 @@
 """The owner's day at night: rebuild the day copy, decide whether to begin with it, and ask what was corrected again."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from conf.schema import EngineConfig, NightConfig, StudentConfig
@@ -36,7 +35,6 @@ def replay_day(
     champion: Path,
     config: NightConfig,
     teach: TeachConfig,
-    anchors: Sequence[tuple[str, str]],
     journal: Path,
     checkpoints: Path,
     trainer: Worker,
@@ -44,12 +42,12 @@ def replay_day(
     """Rebuild the day copy from its lessons, in order, and keep its adapter as a checkpoint.
 
     `day`: the frozen journal; later lessons are left out. `teach`: the night's settings, which the classroom also uses
-    unless its command line sets others. `anchors`: empty if nobody has taught this champion by day. `day.json` has the
-    number of `lessons` and the number `learned`. `checkpoint.txt` names the adapter or, if there is none, the champion.
+    unless its command line sets others. `day.json` has the number of `lessons` and the number `learned`.
+    `checkpoint.txt` names the adapter or, if there is none, the champion.
     """
     lessons = lessons_of_day(champion, day, config, journal)
     config = config.model_copy(update={"teach": teach})
-    adapter, count = trainer.call(learner_process.keep_day_copy, champion, config, anchors, lessons, checkpoints)
+    adapter, count = trainer.call(learner_process.keep_day_copy, champion, config, lessons, checkpoints)
     (folder / "day.json").write_text(json.dumps({"lessons": len(lessons), "learned": count}))
     (folder / "checkpoint.txt").write_text((adapter or champion).name)
 

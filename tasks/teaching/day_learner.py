@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from conf.schema import StudentConfig
-from conf.sections.teaching import TeachConfig
+from conf.schema import NightConfig, StudentConfig
 from conf.storage.journal import (
     FROM_CHAR,
     UNFINISHED,
@@ -34,6 +34,7 @@ from models.lessons.reward_fit import fit_head
 from models.optim.trainer_state import StateError
 from models.rollout import Rollout
 
+ANCHORS, ANCHOR_TOKENS = 4, 12  # everyday questions, and the most tokens of each answer; every lesson evaluates all
 OPENING = 16  # the most tokens that a template puts before an answer
 SNAPSHOTS = 20  # the most snapshots kept; each takes about 10 MB for a student of 135M parameters
 
@@ -45,18 +46,12 @@ class DayLearner:
     is the same, bit for bit, as if the lesson had never been taught.
     """
 
-    def __init__(
-        self,
-        champion: Path,
-        config: TeachConfig,
-        student: StudentConfig,
-        max_tokens: int,
-        anchors: tuple[Example, ...] = (),
-    ) -> None:
-        """`max_tokens`: the limit for a prompt and its answer together. `anchors`: see `DayCopy`."""
-        self.day = DayCopy(champion, config, anchors, student.trust_remote_code)
-        self.student, self.max_tokens = student, max_tokens
-        self.tokenizer = load_tokenizer(champion, student.trust_remote_code)
+    def __init__(self, champion: Path, config: NightConfig) -> None:
+        self.student = config.student
+        self.max_tokens = config.engine.max_model_len  # the limit for a prompt and its answer together
+        self.tokenizer = load_tokenizer(champion, self.student.trust_remote_code)
+        self.day = DayCopy(champion, config.teach, trust_remote_code=self.student.trust_remote_code)
+        self.day.anchor(self._everyday_answers())
         self.lessons: dict[str, Sequence[Entry]] = {}  # each lesson's entries by its name, in order
         self._picks: dict[str, tuple[Tensor, int] | None] = {}  # see `_pick`
         self._snapshots: dict[int, dict[str, Tensor]] = {0: self.day.snapshot()}  # by the number of lessons before it
@@ -160,6 +155,17 @@ class DayLearner:
         written = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=max_tokens)
         tokens = written[0][prompt.shape[1] :].tolist()
         return answer_text(self.tokenizer, tokens), self.tokenizer.eos_token_id in tokens
+
+    def _everyday_answers(self) -> list[Example]:
+        """Return everyday questions with the beginnings of the champion's answers, on which the drift is measured."""
+        lines = files("tasks.distillation").joinpath("everyday_prompts.txt").read_text(encoding="utf-8").splitlines()
+        found = list[Example]()
+        for line in sorted(lines, key=len)[:ANCHORS]:
+            messages = [{"role": "user", "content": line}]
+            answer, _ = self.greedy_answer(messages, ANCHOR_TOKENS)
+            prompt = prompt_tokens(self.tokenizer, messages, self.student)
+            found.append((prompt, answer_tokens(self.tokenizer, answer, finished=False)))
+        return found
 
     def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, int, float]]:
         """Return an answer's log-probability (nats) under the champion (named "") and after each lesson, by name.

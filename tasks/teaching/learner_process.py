@@ -25,26 +25,17 @@ _questions: tuple[str, ...] = ()
 def start(
     champion: Path,
     config: NightConfig,
-    anchors: Sequence[tuple[str, str]],
     adapter: Path | None = None,
     lessons: Sequence[tuple[str, Sequence[Entry]]] = (),
 ) -> tuple[str, bool]:
     """Load the champion and make a day copy of it: a new one, or the saved `adapter`, which has learned `lessons`.
 
-    `anchors`: everyday questions with the champion's answers, on which the day copy's drift is measured. Returns the
-    day copy's digest, and whether it has learned the lessons; it has not if the adapter cannot be read.
+    Returns the day copy's digest, and whether it has learned the lessons; it has not if the adapter cannot be read.
     """
     global _learner, _questions
-    from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
     from tasks.teaching.day_learner import DayLearner
 
-    student, length = config.student, config.engine.max_model_len
-    tokenizer = load_tokenizer(champion, student.trust_remote_code)
-    examples = [
-        (prompt_tokens(tokenizer, [{"role": "user", "content": asked}], student), answer_tokens(tokenizer, answer)[:-1])
-        for asked, answer in anchors
-    ]
-    _learner = DayLearner(champion, config.teach, student, length, tuple(examples))
+    _learner = DayLearner(champion, config)
     _questions = tuple(
         problem.question for part in config.exam.parts for problem in benchmarks.exam_problems(part, config.sandbox)
     )
@@ -122,11 +113,7 @@ def save(folder: Path) -> str:
 
 
 def keep_day_copy(
-    champion: Path,
-    config: NightConfig,
-    anchors: Sequence[tuple[str, str]],
-    lessons: Sequence[Lesson],
-    checkpoints: Path,
+    champion: Path, config: NightConfig, lessons: Sequence[Lesson], checkpoints: Path
 ) -> tuple[Path | None, int]:
     """Teach a new day copy these lessons. Return the checkpoint of its adapter and the number of lessons learned.
 
@@ -134,7 +121,7 @@ def keep_day_copy(
     """
     global _learner
     try:
-        start(champion, config, anchors)
+        start(champion, config)
         taken = [lesson for lesson in lessons if learn(lesson.name, lesson.entries)[0].learned]
         if not taken:
             return None, 0

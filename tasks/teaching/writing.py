@@ -46,13 +46,6 @@ def use_adapter(champion: Champion, adapter: Path | None) -> None:
     _sampler(champion).use_adapter(adapter)
 
 
-def greedy_answers(champion: Champion, questions: Sequence[str], max_tokens: int) -> list[str]:
-    """Return the champion's greedy answer to each question."""
-    prompts = [_prompt(champion, [{"role": "user", "content": question}]) for question in questions]
-    groups = _sampler(champion).sample(prompts, 1, seed=0, temperature=0.0, max_tokens=max_tokens)
-    return [group[0].text for group in groups]
-
-
 def write(
     champion: Champion,
     address: Path,
@@ -96,7 +89,7 @@ def _sampler(champion: Champion) -> "Sampler":
     return sampler_at(champion.checkpoint, champion.engine, champion.student.trust_remote_code)
 
 
-def _prompt(champion: Champion, messages: Messages, begun: str = "") -> list[int]:
+def _prompt(champion: Champion, messages: Messages, begun: str) -> list[int]:
     from models.hf.loading import load_tokenizer, prompt_tokens
 
     student = champion.student

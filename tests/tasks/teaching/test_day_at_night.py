@@ -25,7 +25,6 @@ from tests.tasks.doubles.tables import run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 DATE = journals.DAYS[0]
-ANCHORS = [("How are you?", "Fine.")]
 
 
 @pytest.fixture
@@ -66,7 +65,6 @@ def replayed(home: Path, champion: Path, config: NightConfig) -> Artifact:
         champion=champion,
         config=config,
         teach=config.teach,
-        anchors=ANCHORS,
         journal=home / "journal",
         checkpoints=home / "checkpoints",
         trainer=InProcessWorker(),
@@ -79,7 +77,7 @@ def test_it_is_the_classrooms_day_copy_and_can_be_merged(tmp_path: Path, config:
     assert day.read_json("day.json") == {"lessons": 2, "learned": 2}
     adapter = tmp_path / "checkpoints" / (day.folder / "checkpoint.txt").read_text()
     assert (base_of(adapter), parent_of(adapter)) == (champion, champion.name)
-    classroom = DayLearner(champion, config.teach, config.student, config.engine.max_model_len)
+    classroom = DayLearner(champion, config)
     lessons = lessons_without(champion, tmp_path / "journal")
     for lesson in lessons[:2]:
         classroom.learn(lesson.name, lesson.entries)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from conf.load import STARTER, load_night
 from conf.schema import StudentConfig
-from conf.sections.teaching import TeachConfig
 from conf.storage.journal import Entry, entry_of
 from models.hf.loading import answer_tokens, load_tokenizer
 from tasks.teaching import day_learner
@@ -35,7 +35,8 @@ def line(name: str, **changes: Any) -> Entry:
 
 @pytest.fixture
 def make_learner(tiny_student: Path) -> Any:
-    return lambda: DayLearner(tiny_student, TeachConfig(step_nats=1.0), StudentConfig(), 100)
+    config = load_night(STARTER, ["teach.step_nats=1", "engine.max_model_len=100"])
+    return lambda: DayLearner(tiny_student, config)
 
 
 @pytest.mark.parametrize("name", LINES)
