@@ -4,11 +4,10 @@ A conversation is kept if it is plain text: one with tools, images or a role tha
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import AliasChoices, BaseModel, Field
+from typing import Any
 
 from conf.storage.home import InputError
 from conf.storage.journal import CONVERSATION, HELD_OUT, UNFINISHED, entry_of, read_object
@@ -17,76 +16,52 @@ from models.lessons.preference_data import is_held_out
 from tasks.journal.conversations import ANSWERS, Record, Turn, conversation, record
 
 DONE = b"\ndata: [DONE]"  # the last event of a stream; JSON has no line breaks inside its strings
-Nothing = Annotated[list[Any], Field(max_length=0)] | None
-
-
-class _Part(BaseModel):
-    type: Literal["text"]
-    text: str
-
-
-class _Message(BaseModel):
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[_Part]
-    tool_calls: Nothing = None
-
-    @property
-    def turn(self) -> Turn:
-        """The message as a turn of the journal. vLLM joins the parts of a message in the same way."""
-        text = self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
-        return {"role": "system" if self.role == "developer" else self.role, "content": text}
-
-
-class _Request(BaseModel):
-    messages: Annotated[list[_Message], Field(min_length=1)]
-    n: int | None = None
-    tools: Nothing = None
-
-
-class _Said(BaseModel):
-    content: str | None = None
-    tool_calls: Nothing = None
-
-
-class _Choice(BaseModel):  # an answer, or the next piece of it
-    index: int
-    said: _Said = Field(validation_alias=AliasChoices("message", "delta"))
-    finish_reason: str | None = None
-    stop_reason: str | int | None = None  # in vLLM's answers: the stop text that ended this one, or a token's id
-
-
-class _Completion(BaseModel):  # a response, or an event of its stream
-    id: str
-    model: str
-    choices: list[_Choice]
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
 def record_of(request: bytes, response: bytes) -> dict[str, Any]:
     """Return the arguments of `record` for a conversation. `response`: a completion as JSON, or a whole stream of it.
 
-    Raises ValueError if the conversation is not to be kept, or is not whole.
+    Raises ValueError, LookupError, TypeError or AttributeError if the conversation is not to be kept, or is not whole.
     """
-    asked, events = _Request.model_validate_json(request), [response]
+    asked, events = json.loads(request), [response]
     if DONE in response:
         events = [line[5:] for line in response.partition(DONE)[0].split(b"\n") if line.startswith(b"data:")]
-    completions = [_Completion.model_validate_json(event) for event in events]
-    texts, ends = dict.fromkeys(range(asked.n or 1), ""), dict[int, bool]()
-    for choice in (choice for completion in completions for choice in completion.choices):
-        texts[choice.index] = texts.get(choice.index, "") + (choice.said.content or "")
-        if choice.finish_reason:
-            ends[choice.index] = choice.finish_reason == "stop" and not isinstance(choice.stop_reason, str)
+    completions = [json.loads(event) for event in events]
+    texts, ends = dict.fromkeys(range(asked.get("n") or 1), ""), dict[int, bool]()
+    for choice in (choice for completion in completions for choice in completion["choices"]):
+        index, said = choice["index"], choice.get("message") or choice["delta"]  # an answer, or the next piece of it
+        if said.get("tool_calls"):
+            raise ValueError("it calls tools")
+        texts[index] = texts.get(index, "") + (said.get("content") or "")
+        if choice.get("finish_reason"):  # vLLM's `stop_reason`: the stop text that ended the answer, or a token's id
+            ends[index] = choice["finish_reason"] == "stop" and not isinstance(choice.get("stop_reason"), str)
     if ends.keys() != texts.keys() or not any(map(str.strip, texts.values())):
         raise ValueError("an answer is not whole, or all are blank")
-    turns = [message.turn for message in asked.messages]
+    if asked.get("tools"):
+        raise ValueError("it has tools")
+    turns = [_turn(message) for message in asked["messages"]]
     if turns[-1]["role"] != "user" or _is_open_webui_task(turns[-1]["content"]):
         raise ValueError("this is no answer to a person")
     return {
-        "name": completions[0].id,
+        "name": completions[0]["id"],
         "turns": [*turns, {"role": "assistant", "content": texts[0]}],
-        "policy": completions[0].model,
+        "policy": completions[0]["model"],
         ANSWERS: [*texts.values()] if len(texts) > 1 else [],
         UNFINISHED: [text for index, text in texts.items() if not ends[index]],
     }
+
+
+def _turn(message: dict[str, Any]) -> Turn:
+    """Return a message as a turn of the journal. vLLM joins the parts of a message in the same way.
+
+    Raises ValueError, LookupError or TypeError for what the journal cannot hold, such as tools and images.
+    """
+    if message.get("tool_calls"):
+        raise ValueError("it calls tools")
+    content = message["content"]
+    text = content if isinstance(content, str) else "\n".join(part["text"] for part in content)
+    return {"role": ROLES[message["role"]], "content": text}
 
 
 def _is_open_webui_task(prompt: str) -> bool:
@@ -138,7 +113,7 @@ class Recorder:
             return
         try:
             await asyncio.to_thread(record, self._journal, **record_of(request, bytes(seen)))
-        except ValueError:  # not to be kept, or too long for a line of the journal
+        except (ValueError, LookupError, TypeError, AttributeError):  # not to be kept, or too long for a journal's line
             pass
         except InputError as error:
             if not self._has_warned:
