@@ -37,7 +37,7 @@ def prepare_home(home: Home) -> None:
 
 def carry_over(home: Home) -> None:
     """Record next to each checkpoint which lessons it has learned. Raises InputError if a night is unreadable."""
-    lines = [*valid_lines(home.journal)]
+    lines = valid_lines(home.journal)
     made: dict[str, tuple[str, set[str]]] = {}  # from a checkpoint's digest to its parent's and the lessons taught
     for night, digests in _decided(home.nights):
         for model in ("distilled", "candidate"):

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from conf.storage.journal import Entry, lesson_digest, parse_line
 from models.hf.checkpoint import learned, parent_of
 from rewards.data.synthetic_journal import Lessons, generated_lines
 from tasks.journal.held_out import conversations_held_out, is_judge, opening_of
-from tasks.journal.read import TABLES, Line, Refused, read_lines, table_row, valid_lines
+from tasks.journal.read import TABLES, read_lines, table_row, valid_lines
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, GENERATED, PREFERENCES, QUARANTINE, TRACES, WORDS
 from tasks.stage import Artifact, stage
 from tasks.tables import read_table, write_table
@@ -50,8 +49,8 @@ def freeze_journal(
     `start`: the checkpoint that the night begins with. `unseen_share`: the share of conversations held out for judging.
     Writes `counts.json`: how many of each table's lessons are `new` to `start`, already `learned`, or `generated`.
     """
-    read, known, untouched = [*read_lines(journal, date)], learned(start), parent_of(start) is None
-    lines = [line for line in read if isinstance(line, Line)]
+    known, untouched = learned(start), parent_of(start) is None
+    lines, quarantine = read_lines(journal, date)
     held_out = conversations_held_out(lines, known, unseen_share)
     taught: list[Taught] = [(line.entry, line.rows, line.source, opening_of(line.entry) in held_out) for line in lines]
     kinds = ("preferences", "traces", "corrections", "feedback", "words") if untouched else ("preferences",)
@@ -65,7 +64,6 @@ def freeze_journal(
     rows, counts = _tables(taught, known)
     for name, schema in LESSONS.items():
         write_table(folder / f"{name}.parquet", schema, rows[name])
-    quarantine = [asdict(line) for line in read if isinstance(line, Refused)]
     write_table(folder / "quarantine.parquet", QUARANTINE, quarantine)
     (folder / "counts.json").write_text(json.dumps({**counts, "quarantined": len(quarantine)}))
 
@@ -86,7 +84,7 @@ def frozen_lessons(frozen: Artifact) -> set[str]:
 def waiting(journal: Path, date: str, student: Path | None, unseen_share: float) -> Counter[str]:
     """Return, by kind, how many journal lines the night of `date` may teach that the student has not learned."""
     known = learned(student) if student else frozenset[str]()
-    lines = [*valid_lines(journal, date)]
+    lines = valid_lines(journal, date)
     held_out = conversations_held_out(lines, known, unseen_share)
     taught = (line for line in lines if opening_of(line.entry) not in held_out)
     return Counter(line.entry.kind for line in taught if not line.rows.keys() <= known)

@@ -9,7 +9,6 @@ a long text contains one lesson per piece.
 import datetime
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,41 +42,33 @@ class Line:
         return f"{self.file.name}:{self.number}"
 
 
-@dataclass(frozen=True)
-class Refused:
-    """An invalid line of the journal, and why it is invalid. Line 0 stands for the whole file."""
-
-    file: str
-    line: int
-    reason: str
-
-
-def read_lines(journal: Path, date: str) -> Iterator[Line | Refused]:
-    """Yield, for each journal file, the lines that the night of `date` may use, then the refused lines.
+def read_lines(journal: Path, date: str) -> tuple[list[Line], list[dict[str, Any]]]:
+    """Return the lines that the night of `date` may use, and a row of the quarantine for each refused line.
 
     The night ends on the day after `date`, so lines of that day count. A last line still being written is left out.
+    Line 0 of the quarantine stands for a whole file.
     """
     until = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
-    said: Counter[str] = Counter()
+    lines, refused, said = list[Line](), list[dict[str, Any]](), Counter[str]()
     for file in sorted(journal.glob("*.jsonl")):
         try:
             good, bad = read_file(file, until)
         except InputError as error:
-            yield Refused(file.name, 0, str(error).removeprefix(f"{file}: "))
+            refused.append({"file": file.name, "line": 0, "reason": str(error).removeprefix(f"{file}: ")})
             continue
         for number, entry in good:
             rows: dict[str, dict[str, Any]] = {}
             for part in _parts(entry):
                 said[content := lesson_digest(part)] += 1
                 rows[content if said[content] == 1 else f"{content}-{said[content]}"] = table_row(part)
-            yield Line(file, number, entry, rows)
-        yield from (Refused(file.name, **each) for each in bad if each["reason"] != UNFINISHED)
+            lines.append(Line(file, number, entry, rows))
+        refused += [{"file": file.name, **each} for each in bad if each["reason"] != UNFINISHED]
+    return lines, refused
 
 
-def valid_lines(journal: Path, date: str | None = None) -> Iterator[Line]:
-    """Yield the journal's valid lines that the night of `date` (default: today) may use."""
-    read = read_lines(journal, date or str(datetime.date.today()))
-    return (line for line in read if isinstance(line, Line))
+def valid_lines(journal: Path, date: str | None = None) -> list[Line]:
+    """Return the journal's valid lines that the night of `date` (default: today) may use."""
+    return read_lines(journal, date or str(datetime.date.today()))[0]
 
 
 def lessons_in(journal: Path, date: str) -> set[str]:

@@ -88,7 +88,7 @@ def test_a_checkpoint_has_what_the_nights_of_its_line_taught(home: Home) -> None
 
 
 def _of(home: Home, number: int) -> set[str]:
-    return {*[*valid_lines(home.journal, DAYS[0])][number - 1].rows}
+    return {*valid_lines(home.journal, DAYS[0])[number - 1].rows}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.journal.read import PIECE, Line, lessons_in, pieces, read_lines
+from tasks.journal.read import PIECE, lessons_in, pieces, valid_lines
 from tests.tasks.doubles.journals import ASKED, corrected, journal, line, words
 
 DATE = "2026-11-20"
@@ -47,8 +47,7 @@ def test_each_rated_turn_is_a_lesson(tmp_path: Path) -> None:
 def test_each_piece_of_a_text_is_a_lesson_so_that_an_edit_changes_few(tmp_path: Path) -> None:
     book = "\n\n".join(f"{number} " + "owl " * 300 for number in range(10))
     file = journal(tmp_path, words(book))
-    (found,) = read_lines(tmp_path / "journal", DATE)
-    assert isinstance(found, Line)
+    (found,) = valid_lines(tmp_path / "journal", DATE)
     assert [row["text"] for row in found.rows.values()] == pieces(book)
     before = names(tmp_path)
     file.write_text(file.read_text().replace("3 owl", "3 elk"))
