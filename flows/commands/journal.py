@@ -150,9 +150,10 @@ def import_(
     _check_benchmark(benchmark)
     home.make_private()
     done = import_rows(home.journal, source, split, subset, limit, benchmark)
-    line = f"{done.file}: {plural(done.added, 'line')} added, {done.known} there already, {len(done.refused)} refused"
-    result = {"file": str(done.file), "added": done.added, "known": done.known, "refused": done.refused}
-    _print(result, as_json, line, *(f"  row {row['row']}: {_printable(row['reason'])}" for row in done.refused))
+    refused = [f"  row {row['row']}: {_printable(row['reason'])}" for row in done["refused"]]
+    added = plural(done["added"], "line")
+    line = f"{done['file']}: {added} added, {done['known']} there already, {len(refused)} refused"
+    _print(done, as_json, line, *refused)
 
 
 def _check_benchmark(name: str | None) -> None:

@@ -4,7 +4,6 @@ import datetime
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,6 @@ from tasks.journal.dataset_formats import Row, converter, known_formats
 LOADERS = {".json": "json", ".parquet": "parquet"}  # names in the `datasets` package
 
 
-@dataclass(frozen=True)
-class Imported:
-    """The outcome of an import: how many rows were `added` to `file` or already `known`, and which were `refused`."""
-
-    file: Path
-    added: int
-    known: int
-    refused: list[dict[str, Any]]
-
-
 def import_rows(
     journal: Path,
     source: str,
@@ -33,9 +22,10 @@ def import_rows(
     subset: str | None = None,
     limit: int | None = None,
     benchmark: str | None = None,
-) -> Imported:
+) -> dict[str, Any]:
     """Append a dataset's rows to today's journal in order, except those that an earlier import added.
 
+    Returns how many rows were `added` to `file` or already `known`, and which were `refused` (`row` and `reason`).
     For `source`, see `read_rows`. `benchmark`: the benchmark for worked solutions whose rows name none. Nothing is
     written until all rows have been read. Raises InputError if the source cannot be read, if its columns are not
     recognised, or if no row can become a journal line.
@@ -56,7 +46,7 @@ def import_rows(
         if not refused:
             raise InputError(f"{source}: holds no rows; try another --split")
         raise InputError(f"{source}: none of its {len(refused)} rows makes a line; the first: {refused[0]['reason']}")
-    return Imported(append(journal, entries).file, len(entries), known, refused)
+    return {"file": str(append(journal, entries).file), "added": len(entries), "known": known, "refused": refused}
 
 
 def read_rows(

@@ -10,7 +10,7 @@ import pytest
 from conf.storage.home import InputError
 from conf.storage.journal import Preference, Trace
 from conf.storage.journal_file import read_file
-from tasks.journal.import_dataset import Imported, import_rows
+from tasks.journal.import_dataset import import_rows
 from tests.rewards.local_hub import write_dataset
 
 
@@ -32,8 +32,8 @@ def jsonl(file: Path, rows: list[dict[str, Any]]) -> str:
     return str(file)
 
 
-def taught(done: Imported) -> list[str]:
-    entries = [entry for _, entry in read_file(done.file)[0]]
+def taught(done: dict[str, Any]) -> list[str]:
+    entries = [entry for _, entry in read_file(Path(done["file"]))[0]]
     return [
         entry.responses[entry.chosen] if isinstance(entry, Preference) else entry.response
         for entry in entries
@@ -44,30 +44,30 @@ def taught(done: Imported) -> list[str]:
 def test_a_file_comes_in_order_and_only_once(tmp_path: Path, cache: Path) -> None:
     journal, source = tmp_path / "journal", jsonl(tmp_path / "picks.jsonl", pairs(3, 1, 2, 1))
     done = import_rows(journal, source)
-    assert (done.added, done.known, done.refused) == (3, 1, [])
+    assert (done["added"], done["known"], done["refused"]) == (3, 1, [])
     assert taught(done) == ["4", "2", "3"]
-    entry = read_file(done.file)[0][0][1]
+    entry = read_file(Path(done["file"]))[0][0][1]
     assert entry.imported_from == "picks.jsonl"
-    before = done.file.read_bytes()
+    before = Path(done["file"]).read_bytes()
     again = import_rows(journal, source)
-    assert (again.added, again.known) == (0, 4)
-    assert done.file.read_bytes() == before
+    assert (again["added"], again["known"]) == (0, 4)
+    assert Path(done["file"]).read_bytes() == before
     more = import_rows(journal, jsonl(tmp_path / "picks.jsonl", pairs(9, 3)))
-    assert (more.added, more.known) == (1, 1)
+    assert (more["added"], more["known"]) == (1, 1)
     left = [file.read_bytes() for file in cache.rglob("*") if file.is_file()]
     assert not any(b"3 + 1?" in content for content in left)  # no copy of a private file stays anywhere else
 
 
 def test_what_earlier_days_imported_is_known_and_what_their_owner_said_is_not(tmp_path: Path) -> None:
     journal, source = tmp_path / "journal", jsonl(tmp_path / "picks.jsonl", pairs(1, 2))
-    today = import_rows(journal, source).file
+    today = Path(import_rows(journal, source)["file"])
     one, two = today.read_text().splitlines()
     own = json.loads(two)
     del own["imported_from"]
     (journal / "2020-01-01.jsonl").write_text(f"{one}\n{json.dumps(own)}\n")
     today.unlink()
     done = import_rows(journal, source)
-    assert (done.added, done.known) == (1, 1)
+    assert (done["added"], done["known"]) == (1, 1)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "json"])
@@ -76,7 +76,7 @@ def test_other_files_and_the_first_rows_alone(tmp_path: Path, suffix: str) -> No
     pd.DataFrame(rows).to_parquet(file) if suffix == "parquet" else file.write_text(json.dumps(rows))
     done = import_rows(tmp_path / "journal", str(file), limit=3)
     assert taught(done) == ["1", "2", "3"]
-    assert import_rows(tmp_path / "journal", str(file), limit=5).added == 2
+    assert import_rows(tmp_path / "journal", str(file), limit=5)["added"] == 2
 
 
 def test_a_set_in_the_hubs_layout(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_worked_solutions_come_with_their_truth_and_with_whose_problems_they_sol
     row = {"prompt": "2 + 2?", "response": r"\boxed{4}", "ground_truth": "4"}
     rows = [row, row | {"prompt": "3 + 1?", "benchmark": "gsm8k"}]
     done = import_rows(tmp_path / "journal", jsonl(tmp_path / "some.jsonl", rows), benchmark="math")
-    found = [entry for _, entry in read_file(done.file)[0] if isinstance(entry, Trace)]
+    found = [entry for _, entry in read_file(Path(done["file"]))[0] if isinstance(entry, Trace)]
     assert [(entry.benchmark, entry.truth) for entry in found] == [("math", "4"), ("gsm8k", "4")]
     done = import_rows(tmp_path / "picks", jsonl(tmp_path / "picks.jsonl", pairs(1)), benchmark="math")
-    assert (done.added, "math" in done.file.read_text()) == (1, False)
+    assert (done["added"], "math" in Path(done["file"]).read_text()) == (1, False)
 
 
 def test_rows_that_make_no_line_are_named_and_the_others_come(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_rows_that_make_no_line_are_named_and_the_others_come(tmp_path: Path) ->
     source.write_text(f"{source.read_text()}\nnot JSON\n")
     done = import_rows(tmp_path / "journal", str(source))
     assert taught(done) == ["2", "3"]
-    assert [row["row"] for row in done.refused] == [2, 3, 6]
+    assert [row["row"] for row in done["refused"]] == [2, 3, 6]
     reasons = ("preference.responses.0: is blank", "columns (colour) are not recognised; known", "not valid JSON at")
-    for row, reason in zip(done.refused, reasons, strict=True):
+    for row, reason in zip(done["refused"], reasons, strict=True):
         assert row["reason"].startswith(reason)
 
 
