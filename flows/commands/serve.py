@@ -1,7 +1,6 @@
 """`nightschool serve`: serve the model with the alias `daytime` to programs, over OpenAI's protocol."""
 
 import os
-import socket
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from conf.storage.journal import TODAY
 from conf.storage.locks import refuse_second_server
 from flows.commands.options import Config, Overrides, configuration
-from flows.web.address import LOOPBACK, Address, named_address
+from flows.web.address import LOOPBACK, listener, named_address
 
 KEY = "NIGHTSCHOOL_SERVE_KEY"  # the environment variable with the key that clients on other machines need
 LOG = "serve.log"  # vLLM's log, under the home
@@ -68,14 +67,3 @@ def serve(
                 print(f"Conversations are recorded in {home.journal}.", flush=True)
             print(f"Starting the model {NAME!r} on {address.url(port)}/v1; Ctrl-C ends it.", flush=True)
             serving.run()
-
-
-def listener(address: Address, port: int) -> socket.socket:
-    """Return a socket that listens at the address and port. Raises InputError if the port is not available."""
-    try:
-        return socket.create_server((address.host, port))
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)  # Python's own message repeats the address
-        raise InputError(
-            f"--port: {address.url(port)} is not available ({reason}); name another, or end what listens there"
-        ) from None

@@ -23,8 +23,8 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running, refuse_second_server, running_night
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
-from flows.commands.serve import IMPATIENT, listener
-from flows.web.address import HERE, Address, named_address
+from flows.commands.serve import IMPATIENT
+from flows.web.address import HERE, Address, listener, named_address
 
 if TYPE_CHECKING:  # the classroom's libraries take seconds to import
     from flows.teaching.classroom import Classroom

@@ -69,12 +69,16 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def require_free(port: int, host: str, option: str) -> None:
-    """Raise InputError if another program uses the port. `option`: the command-line option that the message names."""
+def listener(address: Address, port: int, option: str = "--port") -> socket.socket:
+    """Return a socket that listens at the address and port. Raises InputError if the port is not available.
+
+    `option`: the command-line option that the message names.
+    """
     try:
-        socket.create_server((host, port)).close()
-    except OSError:
+        return socket.create_server((address.host, port))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)  # Python's own message repeats the address
         raise InputError(
-            f"{option}: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
-            f"end it, or take another port: {option} {port + 1}"
+            f"{option}: {address.url(port)} is not available ({reason}); name another, or end what listens there "
+            f"(ss -ltnp 'sport = :{port}' names it)"
         ) from None

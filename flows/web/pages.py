@@ -12,7 +12,7 @@ from conf.storage.home import Home
 from flows.orchestration.reconcile import show_crashed, show_killed
 from flows.orchestration.server import IDLE_SERVICES, ServerError, start_server, wait_until_ready
 from flows.run.child import Child, end_child, start_child
-from flows.web.address import PASSWORD, USER, Address, require_free
+from flows.web.address import PASSWORD, USER, Address, listener
 from flows.web.health import check_mlflow
 
 Servers = dict[str, tuple[Child, Path]]  # each server's process and log, by the server's name
@@ -27,8 +27,8 @@ def pages(
     `idle`: which services of Prefect's server to turn off. Raises InputError if a port is taken, and ServerError if
     Prefect's server does not start.
     """
-    require_free(prefect_port, address.host, "--prefect-port")
-    require_free(mlflow_port, address.host, "--mlflow-port")
+    listener(address, prefect_port, "--prefect-port").close()
+    listener(address, mlflow_port, "--mlflow-port").close()
     check_mlflow(home.database)
     home.make_private()
     folder = home.root / "prefect"

@@ -40,7 +40,7 @@ def test_every_address_or_a_taken_port_is_refused(run: Run, home: Home, command:
         taken = server.getsockname()[1]
         for option, other in (("--prefect-port", "--mlflow-port"), ("--mlflow-port", "--prefect-port")):
             line = refused(run(command, option, str(taken), other, str(free_port())))
-            assert line.startswith(f"{option}: {taken} is taken by another program (ss -ltnp ")
+            assert line.startswith(f"{option}: http://127.0.0.1:{taken} is not available (Address already in use); ")
     assert not home.root.exists()
 
 

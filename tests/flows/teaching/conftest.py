@@ -17,12 +17,11 @@ from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
 from conf.storage.journal_file import read_file
-from flows.commands.serve import listener
 from flows.serving.proxy import listening
 from flows.teaching import day
 from flows.teaching.app import make_app
 from flows.teaching.classroom import Classroom
-from flows.web.address import HERE, free_port
+from flows.web.address import HERE, free_port, listener
 from tasks.teaching.writing import Written
 from tests.flows.serving.conftest import School as Served
 from tests.tasks.doubles.workers import InProcessWorker
@@ -41,9 +40,6 @@ class ScriptedEngine:
         self.asked: list[tuple[list[dict[str, str]], list[bool]]] = []
         self.pause = 0.0  # seconds between two words
         self.longest = 10_000  # characters of a conversation
-
-    def greedy_answers(self, questions: Sequence[str], max_tokens: int) -> list[str]:
-        return ["7 " * 3] * len(questions)
 
     async def use_adapter(self, adapter: Path | None) -> None:
         assert adapter is None or {file.name for file in adapter.iterdir()} >= {"adapter_model.safetensors"}

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from flows.web.address import HERE, PASSWORD, Address, free_port, named_address, require_free
+from flows.web.address import HERE, PASSWORD, Address, free_port, listener, named_address
 from tests.refusal import refusal
 
 
@@ -58,9 +58,8 @@ def test_names_and_urls() -> None:
 
 def test_a_port_is_free_until_somebody_listens() -> None:
     port = free_port()
-    require_free(port, "127.0.0.1", "--prefect-port")
-    with socket.create_server(("127.0.0.1", port)):
-        assert refusal(require_free, port, "127.0.0.1", "--prefect-port") == (
-            f"--prefect-port: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
-            f"end it, or take another port: --prefect-port {port + 1}"
+    with listener(HERE, port):
+        assert refusal(listener, HERE, port, "--prefect-port") == (
+            f"--prefect-port: http://127.0.0.1:{port} is not available (Address already in use); "
+            f"name another, or end what listens there (ss -ltnp 'sport = :{port}' names it)"
         )
