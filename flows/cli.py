@@ -19,6 +19,7 @@ from flows.commands.blame import blame
 from flows.commands.evaluate import evaluate
 from flows.commands.home.config import config_app, init
 from flows.commands.home.outputs import export, logs, report
+from flows.commands.home.prune import prune
 from flows.commands.journal import journal_app
 from flows.commands.night import INTERRUPTED, night
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
@@ -114,20 +115,6 @@ def rollback(config: Config = None, overrides: Overrides = None, as_json: AsJson
         print(f"{serves}: an interrupted move is finished; another rollback goes back from here")
     else:
         print(f"{serves} again; a second rollback undoes this one")
-
-
-def prune(
-    config: Config = None,
-    overrides: Overrides = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show what would be removed, and why")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Remove unpromoted checkpoints that no night needs, and old tables. Every night ends with this cleanup."""
-    from flows.commands.home.prune import lines_of, prune_home
-
-    home, settings = Home.here(), configuration(config, overrides)
-    found = prune_home(home, _registry(config, overrides), settings.keep_nights, dry_run)
-    print_json(found) if as_json else print(*lines_of(found), sep="\n")
 
 
 def doctor(
