@@ -26,15 +26,15 @@ def blame(
     from flows.teaching.answers import Question, Shown
     from flows.teaching.blame import history
     from flows.teaching.day import Day
+    from tasks.teaching import learner_process
 
     _, version = daytime(home, settings)
     champion = whole_model(home.checkpoints / version.digest, home, settings.student.trust_remote_code)
     messages = [{"role": "user", "content": question}]
-    day = Day(home, settings, champion)
+    day, longest = Day(home, settings, champion), settings.teach.max_answer_tokens
     try:
-        day.make(lambda _: True)
-        text, finished = (answer, True) if answer else day.greedy_answer(messages)
-        shown = Shown("", text, [], finished=finished)
+        said = (answer, True) if answer else day.ask(learner_process.greedy_answer, messages, longest)
+        shown = Shown("", said[0], [], finished=said[1])
         steps = history(day, Question("", messages), shown)
     finally:
         day.end()

@@ -10,6 +10,7 @@ from conf.storage.home import Home
 from flows.teaching.answers import Question, Shown
 from flows.teaching.book import summary_of
 from flows.teaching.day import Day
+from tasks.teaching import learner_process
 
 CHAMPIONS = 5  # the most earlier champions that are asked; each is loaded for this
 
@@ -24,11 +25,11 @@ def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]
     since the step before.
     """
     about = question.messages, answer.better, answer.finished or bool(answer.corrections)
-    steps: list[dict[str, Any]] = [
-        {"kind": "champion", "what": by, "when": at, "lesson": "", "logprob": day.logprob_under(folder, *about)}
-        for folder, by, at in earlier_champions(day.home, day.config, day.champion.name)
-    ]
-    for name, count, logprob in day.history(*about):
+    steps = list[dict[str, Any]]()
+    for folder, by, at in earlier_champions(day.home, day.config, day.champion.name):
+        logprob = day.ask(learner_process.logprob_under, folder, day.config, *about)
+        steps.append({"kind": "champion", "what": by, "when": at, "lesson": "", "logprob": logprob})
+    for name, count, logprob in day.ask(learner_process.history, *about):
         step = {"kind": "champion", "what": "serves now", "when": "", "lesson": "", "logprob": logprob}
         if count > 1:
             step |= {"kind": "lessons", "what": f"today's first {count} lessons"}

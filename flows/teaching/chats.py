@@ -18,6 +18,7 @@ from flows.teaching.entries import any_pick
 from flows.teaching.markdown import as_html
 from tasks.journal import conversations
 from tasks.journal.conversations import Record
+from tasks.teaching import learner_process
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
 TITLE = 60  # the most characters of a conversation's title, which is its first question
@@ -154,7 +155,7 @@ class Chats:
         at = 0
         if (pick := any_pick(question)) is not None:
             with contextlib.suppress(WorkerEndedError, WorkerDiedError):
-                at = await day.run(day.preferred, pick)
+                at = await day.run(day.ask, learner_process.preferred, pick)
         kept = question.keep(at)
         yield "answer", {"answer": kept.name, "delta": kept.text}
 

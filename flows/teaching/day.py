@@ -160,8 +160,7 @@ class Day:
     def prepare(self, pick: Preference, wanted: Callable[[], bool]) -> None:
         """Compute what any pick among these answers needs first, if it is still `wanted`. Raises as `learn` does."""
         if wanted():
-            self._make_if_lost()
-            self._call(learner_process.prepare, pick)
+            self.ask(learner_process.prepare, pick)
 
     @property
     def best_of(self) -> int:
@@ -171,23 +170,10 @@ class Day:
         chose = sum(isinstance(entry, Preference | Correction) for entry in entries)
         return self.config.teach.best_of if chose >= CHOICES else 1
 
-    def preferred(self, shown: Preference) -> int:
-        """Return which of the answers shown the owner would pick, as far as lessons tell. Raises as `learn` does."""
+    def ask(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function of `learner_process` once the process holds all lessons. Raises as `learn` does."""
         self._make_if_lost()
-        return self._call(learner_process.preferred, shown)
-
-    def greedy_answer(self, messages: Sequence[dict[str, str]]) -> tuple[str, bool]:
-        """Return the day copy's greedy answer to a conversation, and whether it is finished."""
-        return self._call(learner_process.greedy_answer, messages, self.config.teach.max_answer_tokens)
-
-    def history(self, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[tuple[str, int, float]]:
-        """Return an answer's log-probabilities, as `DayLearner.history` does."""
-        self._make_if_lost()
-        return self._call(learner_process.history, messages, answer, finished)
-
-    def logprob_under(self, checkpoint: Path, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> float:
-        """Return an answer's log-probability (nats) under another checkpoint, which the learner loads for this."""
-        return self._call(learner_process.logprob_under, checkpoint, messages, answer, finished, self.config.student)
+        return self._call(function, *args, **kwargs)
 
     def pause(self, paused: bool = True) -> None:
         """Stop the learner in the middle of its work, so that the engine has the machine, or let it go on."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conf.schema import NightConfig, StudentConfig
+from conf.schema import NightConfig
 from conf.storage.journal import Entry, Preference, Words
 from models.hf.checkpoint import keep, learned, new_draft, write_learned, write_lineage
 from models.hf.hardware import release_gpu_memory
@@ -85,23 +85,17 @@ def history(messages: Sequence[dict[str, str]], answer: str, finished: bool) -> 
 
 
 def logprob_under(
-    checkpoint: Path, messages: Sequence[dict[str, str]], answer: str, finished: bool, student: StudentConfig
+    checkpoint: Path, config: NightConfig, messages: Sequence[dict[str, str]], answer: str, finished: bool
 ) -> float:
     """Return an answer's log-probability (nats) under a checkpoint, which is loaded in fp32 and released again."""
-    import torch
+    from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+    from models.lessons.day_copy import DayCopy
 
-    from models.hf.hardware import resolve_device
-    from models.hf.loading import answer_tokens, load_model, load_tokenizer, prompt_tokens
-
-    device = resolve_device("auto")
+    student = config.student
     tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
     prompt, tokens = prompt_tokens(tokenizer, messages, student), answer_tokens(tokenizer, answer, finished)
-    with torch.no_grad():
-        model = load_model(checkpoint, torch.float32, device, student.trust_remote_code)
-        ids = torch.tensor([[*prompt, *tokens][:-1]], device=device)
-        logits = model(input_ids=ids, use_cache=False, logits_to_keep=len(tokens)).logits[0]
-        chosen = torch.tensor(tokens, device=device)[:, None]
-        return float(logits.float().log_softmax(dim=-1).gather(1, chosen).sum())
+    copy = DayCopy(checkpoint, config.teach, trust_remote_code=student.trust_remote_code)  # it has learned nothing
+    return float(copy.logprobs(prompt, [tokens])[0].sum())
 
 
 def save(folder: Path) -> str:
