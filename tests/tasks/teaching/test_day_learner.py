@@ -47,6 +47,7 @@ def test_every_kind_of_line_moves_the_copy(make_learner: Any, name: str) -> None
     assert taught.learned
     assert taught.change_nats == pytest.approx(taught.intended_nats, rel=0.2) or taught.halvings
     assert learner.digest != before
+    assert 0 < taught.day_kl < 0.1  # on its own everyday answers
 
 
 @pytest.mark.parametrize("snapshots", [2, 20])
