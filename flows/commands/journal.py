@@ -47,13 +47,6 @@ invalid ones aside with the reason. It never edits a file. An edited line
 is a new lesson, and one that you remove is not taught again.
 
 \b
-nightschool journal add < LINES.jsonl      lines of JSON, from programs
-nightschool journal import FILE_OR_HUB_ID  preference pairs, rankings, chats
-nightschool journal show                   the newest day's lines
-nightschool journal retract 2026-11-20 3   take a line back
-nightschool journal check FILE             the lines a night would refuse
-
-\b
 docs/journal.md describes the format for programs that write it.
 """
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
 from conf.storage.locks import refuse_if_night_running, refuse_second_server, running_night
@@ -29,9 +28,7 @@ from flows.web.address import HERE, Address, listener, named_address
 if TYPE_CHECKING:  # the classroom's libraries take seconds to import
     from flows.teaching.classroom import Classroom
 
-ANSWERS = 16  # maximum number of answers that the engine generates at once
 NIGHT_LOG = "night.log"  # under the home: what a night that was started from the page prints
-CACHE = 0.25  # GiB of KV cache for these answers on a CPU
 
 
 def teach(
@@ -59,7 +56,7 @@ def teach(
         raise InputError("--share: is for the page; leave --terminal out")
     token = secrets.token_urlsafe(32)
     address = named_address(share, password=token, option="--share") if share else HERE
-    home, settings = Home.here(), for_teaching(configuration(config, overrides))
+    home, settings = Home.here(), configuration(config, overrides)
     refuse_if_night_running(home.root)
     refuse_second_server(home.root)
     with ExitStack() as stack:
@@ -99,12 +96,6 @@ def teach(
         finally:
             classroom.close("the classroom is closed", 0)
             record.close()
-
-
-def for_teaching(config: NightConfig) -> NightConfig:
-    """Return the configuration with a small engine, which generates at most `ANSWERS` answers at a time."""
-    engine = config.engine.model_copy(update={"max_num_seqs": ANSWERS, "kv_cache_gb": CACHE})
-    return config.model_copy(update={"engine": engine})
 
 
 def start_night(home: Home, config: Path | None, overrides: Sequence[str]) -> Path:

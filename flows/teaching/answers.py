@@ -145,15 +145,10 @@ class Questions:
         """The question asked last, or None before the first."""
         return self._questions[-1] if self._questions else None
 
-    def named(self, name: str) -> Question | None:
-        """Return the latest question with this name, or None. A chat's unanswered question may have the same name."""
-        return next((question for question in reversed(self._questions) if question.name == name), None)
-
     def like(self, name: str, journal: Path) -> Question | None:
         """Return a question without answers and name, to ask again one of the latest or of a recorded conversation."""
-        recorded = recorded_answer(journal, f"{name}-1") if name else None
-        same = self.named(name) or (recorded and recorded[0])
-        return replace(same, name="", answers={}, merged={}, judged=False, pick=("", "", "")) if same else None
+        same = self.with_answer(f"{name}-1") or recorded_answer(journal, f"{name}-1")
+        return replace(same[0], name="", answers={}, merged={}, judged=False, pick=("", "", "")) if same else None
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
         """Return (question, answer) for an answer's name, or None. For a merged answer, return the equal one shown."""

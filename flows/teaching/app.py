@@ -19,7 +19,7 @@ from conf.storage.home import InputError
 from conf.storage.journal import read_object
 from flows.teaching.answers import Event, RefusedError
 from flows.teaching.blame import history
-from flows.teaching.card import card, last_report
+from flows.teaching.card import card, report_of
 from flows.teaching.chats import Chats
 from flows.teaching.classroom import Classroom
 from flows.teaching.entries import KINDS
@@ -204,7 +204,7 @@ class _Endpoints:
 
     async def report(self, _: Request, body: dict[str, Any]) -> Response:
         """Return the last morning report, a page of one file."""
-        if (file := last_report(self.classroom.home, self.classroom.config)) is None:
+        if (file := report_of(self.classroom.home, self.classroom.config)) is None:
             raise RefusedError(404, "there is no report yet")
         return FileResponse(file, headers={"Content-Security-Policy": OF_THE_REPORT})
 

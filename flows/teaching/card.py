@@ -10,8 +10,6 @@ from flows.run.history import last_finished
 from flows.teaching.book import blind_test
 from tasks.journal.read import valid_lines
 
-REPORT = "report.html"
-
 
 def card(home: Home, config: NightConfig, champion: Path) -> dict[str, Any]:
     """Return the model's card, which the page shows.
@@ -26,15 +24,16 @@ def card(home: Home, config: NightConfig, champion: Path) -> dict[str, Any]:
         "born": born.isoformat(timespec="minutes"),
         "system": config.student.system,
         "longest": config.teach.max_answer_tokens,
-        "report": last_report(home, config) is not None,
+        "report": report_of(home, config) is not None,
         "days": blind_by_day(home.journal),
     }
 
 
-def last_report(home: Home, config: NightConfig) -> Path | None:
+def report_of(home: Home, config: NightConfig) -> Path | None:
     """Return the report of the last finished night with this configuration, or None if there is none."""
     night = last_finished(home.nights, config.name)
-    return night / REPORT if night and (night / REPORT).is_file() else None
+    file = night / "report.html" if night else None
+    return file if file and file.is_file() else None
 
 
 def blind_by_day(journal: Path) -> list[dict[str, Any]]:

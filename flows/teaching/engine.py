@@ -16,6 +16,8 @@ from tasks.teaching.writing import Champion, Messages, Written
 from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
 
 POLL = 0.5  # seconds
+ANSWERS = 16  # the most answers that are written at once
+CACHE = 0.25  # GiB of KV cache for these answers on a CPU
 ENDED = "the engine ended; ask again in a moment"
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +32,8 @@ class Engine:
         self.stop = asyncio.Event()  # while it is set, `write` ends early
         self._socket = folder / "answers"
         self._worker = Worker("engine", engine_environment(), log)
-        settings = config.sampler.model_copy(update={"lora": DAY_ADAPTER})
+        small = {"lora": DAY_ADAPTER, "max_num_seqs": ANSWERS, "kv_cache_gb": CACHE}
+        settings = config.sampler.model_copy(update=small)
         self._model, self._longest = Champion(champion, settings, config.student), config.teach.max_answer_tokens
         self._start = self._worker.submit(writing.load, self._model)
 

@@ -92,11 +92,7 @@ def serving(school: School, tmp_path: Path, broken: set[str]) -> Iterator[Servin
     def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
         return EngineServer(checkpoint, CONFIG, tmp_path, tmp_path / "serve.log", holds)
 
-    def opened(engine: EngineServer) -> bool:
-        gate.open(engine.socket)
-        return True
-
-    server = Serving(school.home, CONFIG, gate, start, opened)
+    server = Serving(school.home, CONFIG, gate, start, lambda engine: gate.open(engine.socket))
     yield server
     server.end()
 
