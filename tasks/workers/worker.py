@@ -77,7 +77,7 @@ class Worker:
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
         self._pool: ProcessPoolExecutor | None = None
         self._sending = Lock()
-        self._ended = False
+        self._ended = self._paused = False
 
     @property
     def running(self) -> bool:
@@ -140,7 +140,7 @@ class Worker:
             if time.time() >= self.until:
                 self.close(grace=0)
                 raise HoursOverError(f"time ran out before {kind} was done")
-            if complaint := heartbeat.complaint():
+            if not self._paused and (complaint := heartbeat.complaint()):
                 self.close(grace=0)
                 self._refuse_if_ended()
                 raise self._lost(f"{complaint}; it was ended", kind, WorkerHungError)
@@ -154,6 +154,7 @@ class Worker:
 
     def pause(self, paused: bool = True) -> None:
         """Stop the child in the middle of its work (SIGSTOP), or let it go on (SIGCONT)."""
+        self._paused = paused and self.running  # a paused child is not stuck
         for process in self._processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGSTOP if paused else signal.SIGCONT)
