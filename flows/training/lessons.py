@@ -26,7 +26,7 @@ from tasks.rollouts.draw import pool_of
 from tasks.rollouts.episodes import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
-from tasks.training.feedback import corrections, feedback, picks, words
+from tasks.training.feedback import feedback_lesson
 
 TABLE = "traces.parquet"
 LESSONS = "lessons"  # folder of the stages that train on the owner's feedback
@@ -185,12 +185,11 @@ class Lessons:
         `pace`: the time for all channels together. Each channel gets an equal share of the time left.
         """
         started, config = time.perf_counter(), self.night.config
-        stages = {stage.name: stage for stage in (corrections, words, feedback, picks)}
         for number, name in enumerate(config.channels):
             self.night.sleep_engine()
             share = None if pace is None else pace.left(started).share(len(config.channels) - number, name)
             lesson = {"day": self.journal, "pace": share, "config": getattr(config.lessons, name)}
-            checkpoint = self._learn(stages[name], f"{LESSONS}/{name}", checkpoint, **lesson)
+            checkpoint = self._learn(feedback_lesson, f"{LESSONS}/{name}", checkpoint, **lesson)
         return checkpoint
 
     def _learn(self, lesson: Stage, path: str, checkpoint: Path, **inputs: Any) -> Path:
