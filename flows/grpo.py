@@ -37,16 +37,15 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 class Rounds:
     """Runs a night's rounds, numbered across all its blocks, and holds the state that they share.
 
-    `exam_questions`: no round may use these. `registered`: digests of registered checkpoints. `division`: how the night
-    divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned reward, or
-    None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no further block or lesson
-    may begin, because time ran out, a child process died or a severe alarm was raised.
+    `registered`: digests of registered checkpoints. `division`: how the night divides its hours. `quiz`, `latest`: the
+    quizzes before and after the lessons. `learned`: the learned reward, or None. `teacher`: the folder of the teacher
+    for on-policy distillation. `over`: True once no further block or lesson may begin, because time ran out, a child
+    process died or a severe alarm was raised.
     """
 
     def __init__(
         self,
         night: Night,
-        exam_questions: tuple[str, ...],
         tracking: Tracking,
         registered: Set[str],
         division: Division,
@@ -56,7 +55,7 @@ class Rounds:
         teacher: Path | None = None,
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
-        self.sampler = GroupSampler(night, exam_questions, teacher)
+        self.sampler = GroupSampler(night, teacher)
         self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
         self.saver = Saver()
         self.retention = Retention(night.folder / "state", registered)
@@ -125,7 +124,7 @@ class Rounds:
             "predecessor": self.policy.name,
         }
         path = f"{round_path(number)}/checkpoint"
-        if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
+        if (known := night.committed(checkpoint, path, **inputs)) is not None:
             figures = known.read_json("metrics.json")
             self._advance(night.checkpoint(known), night.run(checkpoint, path, silent=True, **inputs))
             self.tracking.log_round(number, figures)
@@ -197,7 +196,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.exam_questions)
+        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy)
         if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.allowance.quizzes.append(seconds_answering(quiz))

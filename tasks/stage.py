@@ -60,6 +60,7 @@ class Stage:
 
         self.write = write
         self.resources = resources
+        self.parameters = inspect.signature(write).parameters
         self.name = write.__name__
         run: Any = self._run
         self._task: Any = task(

@@ -101,7 +101,7 @@ def selected(inputs: LessonInputs, leak: str, *drawn: Artifact) -> list[str]:
         checkpoint=inputs.student,
         solve_rates=None,
         seed="1",
-        excluded=EXCLUDED,
+        exam_questions=EXCLUDED,
         max_prompt_tokens=10_000,
         count=10,
         drawn=drawn,
