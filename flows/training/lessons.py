@@ -23,7 +23,7 @@ from tasks.distillation.trace_sources import import_traces, own_answers, referen
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
 from tasks.rollouts.draw import pool_of
-from tasks.rollouts.episodes import Player
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
 from tasks.training.feedback import feedback_lesson

@@ -164,7 +164,6 @@ class GroupSampler:
             "checkpoint": self.policy,
             "grpo": grpo,
             "config": config.sampler,
-            "trust_remote_code": config.student.trust_remote_code,
             "seed": random.Random(seed).getrandbits(31),
         }
 

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from conf.schema import EngineConfig
+from conf.schema import EngineConfig, StudentConfig
 from models.engine.environment import engine_environment
 from models.rollout import Rollout
 from rewards.mbpp import Mbpp
@@ -24,7 +24,7 @@ from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
 from tasks.evaluation import stored_answers
 from tasks.rollouts import grade
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.workers import cluster as machines
 from tasks.workers import engine_process
 from tasks.workers.cluster import HERE, Cluster, read_machines
@@ -103,7 +103,8 @@ def alone(student: Path) -> Iterator[list[list[Rollout]]]:
 
 def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
     config = EngineConfig(shard_prompts=2)
-    return sample_verified(engine, student, config, PROMPTS, 8, seed=7, temperature=1.0, max_tokens=9)[0]
+    player = Player(student, StudentConfig(), config, engine, 9, temperature=1.0)
+    return sample_verified(player, PROMPTS, 8, seed=7)[0]
 
 
 def engine_of(node: Any) -> int:
