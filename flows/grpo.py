@@ -6,7 +6,9 @@ One round: select_prompts → sample → score → credit (these four again for 
 import json
 import time
 from collections.abc import Mapping, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,9 @@ from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
 from flows.training.quizzes import is_quizzed, run_quiz
+from flows.training.retention import Retention
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
 from flows.training.rollouts import GroupSampler
-from flows.training.saver import Retention, Saver
 from models.hf.checkpoint import verify
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.monitoring.tracking import Tracking
@@ -57,7 +59,8 @@ class Rounds:
         self.night, self.tracking, self.learned = night, tracking, learned
         self.sampler = GroupSampler(night, teacher)
         self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
-        self.saver = Saver()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
+        self._saving: Future[None] | None = None  # the last round's
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
             *(night.hours, night.config, division),
@@ -97,7 +100,7 @@ class Rounds:
                     self.over = True
                     break
             night.limit_workers(before_end=-LATE)
-            self.saver.finish()
+            self._finish_saving()
         except (HoursOverError, WorkerDiedError) as error:
             night.limit_workers(before_end=-LATE)
             self._keep_committed_rounds(error)
@@ -141,7 +144,8 @@ class Rounds:
             if uninterrupted:
                 figures["seconds_round"] = seconds
             outcome = {"updated": updated, "state": self.retention.state(number), "figures": figures}
-            self.saver.start(partial(self._save, number, path, **inputs, **outcome, resources=resources))
+            save = partial(self._save, number, path, **inputs, **outcome, resources=resources)
+            self._saving = self._thread.submit(copy_context().run, save)  # as a part of this Prefect run
         if "seconds_round" in figures:
             self.allowance.rounds.append(figures["seconds_round"])
         self.monitor.figures.append(figures)
@@ -167,20 +171,25 @@ class Rounds:
             raise NightError(f"{state}: this trainer state is gone; start the night over with --fresh")
         predecessor = Predecessor(self.base, self.policy.name, state)
         retired = self.retention.outdated(number, self.base)
-        resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
+        resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, retired)
         arguments = (inputs[name] for name in ("rollouts", "advantages", "config", "rate_factor"))
         night.sleep_engine()
         with night.announced(path):
             return night.call(update, path, *arguments, resources), resources
 
     def _save(self, number: int, path: str, **arguments: Any) -> None:
-        """Commit the update and log its metrics. Runs on the saver's thread while the next round samples."""
+        """Commit the update and log its metrics. Runs on another thread while the next round samples."""
         saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
     def _finish_saving(self) -> None:
-        """Wait until the last round is saved. From then on, the trainer's time limit is the engine's again."""
-        self.saver.finish()
+        """Wait until the last round is saved. From then on, the trainer's time limit is the engine's again.
+
+        Raises any error that saving it raised.
+        """
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
         self.night.trainer.until = self.night.engine.until
 
     def _advance(self, policy: Path, result: Artifact | Updated) -> None:
@@ -222,7 +231,7 @@ class Rounds:
     def _keep_committed_rounds(self, error: HoursOverError | WorkerDiedError) -> None:
         """End the night's learning after its last committed round, and discard the uncommitted rounds."""
         with suppress(HoursOverError, WorkerDiedError):  # if saving fails, the round stays uncommitted
-            self.saver.finish()
+            self._finish_saving()
         policies = self.retention.policies
         while policies and not is_committed(self.night.round_folder(len(policies))):
             policies.pop()
