@@ -29,7 +29,7 @@ from flows.run.context import Night, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
-from flows.run.speed import forecast, seconds_expected
+from flows.run.speed import expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.lessons import Lessons
@@ -91,10 +91,8 @@ def nightly(
             claim_flow_run(home)
             if summary := finished_summary(home, date):
                 return summary
-            if not checked:
-                check_night(home, config, resumed)
-                if not resumed and (found := forecast(home, config)):
-                    logging.getLogger("nightschool").info(found.sentence)
+            if not checked and (found := check_night(home, config, resumed)):
+                logging.getLogger("nightschool").info(found.sentence)
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
             night = Night(home, date, config)
@@ -164,9 +162,10 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
 
     target = night.exam[config.exam.target]
     stored = count_stored(config, champion, target, home.exams)
-    expected = partial(seconds_expected, home, config)
     guards = sum(len(night.exam[part]) for part in config.exam.guards)
-    division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected, guards)
+    division = divide(
+        night.hours, config, night.folder, len(target), stored, quiz, partial(expected, home, config), guards
+    )
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     trained = parent_of(start) is not None  # by an earlier night; daytime learning does not count
