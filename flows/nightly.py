@@ -187,7 +187,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     night.trainer.close()
     first = first_student(night, versions, champion)
     students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
-    taken = quizzes.of({"start": student, "end": candidate})
+    ends = {"start": student, "end": candidate}
+    taken = {name: quizzes.taken[each] for name, each in ends.items() if each in quizzes.taken}
     decision, exams = decide_night(
         night, students, first, division, picks, taken, unpromoted, severe=rounds.monitor.severe
     )

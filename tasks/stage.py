@@ -76,11 +76,10 @@ class Stage:
     def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
         """Run the stage, or return the artifact that it committed earlier from the same inputs.
 
-        In Prefect's graph, the stage depends on each artifact in its arguments and on each result in `wait_for`.
+        In Prefect's graph, the stage depends on each result in `wait_for`.
         """
         call = _Call(night / path, self._inputs(arguments), arguments)
-        taken = {name: found for name, value in arguments.items() if (found := artifacts_in(value))}
-        result = self._task(run_name(path), call, taken, wait_for=wait_for)
+        result = self._task(run_name(path), call, wait_for=wait_for)
         return call.known or result
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
@@ -90,7 +89,7 @@ class Stage:
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         return {name: _digest(value) for name, value in arguments.items() if name not in self.resources}
 
-    def _run(self, label: str, call: "_Call", taken: Mapping[str, Sequence[Artifact]]) -> Any:
+    def _run(self, label: str, call: "_Call") -> Any:
         """Return the new artifact, or a state with the name `Cached` and the known artifact."""
         from prefect.states import Completed
 
@@ -113,15 +112,6 @@ class _Call:
     def __init__(self, folder: Path, inputs: dict[str, str], arguments: Mapping[str, Any]) -> None:
         self.folder, self.inputs, self.arguments = folder, inputs, arguments
         self.known = committed(folder, inputs)
-
-
-def artifacts_in(value: Any) -> list[Artifact]:
-    """Return the artifacts in a stage's argument, including those nested in lists, tuples and mappings."""
-    if isinstance(value, Artifact):
-        return [value]
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    return [artifact for item in value for artifact in artifacts_in(item)] if isinstance(value, list | tuple) else []
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:

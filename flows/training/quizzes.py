@@ -1,6 +1,5 @@
 """Quizzes on training problems. They show a night's trend and judge its lessons, but never decide a promotion."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,10 +37,6 @@ class Quizzes:
             problems = config.lessons.quiz_problems
             self.taken[checkpoint] = run_quiz(self.night, f"{QUIZ}/{name}", checkpoint, problems, "lessons")
         return self.taken[checkpoint]
-
-    def of(self, students: Mapping[str, Path]) -> dict[str, Artifact]:
-        """Return the quizzes that these students have taken so far, by the student's name."""
-        return {name: self.taken[checkpoint] for name, checkpoint in students.items() if checkpoint in self.taken}
 
     def ask_if_possible(self, name: str, checkpoint: Path) -> Artifact | None:
         """Return what `ask` returns, or log a warning and return None if time runs out or the engine dies.
