@@ -88,7 +88,7 @@ def _answers(prompts: Sequence[Artifact], rollouts: Sequence[Artifact], scores: 
     counts = Counter(table.verdict)
     table = table[table.finish != "given"]  # a given solution is not the student's
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
-    answers = table[table.reward.notna()].reset_index(drop=True)
+    answers = table.assign(ended=table.finish == "stop")[table.reward.notna()].reset_index(drop=True)
     by_benchmark: Counter[str] = Counter()
     for artifact in scores:
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
@@ -109,11 +109,9 @@ def _completions(prompts: Artifact, rollouts: Artifact, scores: Artifact) -> pd.
     """Return a row per completion: its score, its tokens, how it finished, and whether its prompt had a hint."""
     sampled, scored = sampled_rollouts(rollouts), read_table(scores.folder / "scores.parquet", SCORES)
     hinted = {row["group"] for row in table_rows(prompts.folder / "prompts.parquet", PROMPTS) if row["hint"]}
-    finish = [rollout.finish_reason for rollout in sampled]
     return scored.assign(
         tokens=[rollout.written for rollout in sampled],
-        finish=finish,
-        ended=[why == "stop" for why in finish],
+        finish=[rollout.finish_reason for rollout in sampled],
         hinted=scored.group.isin(hinted),
     )
 
