@@ -13,7 +13,6 @@ without `--set`, docs/ants.png.
 import argparse
 import datetime
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,10 +20,10 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, markdown, picture
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.page import fill, markdown, picture
+from benchmarks.outputs.records import Run, sweep
 from conf.sections.benchmark import TIERS
 from flows.run.history import read_round_metrics
 from rewards.environments.ants import Ants, greedy_policy, oracle, outcome, random_policy
@@ -46,11 +45,8 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=3)
     parser.add_argument("--set", nargs="*", default=[], dest="settings", help="settings for all nights")
     options = parser.parse_args()
-    for seed in options.seeds:
-        asked = {"seed": seed, "nights": options.nights, "settings": options.settings}
-        run_once(RESULTS, asked, partial(run, seed, options.nights, options.settings))
-    if runs := recorded(RESULTS):
-        PAGE.write_text(between(PAGE.read_text(), NAME, tables(runs)))
+    if runs := sweep(RESULTS, run, seed=options.seeds, nights=[options.nights], settings=[options.settings]):
+        fill(PAGE, NAME, tables(runs))
         draw([one for one in runs if not one["settings"]])
 
 
@@ -99,8 +95,7 @@ def exam(home: Path, checkpoint: str, tier: str) -> pd.DataFrame:
     if not kept.exists():
         target = f"{{benchmark: ants, levels: ['{tier}'], problems: {LAYOUTS.get(tier, 30)}}}"
         arguments = ["--config", str(CONFIG), f"--set=exam={{target: {target}, max_completion_tokens: 16}}"]
-        environment = {"NIGHTSCHOOL_HOME": str(home.resolve())}
-        json_of("flows", "evaluate", checkpoint, *arguments, "--rows", str(kept), "--json", environment=environment)
+        nightschool(home, "evaluate", checkpoint, *arguments, "--rows", str(kept))
     return pd.read_parquet(kept)
 
 

@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 from benchmarks.inputs.starter import starter
 from benchmarks.outputs.page import markdown
@@ -34,6 +35,8 @@ UPDATES = ((1, 512), (1, 1024), (1, 2048), (2, 2048))  # groups of 4 completions
 
 def main() -> None:
     """Measure, and print the tables."""
+    if DATA_VARIABLE not in os.environ:
+        raise SystemExit(f"benchmarks.at_size: set {DATA_VARIABLE} to the folder with the test data")
     print(markdown("round | 1 | 2 | 3 | 4", [["seconds to draw its prompts", *(f"{each:.2f}" for each in draws())]]))
     seconds, right = graded()
     print(f"\n{ANSWERS} answers to MATH graded in {seconds:.0f} s, {right} of them correct\n")
@@ -46,7 +49,7 @@ def main() -> None:
 
 def draws() -> list[float]:
     """Return the seconds of four consecutive draws in one process; the first also indexes the exam's questions."""
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, patch.dict(os.environ):
         data, checkpoint, rates = (Path(temporary, name) for name in ("data", "checkpoint", "rates"))
         original = Path(os.environ[DATA_VARIABLE]).resolve()
         (data / "gsm8k").mkdir(parents=True)
@@ -82,23 +85,15 @@ def draws() -> list[float]:
                 drawn=(),
             )
             seconds.append(time.perf_counter() - started)
-        os.environ[DATA_VARIABLE] = str(original)
         return seconds
 
 
 def _rates(sources: tuple[BenchmarkConfig, ...]) -> list[dict[str, object]]:
     problems = [problem for source in sources for problem in benchmarks.configured(source).problems("train")]
+    every = {"night": "", "policy_digest": "", "tried": 8.0}
     return [
-        {
-            "problem_id": problem.problem_id,
-            "benchmark": problem.benchmark,
-            "level": problem.level,
-            "night": "",
-            "policy_digest": "",
-            "tried": 8.0,
-            "solved": float(number % 9),
-        }
-        for number, problem in enumerate(problems)
+        {"problem_id": one.problem_id, "benchmark": one.benchmark, "level": one.level, "solved": float(at % 9), **every}
+        for at, one in enumerate(problems)
     ]
 
 

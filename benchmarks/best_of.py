@@ -8,21 +8,18 @@ docs/best-of.jsonl and is not repeated. Writes the table in docs/teaching.md.
 """
 
 import argparse
-import itertools
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import recorded, run_once
-from benchmarks.talk import say, settle
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import Run, by, sweep
 from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"
@@ -37,9 +34,7 @@ def main() -> None:
     parser.add_argument("--tastes", nargs="+", default=[*LIKED], choices=LIKED)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parser.parse_args()
-    for seed, taste in itertools.product(options.seeds, options.tastes):
-        run_once(RESULTS, {"taste": taste, "seed": seed}, partial(day, taste, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    fill(PAGE, NAME, table(sweep(RESULTS, day, taste=options.tastes, seed=options.seeds)))
 
 
 def day(taste: str, seed: int) -> dict[str, Any]:
@@ -61,20 +56,19 @@ def day(taste: str, seed: int) -> dict[str, Any]:
 
 def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[bool], float]:
     """Ask each question in a chat of its own. Return whether the owner likes the answers, and their median seconds."""
-    settle(room)
+    room.settle()
     liked, seconds = list[bool](), list[float]()
     for question in questions:
         began = time.perf_counter()
-        liked.append(GOOD[taste](say(room, question, "")["answer"]["text"]))
+        liked.append(GOOD[taste](room.say(question, "")["answer"]["text"]))
         seconds.append(time.perf_counter() - began)
     return liked, statistics.median(seconds)
 
 
-def table(runs: Sequence[Mapping[str, Any]]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by taste and seed, and what the best of four adds."""
     rows = []
-    for taste in (taste for taste in LIKED if any(run["taste"] == taste for run in runs)):
-        same = [run for run in runs if run["taste"] == taste]
+    for (taste,), same in by(sorted(runs, key=lambda run: LIKED.index(run["taste"])), "taste").items():
         rates = ["; ".join(f"{statistics.mean(run[when]):.2f}" for run in same) for when in ("before", "one", "best")]
         pairs = [pair for run in same for pair in zip(run["one"], run["best"], strict=True)]
         p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))

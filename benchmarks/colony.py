@@ -9,12 +9,10 @@ docs/colony.jsonl and is not repeated; `--seeds` without a number only writes th
 """
 
 import argparse
-import itertools
 import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,10 +23,10 @@ from benchmarks.ants import CONFIG, PAGE, delivered
 from benchmarks.floor import TOKENS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import Run, sweep
 from rewards.environment import State
 from rewards.environments.ants import Ants, greedy_policy, outcome, parse
 from rewards.environments.episodes import texts_of
@@ -47,10 +45,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--ants", type=int, nargs="+", default=[1, 3])
     options = parser.parse_args()
-    for seed, ants in itertools.product(options.seeds, options.ants):
-        run_once(RESULTS, {"ants": ants, "seed": seed}, partial(night, ants, seed))
-    tables = [scripted(), students(recorded(RESULTS))]
-    PAGE.write_text(between(PAGE.read_text(), NAME, "\n\n".join(filter(None, tables))))
+    runs = sweep(RESULTS, night, ants=options.ants, seed=options.seeds)
+    fill(PAGE, NAME, "\n\n".join(filter(None, [scripted(), students(runs)])))
 
 
 def scripted() -> str:
@@ -78,7 +74,7 @@ def interval(differences: Any) -> str:
 def night(ants: int, seed: int) -> Run:
     """Run a night with this number of ants, and return what they then deliver."""
     home, choice = make(SCHOOL / "colony").resolve(), {"name": "ants", "levels": ["1"], "ants": ants}
-    json_of("flows", "pretrain", "1M", "--tokens", str(TOKENS), "--json", environment={"NIGHTSCHOOL_HOME": str(home)})
+    nightschool(home, "pretrain", "1M", "--tokens", str(TOKENS))
     target = json.dumps({"benchmark": "ants", "levels": ["1"], "ants": ants, "problems": 100})
     settings = [f"seed={seed}", f"student.source={home / 'students' / '1M'}", "budget_minutes=null"]
     settings += [f"benchmarks={json.dumps([choice])}", f"grpo.rounds={ROUNDS}"]

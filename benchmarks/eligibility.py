@@ -32,9 +32,9 @@ from torch import Tensor
 from benchmarks.inputs.owners import QUESTIONS
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, by, flips, sweep
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
 from models import learn
@@ -47,7 +47,6 @@ from models.lessons.day_copy import DayCopy
 from models.optim.master_weights import stochastic_bf16
 from models.rollout import Rollout
 from models.td import gae, trace_weights
-from tasks.evaluation.statistics import mcnemar
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
@@ -82,11 +81,9 @@ def main() -> None:
     parser.add_argument("--ratings", type=int, default=RATINGS)
     options = parser.parse_args()
     with engine() as worker:
-        student = Student(worker)
-        for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-            what = {"taste": taste, "arm": arm, "seed": seed, "ratings": options.ratings}
-            run_once(RESULTS, what, partial(day, student, taste, arm, seed, options.ratings))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+        axes = {"taste": options.tastes, "arm": options.arms, "seed": options.seeds, "ratings": [options.ratings]}
+        runs = sweep(RESULTS, partial(day, Student(worker)), **axes)
+    fill(PAGE, NAME, table(runs))
 
 
 def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Run:
@@ -173,9 +170,11 @@ class Student:
         """Return an answer's text."""
         return str(self.tokenizer.decode([*answer], skip_special_tokens=True))
 
-    def answers(self, checkpoint: Path, questions: tuple[str, ...], seed: int) -> list[list[str]]:
+    def answers(
+        self, checkpoint: Path, questions: Sequence[str], seed: int, temperature: float = 1.0
+    ) -> list[list[str]]:
         """Return a checkpoint's answers, `samples` to each question."""
-        prompts, how = [*map(self.prompt, questions)], {"temperature": 1.0, "max_tokens": TOKENS}
+        prompts, how = [*map(self.prompt, questions)], {"temperature": temperature, "max_tokens": TOKENS}
         groups, _ = self.worker.call(
             engine_process.sample, checkpoint, self.sampler, prompts, self.samples, seed=seed, **how
         )
@@ -272,13 +271,11 @@ def table(runs: Sequence[Run]) -> str:
     Below it, each arm's gain minus that of `whole`, over both tastes, seed by seed.
     """
     rows, gains = [], {(run["arm"], run["seed"], run["taste"]): run["after"] - run["before"] for run in runs}
-    for taste, arm in sorted(
-        {(run["taste"], run["arm"]) for run in runs}, key=lambda kind: ([*TASTES].index(kind[0]), ARMS.index(kind[1]))
-    ):
-        same = sorted((run for run in runs if (run["taste"], run["arm"]) == (taste, arm)), key=lambda run: run["seed"])
+    runs = sorted(runs, key=lambda run: ([*TASTES].index(run["taste"]), ARMS.index(run["arm"]), run["seed"]))
+    for (taste, arm), same in by(runs, "taste", "arm").items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(gains[arm, run["seed"], taste] for run in same)
-        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        *_, p = flips(same)
         rated, kl = (statistics.mean(run[name] for run in same) for name in ("rated", "kl"))
         rows.append([taste, arm, rates, f"{gain:+.2f}", f"{p:.2g}", f"{rated:.0f}", f"{kl:.3f}"])
     shown = markdown("taste | arm | liked answers, by seed | mean gain | p | ratings | KL", rows)

@@ -11,7 +11,6 @@ docs/teaching.md.
 """
 
 import argparse
-import itertools
 import json
 import random
 import re
@@ -24,11 +23,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.eligibility import TOKENS, Student
+from benchmarks.eligibility import Student
 from benchmarks.machine.child import engine
 from benchmarks.night_lessons import MOST_TOKENS, settings
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import Run, by, sweep
 from conf.load import STARTER, load_night
 from conf.sections.teaching import TeachConfig
 from models.learn import learn_from_correction
@@ -36,7 +35,6 @@ from models.lessons.day_copy import DayCopy
 from models.lessons.preference_data import Pick
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
-from tasks.workers import engine_process
 
 ARMS = ("corrections", "imitation", "by day")
 RESULTS, PAGE, NAME = Path("docs/facts.jsonl"), Path("docs/teaching.md"), "benchmarks.facts"
@@ -79,11 +77,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     options = parser.parse_args()
     with engine() as worker:
-        student = Student(worker)
-        for seed, arm, lines, epochs in itertools.product(options.seeds, options.arms, options.lines, options.epochs):
-            what = {"arm": arm, "lines": lines, "epochs": epochs, "seed": seed}
-            run_once(RESULTS, what, partial(night, student, arm, lines, epochs, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+        axes = {"arm": options.arms, "lines": options.lines, "epochs": options.epochs, "seed": options.seeds}
+        runs = sweep(RESULTS, partial(night, Student(worker, samples=1)), **axes)
+    fill(PAGE, NAME, table(runs))
 
 
 def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run:
@@ -133,18 +129,14 @@ def teach(student: Student, pairs: Sequence[Pick], times: int) -> int:
 
 
 def greedy(student: Student, checkpoint: Path, questions: Sequence[str]) -> list[str]:
-    """Return a checkpoint's greedy answers."""
-    how = {"temperature": 0.0, "max_tokens": TOKENS}
-    prompts = [*map(student.prompt, questions)]
-    groups, _ = student.worker.call(engine_process.sample, checkpoint, student.sampler, prompts, 1, seed=0, **how)
-    return [rollout.text for (rollout,) in groups]
+    """Return a checkpoint's greedy answers. The student takes one sample of each."""
+    return [answer for (answer,) in student.answers(checkpoint, questions, seed=0, temperature=0.0)]
 
 
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of known facts by number of lines and passes, mean of the seeds."""
     rows = []
-    for arm, lines, epochs in sorted({(run["arm"], run["lines"], run["epochs"]) for run in runs}):
-        same = [run for run in runs if (run["arm"], run["lines"], run["epochs"]) == (arm, lines, epochs)]
+    for (arm, lines, epochs), same in sorted(by(runs, "arm", "lines", "epochs").items()):
         means = {key: statistics.mean(run[key] for run in same) for key in ("steps", "before", "same", "other", "kl")}
         shares = f"{means['before']:.2f}", f"{means['same']:.2f}", f"{means['other']:.2f}", f"{means['kl']:.3f}"
         rows.append([arm, lines, epochs, f"{means['steps']:.0f}", len(same), *shares])

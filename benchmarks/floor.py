@@ -12,7 +12,6 @@ docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` wi
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, by, flips, sweep
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -47,21 +46,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     options = parser.parse_args()
-    for seed in options.seeds:
-        for size in options.sizes:
-            for arm in options.arms:
-                asked = {"size": size, "seed": seed, "arm": arm}
-                run_once(RESULTS, asked, partial(night, size, seed, arm))
-    if runs := recorded(RESULTS):
+    if runs := sweep(RESULTS, night, size=options.sizes, seed=options.seeds, arm=options.arms):
         draw(runs)
-        PAGE.write_text(between(PAGE.read_text(), "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})"))
+        fill(PAGE, "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})")
 
 
 def night(size: str, seed: int, arm: str) -> Run:
     """Pretrain the student if it is missing, run a night with it, and return the night's record."""
     home = make(SCHOOL / "floor" / f"{size}-{seed}")
-    command = ("pretrain", size, "--tokens", str(TOKENS), "--seed", str(seed), "--json")
-    json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home)})
+    nightschool(home, "pretrain", size, "--tokens", str(TOKENS), "--seed", str(seed))
     student = home.resolve() / "students" / size
     lesson, rounds = RATES[size]
     settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]
@@ -98,12 +91,11 @@ def _pooled(runs: Sequence[Run]) -> Iterator[str]:
 
     The test is about these students; the gain has Student's 95 % interval, and the smallest that would be detected.
     """
-    for size, arm in dict.fromkeys((run["size"], run["arm"]) for run in runs):
-        same = [run for run in runs if (run["size"], run["arm"]) == (size, arm)]
-        gained, lost = (sum(run[flip] for run in same) for flip in ("gained", "lost"))
+    for (size, arm), same in by(runs, "size", "arm").items():
+        gained, lost, p = flips(same)
         gains = [(run["gained"] - run["lost"]) / run["after"][1] for run in same]
         least = detectable_mean(np.array(gains), 0.05)
-        changed = f"p = {mcnemar(gained, lost):.2g}; by seed {mean_difference(gains)}"
+        changed = f"p = {p:.2g}; by seed {mean_difference(gains)}"
         changed += "" if least is None else f", {least:+.3f} would be detected"
         yield f"- {size}, *{arm}*: the rounds gained {gained} answers, lost {lost} ({changed})."
 

@@ -11,7 +11,7 @@ difference that would have been detected four times in five.
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,14 @@ def main() -> None:
     if options.json:
         print(json.dumps(rows))
         return
-    cells = ([row["wish"], *(f"{row[name]:.3f}" for name in ("without", "with", "p", "detectable"))] for row in rows)
-    print(markdown("wish | without it | with it in the context | p | would have been detected", cells))
+    print(table(rows))
 
 
-def compared(taste: str, plain: Sequence[Sequence[str]], told: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return the shares of answers that fulfil a wish `without` and `with` it, and the test of their difference."""
+def compared(taste: str, plain: Sequence[Sequence[str]], told: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the shares of answers that fulfil a wish `without` and `with` it, and the test of their difference.
+
+    `detectable` is None if no difference would have been detected.
+    """
     before, after = (
         np.array([np.mean([GOOD[taste](text) for text in group]) for group in groups]) for groups in (plain, told)
     )
@@ -80,8 +82,17 @@ def compared(taste: str, plain: Sequence[Sequence[str]], told: Sequence[Sequence
         "without": float(before.mean()),
         "with": float(after.mean()),
         "p": sign_flip(after - before),
-        "detectable": float("nan") if least is None else least,
+        "detectable": least,
     }
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table, one row for each wish."""
+    cells = []
+    for row in rows:
+        numbers = (row[name] for name in ("without", "with", "p", "detectable"))
+        cells.append([row["wish"], *("–" if number is None else f"{number:.3f}" for number in numbers)])
+    return markdown("wish | without it | with it in the context | p | would have been detected", cells)
 
 
 if __name__ == "__main__":

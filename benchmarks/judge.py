@@ -64,9 +64,9 @@ def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache
     """Have a judge rank a seed's picks, and return how well it does, as figures by name."""
     drawn = picks(taste, count, f"judge {seed}")
     groups = [Group(pick.messages[0]["content"], pick.responses) for pick in drawn]
-    judged = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}")
+    judged, summary = judge_groups(groups, endpoint, cache, time.time() + 60 * MINUTES, f"{taste}-{seed}")
     first, pairs = [], []
-    for pick, scores in zip(drawn, judged.scores, strict=True):
+    for pick, scores in zip(drawn, judged, strict=True):
         given = scores or [0.0] * ANSWERS
         first.append(hit(given, pick.chosen))
         others = [score for answer, score in enumerate(given) if answer != pick.chosen]
@@ -74,8 +74,8 @@ def measure(taste: Taste, seed: int, count: int, endpoint: EndpointConfig, cache
     return {
         "first": statistics.mean(first),
         "pairs": statistics.mean(pairs),
-        "unjudged": sum(scores is None for scores in judged.scores) / count,
-        "flips": judged.flips,
+        "unjudged": 1 - summary["judged"] / count,
+        "flips": summary["order_flips"],
         "serves": exact_interval(sum(first), count).low > 1 / ANSWERS,
     }
 

@@ -15,7 +15,6 @@ import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,9 @@ from benchmarks.nights.learning_runs import (
     distilled,
     learn,
 )
-from benchmarks.outputs.page import between, joined, markdown, picture
+from benchmarks.outputs.page import fill, joined, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, sweep
 from flows import environment
 
 RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl", ".png"))
@@ -56,15 +55,12 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=[*NIGHTS], choices=NIGHTS)
     options = parser.parse_args()
     environment.prepare()
-    for seed, variant in itertools.product(options.seeds, options.variants):
-        asked = {"variant": variant, "seed": seed, "minutes": options.minutes}
-        run_once(RESULTS, asked, partial(run, variant, seed, options.minutes * 60))
-    if runs := recorded(RESULTS):
+    if runs := sweep(RESULTS, run, variant=options.variants, seed=options.seeds, minutes=[options.minutes]):
         draw(runs)
-        PAGE.write_text(between(PAGE.read_text(), NAME, f"{table(runs)}\n\n![Share solved]({PICTURE.name})"))
+        fill(PAGE, NAME, f"{table(runs)}\n\n![Share solved]({PICTURE.name})")
 
 
-def run(variant: str, seed: int, seconds: float) -> Run:
+def run(variant: str, seed: int, minutes: float) -> Run:
     """Learn for some time. Returns the share solved along the way."""
     home = make(WORK).resolve()
     student, teacher = distilled(starter(), seed, home / f"distilled-{seed}"), home / "teacher"
@@ -72,7 +68,7 @@ def run(variant: str, seed: int, seconds: float) -> Run:
         distilled(starter(), TEACHERS_SEED, teacher, TEACHER)
     with tempfile.TemporaryDirectory(dir=WORK) as work:
         folder = Path(work).resolve()
-        points = learn(variant, student, teacher, seed, seconds, folder)
+        points = learn(variant, student, teacher, seed, minutes * 60, folder)
         asked = at_quarters(points)
         solved = accuracies([checkpoint for _, checkpoint in asked])
     curve = [[seconds, share] for (seconds, _), share in zip(asked, solved, strict=True)]

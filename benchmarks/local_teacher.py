@@ -9,7 +9,6 @@ starter fine-tuned on worked solutions that the student has not seen. The first 
 import argparse
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,9 +41,8 @@ def main() -> None:
 def served(model: Path, port: int, log: Path) -> Iterator[str]:
     """Serve a model under the name `NAME` while the block runs. Yields the base URL.
 
-    Raises RuntimeError if the port is taken or the server does not start.
+    Raises RuntimeError if the server does not start.
     """
-    _require_free(port)
     # SIGTERM, because a killed server would leave its engine behind as an orphan
     server = start_child(command(str(model), port, NAME), server_environment(), log, signal.SIGTERM)
     try:
@@ -59,13 +57,6 @@ def command(model: str, port: int, name: str) -> list[str]:
     options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name, "--enforce-eager"]
     cache = [] if torch.cuda.is_available() else ["--kv-cache-memory-bytes", str(kv_cache_bytes(1.0))]
     return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS), *cache]
-
-
-def _require_free(port: int) -> None:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError as error:
-        raise RuntimeError(f"port {port} is taken ({error.strerror}): stop the server there") from error
 
 
 def _wait_for(health: str, server: Child, log: Path) -> None:

@@ -28,12 +28,11 @@ from benchmarks.eligibility import Student
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.inputs.owners import TASTES as BETTER
 from benchmarks.machine.child import engine
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import Run, by, flips, recorded, run_once
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
 from models.hf.loading import answer_tokens
-from tasks.evaluation.statistics import mcnemar
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
 from tasks.workers.worker import Worker
@@ -63,7 +62,7 @@ def main() -> None:
             lesson = settings(arm, options.rate)
             what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
             run_once(RESULTS, what, partial(owner.night, taste, arm, lesson, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    fill(PAGE, NAME, table(recorded(RESULTS)))
 
 
 def settings(arm: str, rate: float | None) -> LessonConfig:
@@ -135,11 +134,10 @@ class Owner:
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by seed, for each taste, arm and learning rate."""
     rows = []
-    for taste, arm, rate in dict.fromkeys((run["taste"], run["arm"], run["rate"]) for run in runs):
-        same = [run for run in runs if (run["taste"], run["arm"], run["rate"]) == (taste, arm, rate)]
+    for (taste, arm, rate), same in by(runs, "taste", "arm", "rate").items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(run["after"] - run["before"] for run in same)
-        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        *_, p = flips(same)
         lines = statistics.mean(run["lines"] for run in same)
         kl = statistics.mean(run["kl"] for run in same)
         rows.append([taste, arm, f"{rate:g}", f"{lines:.0f}", rates, f"{gain:+.2f}", f"{p:.2g}", f"{kl:.3f}"])

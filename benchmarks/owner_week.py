@@ -12,13 +12,11 @@ interrupted one begins with the day that is missing. Writes the table in docs/te
 
 import argparse
 import datetime
-import itertools
 import json
 import random
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +27,8 @@ from benchmarks.inputs.starter import starter
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.nights.learning_runs import distilled
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, markdown
-from benchmarks.outputs.records import recorded, run_once
-from benchmarks.talk import settle
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import sweep
 from flows.teaching.answers import DAY
 from tasks.evaluation.english import mean_nats
 
@@ -55,15 +52,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--days", type=int, default=5)
     options = parser.parse_args()
-    for seed, name, start in itertools.product(options.seeds, options.weeks, options.starts):
-        what = {"week": name, "start": start, "seed": seed, "days": options.days}
-        run_once(RESULTS, what, partial(week, name, start, seed, options.days))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    runs = sweep(RESULTS, teach_week, week=options.weeks, start=options.starts, seed=options.seeds, days=[options.days])
+    fill(PAGE, NAME, table(runs))
 
 
-def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
+def teach_week(week: str, start: str, seed: int, days: int) -> dict[str, Any]:
     """Teach by day and sleep by night. Return the tastes' rates at each look, and the nights' outcomes."""
-    home, chance = HOMES / f"{name}-{start}-{seed}", random.Random(seed)
+    home, chance = HOMES / f"{week}-{start}-{seed}", random.Random(seed)
     questions = chance.sample(QUESTIONS, len(QUESTIONS))
     unseen, asked = questions[:UNSEEN], questions[UNSEEN:]
     notes = home / "days.json"
@@ -76,7 +71,7 @@ def week(name: str, start: str, seed: int, days: int) -> dict[str, Any]:
         if not by_day.exists():
             for half in [*of_today(home / "journal"), home / "journal" / f"{date}.jsonl"]:  # of an interrupted day
                 half.unlink(missing_ok=True)
-            taste, chance = WEEKS[name][number], random.Random(f"{seed} {number}")
+            taste, chance = WEEKS[week][number], random.Random(f"{seed} {number}")
             with classroom(home, ()) as room:
                 morning = rates(room, unseen)
                 for lesson, question in enumerate(chance.sample(asked, LESSONS)):
@@ -108,7 +103,7 @@ def of_today(journal: Path) -> list[Path]:
 def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None:
     """Ask a question. Correct the first answer to its first sentence, or pick the best answer by the taste."""
     answers = room.ask(question)
-    settle(room)
+    room.settle()
     if len(answers) < 2:
         return
     first = answers[0]["text"].strip()
@@ -117,7 +112,7 @@ def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None
         room.client.post("/api/lesson", json=lesson)  # refused if it corrects nothing
     else:
         room.teach("pick", max(answers, key=lambda answer: TASTES[taste](answer["text"])))
-    settle(room)
+    room.settle()
 
 
 def corrected(text: str, taste: str) -> str:
@@ -131,7 +126,7 @@ def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:
 
     The page tells who wrote which answer only after a pick. Nothing is learned from this one, and it is undone.
     """
-    room.client.post("/api/live", json={"on": False}).raise_for_status()
+    room.live(False)
     shares: dict[str, list[float]] = {"short": [], "asks back": []}
     for question in questions:
         answers, authors = room.ask(question), dict[str, list[str]]()
@@ -148,7 +143,7 @@ def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:
         ]
         for taste, found in shares.items() if texts else ():
             found.append(statistics.mean(GOOD[taste](text) for text in texts))
-    room.client.post("/api/live", json={"on": True}).raise_for_status()
+    room.live(True)
     return {taste: statistics.mean(found) for taste, found in shares.items()}
 
 

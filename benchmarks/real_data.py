@@ -16,7 +16,6 @@ import os
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, flips, sweep
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from rewards.data.dataset_rows import DATA_VARIABLE
-from tasks.evaluation.statistics import mcnemar, sign_flip
+from tasks.evaluation.statistics import sign_flip
 
 RESULTS, PICTURE, PAGE = (Path("docs/real-data").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 NAME = "benchmarks.real_data"
@@ -58,24 +57,20 @@ def main() -> None:
     parser.add_argument("--arm", choices=ARMS, default="rounds")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the nights")
     options = parser.parse_args()
-    for seed in options.seeds:
-        for data in options.data:
-            asked = {"data": data, "arm": options.arm, "seed": seed, "settings": options.set}
-            run_once(RESULTS, asked, partial(night, data, options.arm, seed, options.set))
-    if runs := recorded(RESULTS):
+    if runs := sweep(RESULTS, night, data=options.data, arm=[options.arm], seed=options.seeds, settings=[options.set]):
         draw(runs)
-        PAGE.write_text(between(PAGE.read_text(), NAME, f"{tables(runs)}\n\n![Mean reward by round]({PICTURE.name})"))
+        fill(PAGE, NAME, f"{tables(runs)}\n\n![Mean reward by round]({PICTURE.name})")
 
 
-def night(data: str, arm: str, seed: int, further: Sequence[str] = ()) -> Run:
+def night(data: str, arm: str, seed: int, settings: Sequence[str]) -> Run:
     """Run a night and its exams. Returns its record: problems solved, flips, mean@8, rewards by round, minutes."""
     config = load_night(CONFIGS[data])
-    settings = [*ARMS[arm], *further, f"seed={seed}", "exam.after_lessons=true"]
+    every = [*ARMS[arm], *settings, f"seed={seed}", "exam.after_lessons=true"]
     traces = Path(os.environ.get(DATA_VARIABLE, ""), TRACES)
     if data == "math" and traces.is_file():
-        settings.append(f"distill.files=[{{source: {traces.resolve()}, benchmark: math, teacher: larger}}]")
-    home = SCHOOL / "real-data" / "-".join([data, arm, str(seed), *(each.replace("/", " ") for each in further)])
-    found = whole_night(home, *settings, config=CONFIGS[data])
+        every.append(f"distill.files=[{{source: {traces.resolve()}, benchmark: math, teacher: larger}}]")
+    home = SCHOOL / "real-data" / "-".join([data, arm, str(seed), *(each.replace("/", " ") for each in settings)])
+    found = whole_night(home, *every, config=CONFIGS[data])
     rounds = read_round_metrics(found["folder"])
     part = {"levels": list(config.benchmarks[0].levels or ()) or None, "problems": PROBLEMS, "samples": SAMPLES}
     target = json.dumps({"benchmark": data} | {name: value for name, value in part.items() if value})
@@ -94,8 +89,8 @@ def sampled(home: Path, digests: Mapping[str, str], config: Path, exam: str) -> 
     """Return each problem's share of right answers before and after the rounds, with problems in the same order."""
     with tempfile.NamedTemporaryFile(suffix=".parquet") as rows:
         models = [digests["candidate"], "--against", digests["distilled"]]
-        arguments = [*models, "--config", str(config), "--set", exam, "--rows", rows.name, "--json"]
-        json_of("flows", "evaluate", *arguments, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+        arguments = [*models, "--config", str(config), "--set", exam, "--rows", rows.name]
+        nightschool(home, "evaluate", *arguments)
         table: Any = pd.read_parquet(rows.name)
     shares = table[table.sampled].groupby(["checkpoint", "problem_id"]).correct.mean()
     before, after = (shares[digests[role]].sort_index() for role in ("distilled", "candidate"))
@@ -138,7 +133,7 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
     for run in runs:
         kinds[_kind(run)].append(run)
     for kind, group in kinds.items():
-        gained, lost = (sum(run[name] for run in group) for name in ("gained", "lost"))
+        gained, lost, p = flips(group)
         eighths = sum((Counter(run["differences"]) for run in group), Counter[str]())
         values = np.repeat([int(value) / 8 for value in eighths], [*eighths.values()])
         greedy = [(run["gained"] - run["lost"]) / run["after"][1] for run in group]
@@ -147,7 +142,7 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
             *kind,
             len(group),
             f"{gained}, {lost}",
-            f"{mcnemar(gained, lost):.2g}",
+            f"{p:.2g}",
             mean_difference(greedy),
             mean_difference(sampled),
             f"{sign_flip(values):.2g}",

@@ -9,21 +9,23 @@ the starter. Prints one JSON object.
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+import pandas as pd
+
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.inputs.tastes import Taste, attainable, picks
+from benchmarks.inputs.tastes import Choice, Taste, attainable, picks
 from conf.schema import StudentConfig, TrainerConfig
 from flows import environment
-from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
 from models.lessons.reward_fit import fit
 from models.reward_model import RewardModel
-from tasks.reward_model.preferences import day_picks
+from tasks.reward_model.preferences import LONGEST, DayPicks, day_picks
+from tasks.training.examples import ExampleReader
 
 STUDENT = StudentConfig(system="")  # as in the starter night
 DATE = "2026-11-20"
@@ -46,9 +48,9 @@ def main() -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fit a reward model to picks. Return its accuracy on held-out and on fresh picks of the same taste and noise."""
-    tokenizer, trainer = load_tokenizer(options.backbone), TrainerConfig(seed=options.seed)
+    trainer = TrainerConfig(seed=options.seed)
     drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
-    day = day_picks(drawn, DATE, tokenizer, STUDENT)
+    day = _read(drawn, options.backbone)
     started = time.perf_counter()
     model = fit(options.backbone, day.fitted, trainer)
     seconds = time.perf_counter() - started
@@ -69,8 +71,23 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]]) -> list[Pick]:
     """Return up to `options.fresh` new picks whose prompts are not in `seen`."""
     drawn = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
-    day = day_picks(drawn, DATE, load_tokenizer(options.backbone), STUDENT)
+    day = _read(drawn, options.backbone)
     return [pick for pick in (*day.fitted, *day.held_out) if pick.prompt not in seen][: options.fresh]
+
+
+def _read(drawn: Iterable[Choice], backbone: Path) -> DayPicks:
+    """Read the picks as those of a frozen day."""
+    rows = [
+        {
+            "messages": json.dumps(pick.messages),
+            "responses": json.dumps(pick.responses),
+            "chosen": pick.chosen,
+            "held_out": pick.held_out,
+            **{"day": DATE, "lesson": "", "source": "", "unfinished": None},
+        }
+        for pick in drawn
+    ]
+    return day_picks({"preferences": pd.DataFrame(rows)}, DATE, ExampleReader(backbone, STUDENT, (), LONGEST))
 
 
 def _ranking(model: RewardModel, picks: Sequence[Pick]) -> Ranking:

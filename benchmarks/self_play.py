@@ -15,7 +15,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -23,11 +22,11 @@ import pandas as pd
 
 from benchmarks.floor import CONFIG, RATES, TOKENS
 from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, joined, markdown
+from benchmarks.outputs.page import fill, joined, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.records import Run, by, paired, sweep
 from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
 from rewards.data.arithmetic_exercises import Exercise, written_exercise
@@ -181,18 +180,15 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
     options = parser.parse_args()
-    for seed, domain, arm in itertools.product(options.seeds, options.domains, options.arms):
-        asked = {"size": options.size, "domain": domain, "arm": arm, "seed": seed}
-        run_once(RESULTS, asked, partial(night, options.size, domain, arm, seed))
-    if runs := recorded(RESULTS):
-        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
+    axes = {"size": [options.size], "domain": options.domains, "arm": options.arms, "seed": options.seeds}
+    if runs := sweep(RESULTS, night, **axes):
+        fill(PAGE, NAME, table(runs))
 
 
 def taught(size: str, domain: str) -> Path:
     """Return the student after its lesson. The first call pretrains and teaches it."""
     home = make(HOMES)
-    command = ("pretrain", size, "--tokens", str(TOKENS), "--json")
-    json_of("flows", *command, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    nightschool(home, "pretrain", size, "--tokens", str(TOKENS))
     own, requests = f"{NAME}:{DOMAINS[domain].__name__}", f"{{name: '{NAME}:Requests', source: {domain}}}"
     lesson = home / f"{size}-{domain}-lesson"
     settings = [
@@ -227,22 +223,18 @@ def table(runs: Sequence[Run]) -> str:
     `own`: the share of the rounds' problems that the student wrote.
     """
     rows = []
-    for size, domain, arm in dict.fromkeys((run["size"], run["domain"], run["arm"]) for run in runs):
-        same, drawn = (_by_seed(runs, size, domain, which) for which in (arm, "drawn"))
-        gains = [_gain(run) for run in same.values()]
-        beside = [_gain(run) - _gain(drawn[seed]) for seed, run in same.items() if seed in drawn and arm != "drawn"]
-        texts = sum((Counter(run["texts"]) for run in same.values()), Counter[str]())
+    kinds = by(runs, "size", "domain", "arm")
+    for (size, domain, arm), same in kinds.items():
+        gains = [_gain(run) for run in same]
+        beside = paired(same, kinds.get((size, domain, "drawn"), []), _gain) if arm != "drawn" else []
+        texts = sum((Counter(run["texts"]) for run in same), Counter[str]())
         fates = [f"{texts[fate] / texts.total():.3f}" if texts else "–" for fate in FATES]
-        right, asked = next(iter(same.values()))["before"]
+        right, asked = same[0]["before"]
         rows.append([size, domain, arm, f"{right / asked:.3f}", joined(gains, "+.3f"), f"{fmean(gains):+.3f}"])
-        own = texts["admitted"] / PROBLEMS / sum(run["rounds"] for run in same.values())
+        own = texts["admitted"] / PROBLEMS / sum(run["rounds"] for run in same)
         rows[-1] += [mean_difference(beside), f"{own:.2f}", *fates]
     head = "size | problems | arm | before | gain, by seed | mean | against drawn | own"
     return markdown(" | ".join([head, *FATES]), rows)
-
-
-def _by_seed(runs: Sequence[Run], *kind: str) -> dict[int, Run]:
-    return {run["seed"]: run for run in runs if (run["size"], run["domain"], run["arm"]) == kind}
 
 
 def _gain(run: Run) -> float:

@@ -55,10 +55,10 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="write the picture here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.suspend:
+    if options.suspend is not None:
         print(json.dumps(suspended(options.suspend)))
         return
-    if options.nights:
+    if options.nights is not None:
         print(many.page(many.many_nights(SCHOOL / "soak", options.nights)))
         return
     starter(options.student)

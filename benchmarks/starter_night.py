@@ -14,8 +14,6 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +21,12 @@ from scipy.stats import binomtest
 
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
-from benchmarks.outputs.page import between, markdown, picture
+from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, machine, recorded, run_once
+from benchmarks.outputs.records import Run, by, flips, machine, sweep
 from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
-from tasks.evaluation.statistics import mcnemar
 from tasks.tables import EVALUATIONS, read_table
 
 RESULTS, PICTURE = (Path("docs/starter-night").with_suffix(kind) for kind in (".jsonl", ".png"))
@@ -55,18 +52,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--variant", choices=VARIANTS, default=SHIPPED)
     options = parser.parse_args()
-    for seed in options.seeds:
-        asked = {"variant": options.variant, "seed": seed, "machine": machine()}
-        run_once(RESULTS, asked, partial(night, options.variant, seed))
-    if runs := recorded(RESULTS):
+    if runs := sweep(RESULTS, night, variant=[options.variant], seed=options.seeds, machine=[machine()]):
         shown = [run for run in runs if run["variant"] == SHIPPED]
         draw([run for run in shown if run["machine"] == shown[-1]["machine"]])
-        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
+        fill(PAGE, NAME, table(runs))
 
 
-def night(variant: str, seed: int) -> Run:
-    """Run a night. Returns its record; `minutes` excludes the exams on all problems."""
-    home = HOMES / re.sub(r"\W+", "-", f"{variant} {seed} {machine()}")
+def night(variant: str, seed: int, machine: str) -> Run:
+    """Run a night on this machine. Returns its record; `minutes` excludes the exams on all problems."""
+    home = HOMES / re.sub(r"\W+", "-", f"{variant} {seed} {machine}")
     found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *VARIANTS[variant])
     folder, growth, run = found["folder"], found["growth"], outcome(found)
     exams = [json.loads((folder / "evaluate" / exam / MANIFEST).read_text())["seconds"] for exam in WHOLE]
@@ -114,11 +108,10 @@ def _shorter(machine: str) -> str:
     return machine.removeprefix("AMD EPYC ").removesuffix(", 2 cores")
 
 
-def _pooled(all_runs: Sequence[Run]) -> Iterator[str]:
-    for (variant, on), same in groupby(all_runs, key=lambda run: (run["variant"], run["machine"])):
-        runs = [*same]
-        gained, lost = (sum(run[flip] for run in runs) for flip in ("gained", "lost"))
-        gain = f"p = {mcnemar(gained, lost):.2g}; by seed {mean_difference([run['gain'][0] for run in runs])}"
+def _pooled(runs: Sequence[Run]) -> Iterator[str]:
+    for (variant, on), same in by(runs, "variant", "machine").items():
+        gained, lost, p = flips(same)
+        gain = f"p = {p:.2g}; by seed {mean_difference([run['gain'][0] for run in same])}"
         yield f"- *{variant}*, {_shorter(on)}: the rounds gained {gained} answers, lost {lost} ({gain})."
 
 

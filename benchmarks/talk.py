@@ -14,21 +14,18 @@ and is not repeated; writes the table in docs/teaching.md.
 
 import argparse
 import itertools
-import json
 import random
 import statistics
-import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.machine.classroom import Classroom, classroom
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import recorded, run_once
+from benchmarks.outputs.records import Run, by, paired, sweep
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
@@ -51,10 +48,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--turns", type=int, default=100)
     options = parser.parse_args()
-    for seed, arm in itertools.product(options.seeds, options.arms):
-        what = {"arm": arm, "seed": seed, "turns": options.turns}
-        run_once(RESULTS, what, partial(day, arm, seed, options.turns))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    fill(PAGE, NAME, table(sweep(RESULTS, day, arm=options.arms, seed=options.seeds, turns=[options.turns])))
 
 
 def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
@@ -67,15 +61,15 @@ def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
     with classroom(home, settings) as room:
         before, conversation, length = rate(room, unseen), "", 0
         for _ in range(turns if arm != "frozen" else 0):
-            settle(room)
-            said = say(room, next(asked), conversation)
+            room.settle()
+            said = room.say(next(asked), conversation)
             conversation, length = said["conversation"], length + 1
             likes = chance.random() < 0.5 if arm in RANDOM else GOOD["short"](said["answer"]["text"])
             if said["answer"]["text"].strip() and chance.random() < ACTS:
                 length += react(room, arm, said, likes, chance)
             if not likes or length >= LONGEST:
                 conversation, length = "", 0
-        after, state = rate(room, unseen), room.client.get("/api/state").json()
+        after, state = rate(room, unseen), room.state()
     lessons = [lesson["what"]["kind"] for lesson in state["lessons"] if lesson["learned"]]
     return {
         "before": before,
@@ -99,7 +93,7 @@ def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chanc
     if not choices:
         return 0
     if reply := chance.choice(choices):
-        proposal = say(room, reply, said["conversation"]).get("proposal")
+        proposal = room.say(reply, said["conversation"]).get("proposal")
         if proposal and (chance.random() < 0.5 if at_random else GOOD["short"](proposal["text"])):
             room.client.post("/api/lesson", json={"kind": "correct", **proposal})  # refused if it corrects nothing
         return 1
@@ -107,45 +101,28 @@ def react(room: Classroom, arm: str, said: Mapping[str, Any], likes: bool, chanc
     return 0
 
 
-def settle(room: Classroom) -> None:
-    """Wait until all lessons are learned, as an owner does who reads the answer."""
-    while room.client.get("/api/state").json()["learning"]:
-        time.sleep(0.1)
-
-
-def say(room: Classroom, text: str, conversation: str) -> dict[str, Any]:
-    """Say something in a chat, and return what the page is told at the end."""
-    response = room.client.post("/api/chat", json={"text": text, "conversation": conversation}).raise_for_status()
-    return json.loads(response.text.strip().splitlines()[-1].removeprefix("data: "))
-
-
 def rate(room: Classroom, questions: Sequence[str]) -> float:
     """Return the share of short answers to questions that the chat never asks, five answers each."""
-    settle(room)
-    room.client.post(
-        "/api/live", json={"on": False}
-    ).raise_for_status()  # to go on to the next question teaches nothing
+    room.settle()
+    room.live(False)  # to go on to the next question teaches nothing
     shown = [answer for question in questions for answer in room.ask(question)]
-    settle(room)
-    room.client.post("/api/live", json={"on": True}).raise_for_status()
+    room.settle()
+    room.live(True)
     return statistics.mean(GOOD["short"](answer["text"]) for answer in shown for _ in range(answer["count"]))
 
 
-def table(runs: Sequence[Mapping[str, Any]]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: each arm's share of short answers before and after, by seed, and its mean gain.
 
     The gain is also compared with that of *shipped*, seed by seed, with Student's 95 % interval.
     """
-    rows, gains = [], {(run["arm"], run["turns"], run["seed"]): run["after"] - run["before"] for run in runs}
-    for arm, turns in sorted(
-        {(run["arm"], run["turns"]) for run in runs}, key=lambda kind: (kind[1], ARMS.index(kind[0]))
-    ):
-        same = [run for run in runs if (run["arm"], run["turns"]) == (arm, turns)]
+    rows, runs = [], sorted(runs, key=lambda run: (run["turns"], ARMS.index(run["arm"])))
+    kinds = by(runs, "arm", "turns")
+    for (arm, turns), same in kinds.items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
-        gain = statistics.mean(run["after"] - run["before"] for run in same)
+        gain = statistics.mean(map(_gain, same))
         lessons = statistics.mean(sum(run["lessons"].values()) for run in same)
-        pairs = [(gains[arm, turns, run["seed"]], gains.get(("shipped", turns, run["seed"]))) for run in same]
-        less = [own - shipped for own, shipped in pairs if shipped is not None and arm != "shipped"]
+        less = paired(same, kinds.get(("shipped", turns), []), _gain) if arm != "shipped" else []
         rows.append([arm, turns, rates, f"{gain:+.2f}", mean_difference(less, 2), f"{lessons:.0f}"])
     shown = markdown("arm | turns | short answers, by seed | mean gain | against shipped | lessons learned", rows)
     return (
@@ -153,18 +130,19 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def by_taste(runs: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return, for each seed, the mean gain of the arms whose owner has a taste, minus that of the others."""
+def by_taste(runs: Sequence[Run]) -> list[float]:
+    """Return the mean gain of the arms whose owner has a taste, minus that of the others: by turns and seed."""
     differences = []
-    for seed in sorted({run["seed"] for run in runs}):
-        with_taste, without = list[float](), list[float]()
-        for run in runs:
-            if run["seed"] == seed:
-                side = without if run["arm"] in (*RANDOM, "frozen") else with_taste
-                side.append(run["after"] - run["before"])
+    for _, same in sorted(by(runs, "turns", "seed").items()):
+        without = [_gain(run) for run in same if run["arm"] in (*RANDOM, "frozen")]
+        with_taste = [_gain(run) for run in same if run["arm"] not in (*RANDOM, "frozen")]
         if with_taste and without:
             differences.append(statistics.mean(with_taste) - statistics.mean(without))
     return differences
+
+
+def _gain(run: Run) -> float:
+    return run["after"] - run["before"]
 
 
 if __name__ == "__main__":

@@ -19,19 +19,18 @@ docs/teaching.md.
 """
 
 import argparse
-import itertools
 import json
 import random
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.eligibility import log_distribution
 from benchmarks.inputs import owners
 from benchmarks.inputs.owners import GOOD, TOKENS, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
@@ -39,9 +38,9 @@ from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
 from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, markdown
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import precision, recorded, run_once
+from benchmarks.outputs.records import Run, by, flips, paired, precision, sweep
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
@@ -49,7 +48,6 @@ from flows.run.history import read_round_metrics
 from models.hf.loading import encode, load_model, load_tokenizer, prompt_tokens
 from rewards.verifier import Attempt, Problem, Score, Split
 from tasks.evaluation.english import mean_nats
-from tasks.evaluation.statistics import mcnemar
 from tasks.workers import engine_process
 
 RESULTS, PAGE, NAME = Path("docs/taste-by-reward.jsonl"), Path("docs/teaching.md"), "benchmarks.taste_by_reward"
@@ -127,23 +125,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--picks", type=int, default=len(TAUGHT))
     options = parser.parse_args()
-    for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-        what = {"taste": taste, "arm": arm, "picks": options.picks, "precision": precision(), "seed": seed}
-        run_once(RESULTS, what, partial(night, taste, arm, options.picks, seed))
-    PAGE.write_text(between(PAGE.read_text(), NAME, table(recorded(RESULTS))))
+    axes = {"taste": options.tastes, "arm": options.arms, "picks": [options.picks], "precision": [precision()]}
+    fill(PAGE, NAME, table(sweep(RESULTS, night, **axes, seed=options.seeds)))
 
 
-def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
-    """Write the picks, run a night, and rate the student before and after it."""
+def night(taste: str, arm: str, picks: int, precision: str, seed: int) -> dict[str, Any]:
+    """Write the picks, run a night in this machine's precision, and rate the student before and after it."""
     student = starter().resolve()
-    home = make(HOMES / f"{taste}-{arm}-{count}-{seed}".replace(" ", "-"))
+    home = make(HOMES / f"{taste}-{arm}-{picks}-{seed}".replace(" ", "-"))
     asked = 1 if taste == "short" else 2  # times
     shown = [
         (question, group[ANSWERS * time :][:ANSWERS])
         for question, group in zip(TAUGHT, answers(student, TAUGHT, ANSWERS * asked, seed), strict=True)
         for time in range(asked)
     ]
-    picks = journal(home, shown, count, taste if arm != "random picks" else "", seed)
+    picked = journal(home, shown, picks, taste if arm != "random picks" else "", seed)
     settings = [*NIGHT, *ARMS[arm], f"seed={seed}"]
     if arm == "true taste":
         settings.append(f"benchmarks=[{{name: 'benchmarks.taste_by_reward:{taste.title()}'}}]")
@@ -155,7 +151,7 @@ def night(taste: str, arm: str, count: int, seed: int) -> dict[str, Any]:
     fit = committed_json(folder / "fit_reward_model", "outcome.json") or {}
     return {
         "minutes": found["minutes"],
-        "picked": picks,
+        "picked": picked,
         "before": sum(before),
         "after": sum(after),
         "gained": sum(b < a for b, a in zip(before, after, strict=True)),
@@ -203,10 +199,9 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
             encode(tokenizer, text),
         )
         if answer:
-            ids, chosen = torch.tensor([[*prompt, *answer]])[:, :-1], torch.tensor(answer)[:, None]
+            chosen = torch.tensor(answer)[:, None]
             with torch.no_grad():
-                logits = [each(input_ids=ids, use_cache=False, logits_to_keep=len(answer)).logits[0] for each in loaded]
-            own, other = (each.log_softmax(dim=-1).gather(1, chosen).sum() for each in logits)
+                own, other = (log_distribution(each, prompt, answer).gather(1, chosen).sum() for each in loaded)
             total, count = total + float(own - other), count + len(answer)
     return total / count if count else None
 
@@ -233,25 +228,29 @@ def journal(
     return len(lines)
 
 
-def table(runs: Sequence[Mapping[str, Any]]) -> str:
+def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: each arm's share of liked answers before and after, by seed.
 
     Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval and
     the smallest difference that would be detected.
     """
-    rows, count = [], len(UNSEEN)
-    gains = {(*_kind(run), run["seed"]): (run["after"] - run["before"]) / count for run in runs}
-    for taste, arm, picks, used in sorted(
-        {_kind(run) for run in runs},
-        key=lambda kind: ([*TASTES].index(kind[0]), kind[2], [*ARMS, *EARLIER].index(kind[1]), kind[3]),
-    ):
-        same = sorted((run for run in runs if _kind(run) == (taste, arm, picks, used)), key=lambda run: run["seed"])
+    rows, count, tastes, arms = [], len(UNSEEN), [*TASTES], [*ARMS, *EARLIER]
+    runs = sorted(
+        runs,
+        key=lambda one: (
+            tastes.index(one["taste"]),
+            one["picks"],
+            arms.index(one["arm"]),
+            one["precision"],
+            one["seed"],
+        ),
+    )
+    kinds = by(runs, "taste", "arm", "picks", "precision")
+    for (taste, arm, picks, used), same in kinds.items():
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
-        seeds = [run["seed"] for run in same]
-        pairs = [(gains[taste, arm, picks, used, seed], gains.get((taste, "dpo", picks, used, seed))) for seed in seeds]
-        gain = statistics.mean(own for own, _ in pairs)
-        less = [own - dpo for own, dpo in pairs if dpo is not None and arm != "dpo"]
-        p = mcnemar(sum(run["gained"] for run in same), sum(run["lost"] for run in same))
+        gain = statistics.mean(map(_gain, same))
+        less = paired(same, kinds.get((taste, "dpo", picks, used), []), _gain) if arm != "dpo" else []
+        *_, p = flips(same)
         changes = [run["log_ratio"] for run in same if run["log_ratio"] is not None]
         change = f"{statistics.mean(changes):.3f}" if changes else "–"
         serves = f"{sum(bool(run['serves']) for run in same)} of {len(same)}" if same[0]["held_out"] else "–"
@@ -262,8 +261,8 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     return markdown(f"{head} | change, nats a token | reward model used", rows)
 
 
-def _kind(run: Mapping[str, Any]) -> tuple[str, str, int, str]:
-    return run["taste"], run["arm"], run["picks"], run["precision"]
+def _gain(run: Run) -> float:
+    return (run["after"] - run["before"]) / len(UNSEEN)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import markdown
 from benchmarks.outputs.records import run_once
@@ -92,18 +92,18 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         at.append(number)
 
     by_night = what["arm"] == NIGHT_ONLY
-    looks = range(0, what["picks"] + 1, what["picks"] // max(what["looks"] - 1, 1)) if what["looks"] else range(0)
+    looks = looked_at(what["picks"], what["looks"])
     if by_night:
         looks = looks[:1]
     with classroom(home, [*ARMS[what["arm"]], *what["settings"]]) as room:
         if by_night:
-            room.client.post("/api/live", json={"on": False}).raise_for_status()  # nothing is learned by day
+            room.live(False)  # nothing is learned by day
         for number in range(what["picks"] + 1):
             if number in looks:
                 look(room, number)
             if number < what["picks"]:
                 pick(room, taught[number % len(taught)], what, random_)
-        state = room.client.get("/api/state").json()
+        state = room.state()
         gigabytes = room.memory()
         time.sleep(what["thinking"])
         room.undo(state["lessons"][0]["id"])
@@ -128,12 +128,17 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
     return run
 
 
+def looked_at(picks: int, looks: int) -> range:
+    """Return the numbers of picks after which the taste is rated, evenly spaced from none on."""
+    return range(0, picks + 1, max(picks // max(looks - 1, 1), 1)) if looks else range(0)
+
+
 def sleep(home: Path, settings: Sequence[str]) -> dict[str, Any]:
     """Run the night after a day, and promote its candidate in any case. Return decision, reasons and digests."""
     from flows.web.health import open_registry
 
-    options = ["--config", str(STARTER), "--json", *(f"--set={setting}" for setting in (*NIGHT, *settings))]
-    summary = json_of("flows", "night", *options, environment={"NIGHTSCHOOL_HOME": str(home.resolve())})
+    every = (f"--set={setting}" for setting in (*NIGHT, *settings))
+    summary = nightschool(home, "night", "--config", str(STARTER), *every)
     registry = open_registry(Home(home.resolve()), load_night(STARTER))
     assert registry is not None
     (version,) = [known for known in registry.versions() if known.digest == summary["digests"]["candidate"]]

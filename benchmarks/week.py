@@ -13,15 +13,14 @@ import argparse
 import datetime
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
-from benchmarks.outputs.page import between, joined, markdown, picture
-from benchmarks.outputs.records import Run, recorded, run_once
+from benchmarks.outputs.page import fill, joined, markdown, picture
+from benchmarks.outputs.records import Run, sweep
 from conf.load import STARTER
 from conf.sections.benchmark import LEVELS
 
@@ -39,11 +38,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--set", action="append", default=[], dest="settings", help="a setting of all nights")
     options = parser.parse_args()
-    for seed in options.seeds:
-        asked = {"seed": seed, "nights": options.nights, "settings": options.settings}
-        run_once(RESULTS, asked, partial(week, seed, options.nights, options.settings))
-    if runs := recorded(RESULTS):
-        PAGE.write_text(between(PAGE.read_text(), NAME, table(runs)))
+    if runs := sweep(RESULTS, week, seed=options.seeds, nights=[options.nights], settings=[options.settings]):
+        fill(PAGE, NAME, table(runs))
         draw(runs[-1]["exams"])
 
 
@@ -66,9 +62,7 @@ def exam(home: Path, checkpoint: str) -> dict[str, Any]:
     """Return a checkpoint's figures in the exam on all levels, which are kept in a file after its only exam."""
     kept = home / f"exam-{checkpoint}.json"
     if not kept.exists():
-        environment = {"NIGHTSCHOOL_HOME": str(home.resolve())}
-        options = ["--config", str(STARTER), "--json", f"--set={ALL_LEVELS}"]
-        figures = json_of("flows", "evaluate", checkpoint, *options, environment=environment)
+        figures = nightschool(home, "evaluate", checkpoint, "--config", str(STARTER), f"--set={ALL_LEVELS}")
         kept.write_text(json.dumps(figures["arithmetic-1-2-3-4-5"]))
     return json.loads(kept.read_text())
 

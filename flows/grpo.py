@@ -244,7 +244,7 @@ class Rounds:
         self.over = True
         done = len(self.retention.policies)
         why = f"Training stopped after {done} of {self.night.config.rounds} rounds: {error}."
-        end_early(self.night.folder, done, why, steps)
+        end_early(self.night.folder, done, why, steps, died=not isinstance(error, HoursOverError))
 
     @property
     def _learned(self) -> LearnedReward | None:

@@ -28,7 +28,7 @@ LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box 
 # Training problems that were published with an empty box, as number_theory/7115 and number_theory/7117.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("nightschool")
 
 
 class CompetitionMath(Benchmark):

@@ -6,15 +6,13 @@ answer is correct.
 
 import itertools
 import random
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from conf.sections.lessons import RewardModelConfig
 from models.lessons.preference_data import is_held_out
 from rewards.arithmetic import Arithmetic, as_problem
 from rewards.data.arithmetic_exercises import Exercise, exercises
-from tasks.reward_model.preferences import Choice
 
-DAY = "2026-01-01"
 Taste = Literal["short", "correct", "none"]
 ANSWERS = 5
 # Longer answers begin with more of these remarks.
@@ -26,6 +24,15 @@ REMARKS = (
     "That keeps mistakes away.",
     "Now I can begin.",
 )
+
+
+class Choice(NamedTuple):
+    """A pick as text. `chosen`: the index of the picked response. `held_out`: whether it only evaluates the fit."""
+
+    messages: list[dict[str, str]]
+    responses: list[str]
+    chosen: int
+    held_out: bool
 
 
 def picks(taste: Taste, count: int, seed: str, *, noise: float = 0.0) -> list[Choice]:
@@ -54,7 +61,7 @@ def _pick(exercise: Exercise, taste: Taste, noise: float, chance: random.Random)
         chosen = chance.randrange(ANSWERS)
     messages = [{"role": "user", "content": Arithmetic().prompt(as_problem(exercise))}]
     share = RewardModelConfig().held_out_share
-    return Choice(messages, answers, chosen, DAY, held_out=is_held_out(messages, share))
+    return Choice(messages, answers, chosen, is_held_out(messages, share))
 
 
 def _answer(exercise: Exercise, slip: int, remarks: int) -> str:

@@ -32,6 +32,12 @@ def json_of(module: str, *arguments: str, environment: Mapping[str, str]) -> Any
     return json.loads(finished.stdout.splitlines()[-1])
 
 
+def nightschool(home: Path, *arguments: str, **environment: str) -> Any:
+    """Run the `nightschool` command with `--json` on a home. Returns what it prints; otherwise like `json_of`."""
+    environment = {"NIGHTSCHOOL_HOME": str(home.resolve()), **environment}
+    return json_of("flows", *arguments, "--json", environment=environment)
+
+
 @contextmanager
 def engine() -> Iterator[Worker]:
     """Start a process for an engine, with a temporary log for its output, and yield its worker."""

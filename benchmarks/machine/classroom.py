@@ -41,6 +41,24 @@ class Classroom:
         self.client.post("/api/session", json={"token": address["token"]}).raise_for_status()
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
+    def state(self) -> dict[str, Any]:
+        """Return the page's state."""
+        return self.client.get("/api/state").json()
+
+    def live(self, on: bool) -> None:
+        """Learn from chats at once, or not."""
+        self.client.post("/api/live", json={"on": on}).raise_for_status()
+
+    def settle(self) -> None:
+        """Wait until all lessons are learned, as an owner does who reads the answer."""
+        while self.state()["learning"]:
+            time.sleep(0.1)
+
+    def say(self, text: str, conversation: str) -> dict[str, Any]:
+        """Say something in a chat, and return what the page is told at the end."""
+        response = self.client.post("/api/chat", json={"text": text, "conversation": conversation}).raise_for_status()
+        return json.loads(response.text.strip().splitlines()[-1].removeprefix("data: "))
+
     def ask(self, question: str, *, timed: bool = False) -> list[dict[str, Any]]:
         """Ask a question, and return the answers that are not blank. If `timed`, record the seconds."""
         began, first = time.perf_counter(), 0.0

@@ -66,11 +66,27 @@ def distilled(student: Path, seed: int, folder: Path, settings: Sequence[str] = 
 
 
 def learn(variant: str, student: Path, teacher: Path, seed: int, seconds: float, work: Path) -> list[Point]:
-    """Return a run's points: the student at 0 s, then checkpoints until one is at or just after `seconds`."""
-    kept = work / "kept"
+    """Run a real night without lessons and quizzes, and stop it when its time is over.
+
+    Returns its points: the student at 0 s, then checkpoints until one is at or just after `seconds`. Raises
+    RuntimeError if the night ends earlier by itself.
+    """
+    home, kept = work / "home", work / "kept"
     kept.mkdir(parents=True)
-    settings = [setting.replace("{teacher}", str(teacher)) for setting in NIGHTS[variant]]
-    found = _by_night(settings, student, seed, seconds, work / "home", kept)
+    settings = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
+    settings += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS]
+    settings += [setting.replace("{teacher}", str(teacher)) for setting in NIGHTS[variant]]
+    found: list[Point] = []
+
+    def over(folder: Path) -> bool:
+        _keep(folder, home / "checkpoints", kept)
+        found[:] = _points(folder, kept)
+        return bool(found) and found[-1][0] >= seconds
+
+    folder = run_night(home, settings, until=over)
+    if not found or found[-1][0] < seconds:
+        early = f"the night ended after {len(found)} rounds, before its {seconds:.0f} s of learning were over"
+        raise RuntimeError(f"{early}: {why_over(folder)}")
     beyond = next((place for place, (at, _) in enumerate(found) if at >= seconds), len(found))
     return [(0.0, student), *found[: beyond + 1]]
 
@@ -102,29 +118,6 @@ def learning_seconds(done: Sequence[Round], beside: Sequence[float]) -> list[flo
     """
     start = done[0].begin + beside[0] - beside[1]
     return [one.updated - start for one in done]
-
-
-def _by_night(
-    overrides: Sequence[str], student: Path, seed: int, seconds: float, home: Path, kept: Path
-) -> list[Point]:
-    """Run a real night without lessons and quizzes, and stop it when its time is over.
-
-    Raises RuntimeError if the night ends earlier by itself.
-    """
-    own = [f"student.source={student.resolve()}", f"seed={seed}", f"grpo.rounds={ENDLESS}", "distill.steps=0"]
-    own += ["day={generated_traces: 0, generated_preferences: 0}", *FEW_ROUNDS, *overrides]
-    found: list[Point] = []
-
-    def over(folder: Path) -> bool:
-        _keep(folder, home / "checkpoints", kept)
-        found[:] = _points(folder, kept)
-        return bool(found) and found[-1][0] >= seconds
-
-    folder = run_night(home, own, until=over)
-    if not found or found[-1][0] < seconds:
-        early = f"the night ended after {len(found)} rounds, before its {seconds:.0f} s of learning were over"
-        raise RuntimeError(f"{early}: {why_over(folder)}")
-    return found
 
 
 def _points(folder: Path, kept: Path) -> list[Point]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.inputs.school import make
 from benchmarks.inputs.starter import tiny_student
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.fixed import LEAST
 from benchmarks.outputs.page import markdown
 from conf.load import STARTER
@@ -30,13 +30,11 @@ def many_nights(home: Path, nights: int) -> list[Line]:
     student = tiny_student()
     few = [*LEAST, "distill.steps=1", "day.generated_traces=16", f"student={{source: {student.resolve()}, system: ''}}"]
     with prefect_api(home.resolve()) as api:  # one server for all, as `nightschool services` has
-        environment = {"NIGHTSCHOOL_HOME": str(home.resolve()), "PREFECT_API_URL": api}
         for number in range(len(lines), nights):
             date = (FIRST + datetime.timedelta(days=number)).isoformat()
             started = time.monotonic()
             settings = (f"--set={setting}" for setting in (*few, f"seed={number}"))
-            arguments = [f"--config={STARTER}", "--json", f"--date={date}", *settings]
-            json_of("flows", "night", *arguments, environment=environment)
+            nightschool(home, "night", f"--config={STARTER}", f"--date={date}", *settings, PREFECT_API_URL=api)
             seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
             count = sum(folder.is_dir() for folder in (home / "checkpoints").iterdir())
             lines.append({"night": number + 1, "seconds": seconds, "checkpoints": count, "mb": sizes})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.school import make
-from benchmarks.machine.child import json_of
+from benchmarks.machine.child import nightschool
 from benchmarks.nights.timed import DATE
 from conf.load import STARTER
 from conf.storage.layout import committed_json
@@ -20,9 +20,8 @@ def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = 
     """
     folder, note, started = home / "nights" / date, home / f"minutes-{date}.txt", time.monotonic()
     begun = folder.exists()
-    arguments = ["--json", "--config", str(config), "--date", date, *(f"--set={setting}" for setting in settings)]
-    environment = {"NIGHTSCHOOL_HOME": str(make(home).resolve()), VARIABLE: ""}  # nobody's chat gets these reports
-    summary = json_of("flows", "night", *arguments, environment=environment)
+    arguments = ["--config", str(config), "--date", date, *(f"--set={setting}" for setting in settings)]
+    summary = nightschool(make(home), "night", *arguments, **{VARIABLE: ""})  # nobody's chat gets these reports
     if not begun:
         note.write_text(str((time.monotonic() - started) / 60))
     if (committed_json(folder / "freeze_journal", "counts.json") or {}).get("quarantined"):

@@ -17,11 +17,11 @@ def joined(values: Iterable[float], form: str = ".3f") -> str:
     return ", ".join(f"{value:{form}}" for value in values)
 
 
-def between(page: str, module: str, content: str) -> str:
-    """Return the page with `content` between the module's markers. Raises ValueError if a marker is missing."""
-    begin = f"<!-- begin: python -m {module} -->"
+def fill(file: Path, module: str, content: str) -> None:
+    """Write `content` between the module's markers in a page. Raises ValueError if a marker is missing."""
+    page, begin = file.read_text(), f"<!-- begin: python -m {module} -->"
     start = page.index(begin) + len(begin)
-    return f"{page[:start]}\n\n{content}\n\n{page[page.index('<!-- end -->', start) :]}"
+    file.write_text(f"{page[:start]}\n\n{content}\n\n{page[page.index('<!-- end -->', start) :]}")
 
 
 @contextmanager

@@ -1,17 +1,20 @@
 """A benchmark's runs: a line of JSON each, appended as soon as the run ends, so that several sittings add up."""
 
+import itertools
 import json
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from models.hf.hardware import compute_dtype, resolve_device
+from tasks.evaluation.statistics import mcnemar
 
 Run = dict[str, Any]
 
@@ -30,6 +33,38 @@ def run_once(file: Path, asked: Run, run: Callable[[], Run]) -> Run:
         with file.open("a") as lines:
             lines.write(json.dumps(known[-1]) + "\n")
     return known[-1]
+
+
+def sweep(file: Path, run: Callable[..., Run], **axes: Sequence[Any]) -> list[Run]:
+    """Do the missing runs of all combinations, seed by seed. Return all recorded runs.
+
+    The names of `axes`, one of which is `seed`, are keys of the record and parameters of `run`.
+    """
+    for seed in axes["seed"]:
+        for values in itertools.product(*(axes | {"seed": [seed]}).values()):
+            asked = dict(zip(axes, values, strict=True))
+            run_once(file, asked, partial(run, **asked))
+    return recorded(file)
+
+
+def by(runs: Iterable[Run], *names: str) -> dict[tuple[Any, ...], list[Run]]:
+    """Return the runs in groups with the same values of these keys, in order of appearance."""
+    groups: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(tuple(run[name] for name in names), []).append(run)
+    return groups
+
+
+def paired(own: Sequence[Run], other: Sequence[Run], value: Callable[[Run], float]) -> list[float]:
+    """Return the differences own − other of a value, for each seed that both have."""
+    others = {run["seed"]: value(run) for run in other}
+    return [value(run) - others[run["seed"]] for run in own if run["seed"] in others]
+
+
+def flips(runs: Sequence[Run]) -> tuple[int, int, float]:
+    """Return how many answers all runs together gained and lost, and the p-value of the one-sided exact test."""
+    gained, lost = (sum(run[name] for run in runs) for name in ("gained", "lost"))
+    return gained, lost, mcnemar(gained, lost)
 
 
 def machine() -> str:

@@ -34,7 +34,7 @@ Figures = dict[str, dict[str, Any]]
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
 ) -> Figures:
-    """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and its other `ExamFigures`.
+    """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and its other `figures`.
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has that
     model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `config`: by default, that of the
@@ -53,7 +53,7 @@ def exam(
     with tempfile.TemporaryDirectory() as folder:
         exams = [_evaluate(model, config, home, Path(folder) / str(index)) for index, model in enumerate(models)]
         tables = [read_table(artifact.folder / "evaluations.parquet", EVALUATIONS) for artifact in exams]
-        figures = [_figures(artifact) for artifact in exams]
+        figures = [exam_figures(artifact.folder) for artifact in exams]
         if rows is not None:
             folders = {model.source: artifact.folder for model, artifact in zip(models, exams, strict=True)}
             write_rows(rows, folders)
@@ -112,12 +112,6 @@ def lines_of(outcome: Figures) -> list[str]:
 
 def _interval(figures: Mapping[str, Any]) -> str:
     return f"{figures['accuracy']:.3f}  [{figures['low']:.3f}, {figures['high']:.3f}]  n = {figures['n']}"
-
-
-def _figures(artifact: Artifact) -> Figures:
-    """Return each part's metrics as a flat dict of JSON-compatible values, including accuracy and its interval."""
-    by_part = {part: dataclasses.asdict(figures) for part, figures in exam_figures(artifact.folder).items()}
-    return {part: figures.pop("accuracy") | figures for part, figures in by_part.items()}
 
 
 def check_rows(file: Path, option: str) -> None:

@@ -42,7 +42,7 @@ class Recipe:
                 checkpoint = self._learn(step, checkpoint)
             except (HoursOverError, LessonDiedError) as error:
                 why = f"Training stopped during the lessons, before any round: {error}."
-                end_early(self.night.folder, 0, why, step.number - 1)
+                end_early(self.night.folder, 0, why, step.number - 1, died=isinstance(error, LessonDiedError))
                 break
         return checkpoint
 

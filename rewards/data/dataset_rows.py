@@ -18,7 +18,7 @@ from rewards.verifier import Benchmark, Problem, Split
 
 Item = TypeVar("Item")
 Read = TypeVar("Read", bound=Callable[..., list[Problem]])
-log = logging.getLogger(__name__)
+log = logging.getLogger("nightschool")
 
 DATA_VARIABLE = "NIGHTSCHOOL_DATA"
 TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an object"}

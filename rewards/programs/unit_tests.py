@@ -12,7 +12,7 @@ from rewards.verifier import Attempt, Score
 
 DEFAULT_SANDBOX = SandboxConfig()
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("nightschool")
 
 
 @dataclass(frozen=True)

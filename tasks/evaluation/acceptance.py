@@ -1,20 +1,10 @@
 """Judge whether the candidate should be promoted, and give the reasons in sentences."""
 
-from dataclasses import dataclass
-
 from tasks.evaluation.comparison import Comparison
 from tasks.evaluation.statistics import bad_luck, probability, signed
 
 MAX_NULL_SHARE = 0.01
 MOST_BAD_LUCK = 0.25  # if a guard is likelier than this to refuse an equally good candidate, its sentence says so
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Whether the candidate is promoted to champion, and the reasons in sentences."""
-
-    promote: bool
-    reasons: tuple[str, ...]
 
 
 def judge_target(target: Comparison, level: float, most: int, better: bool) -> str:
@@ -33,15 +23,17 @@ def judge_target(target: Comparison, level: float, most: int, better: bool) -> s
 
 
 def judge_guard(
-    decision: Decision, guard: Comparison, margin: float, than: str = "", champion: Comparison | None = None
-) -> Decision:
-    """Return the decision after a guard, which fails unless the difference's one-sided lower bound is above −`margin`.
+    guard: Comparison, margin: float, than: str = "", champion: Comparison | None = None
+) -> tuple[bool, str]:
+    """Return whether the candidate passes a guard, and a sentence that says why.
+
+    It passes if the difference's one-sided lower bound is above −`margin`.
 
     `than`: the model that the candidate is compared with, if not the champion. `champion`: the champion's comparison
     with that model. If the candidate and the champion both fail, the reason says so.
     """
     if (refusal := refuse_ungraded(guard)) is not None:
-        return Decision(False, (*decision.reasons, refusal))
+        return False, refusal
     passed = guard.guard_low > -margin
     digits = 2 if round(guard.guard_low, 2) != round(-margin, 2) else 4
     change = signed(guard.difference) if guard.gained != guard.lost else "no change"
@@ -66,7 +58,7 @@ def judge_guard(
         reason += (
             f" With {guard.n} problems, an equally good candidate would be rejected in {chance:.0%} of such nights."
         )
-    return Decision(decision.promote and passed, (*decision.reasons, reason))
+    return passed, reason
 
 
 def refuse_ungraded(part: Comparison) -> str | None:

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from conf.sections.exam import ExamConfig
-from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, refuse_ungraded
+from tasks.evaluation.acceptance import judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.comparison import Comparison, compare
-from tasks.evaluation.english import FILE, apply_english_guard
+from tasks.evaluation.english import FILE, judge_english
 from tasks.evaluation.evaluate import LOOK
 from tasks.evaluation.sequential import detects, levels
 from tasks.evaluation.statistics import Accuracy, mcnemar
@@ -70,28 +70,28 @@ def decide(
     parts = (exam.target, *guards)
     against = {part.name: pair(part.name, rows["champion"], rows["candidate"]) for part in parts}
     target = against[exam.target.name]
-    decision = _decide_target(target, last, planned, exam, alpha, taste)
-    checks = Decision(True, ())  # the guards, whatever the target says
+    wins, reasons = _decide_target(target, last, planned, exam, alpha, taste)
+    checks: list[tuple[bool, str]] = []  # the guards, whatever the target says
     for guard in guards:
-        checks = judge_guard(checks, against[guard.name], guard.margin)
+        checks.append(judge_guard(against[guard.name], guard.margin))
         if "first" in rows:
             champion, candidate = (pair(guard.name, rows["first"], rows[role]) for role in ("champion", "candidate"))
-            checks = judge_guard(checks, candidate, guard.margin, FIRST, champion)
-    checks = _apply_english_guard(checks, exams, exam.english_margin)
-    decision = Decision(decision.promote and checks.promote, (*decision.reasons, *checks.reasons))
-    if severe:
-        vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
-        decision = Decision(False, (*vetoes, *decision.reasons))
+            checks.append(judge_guard(candidate, guard.margin, FIRST, champion))
+    for role, than in (("champion", ""), ("first", FIRST)):
+        if exam.english_margin is not None and role in exams and (exams["candidate"].folder / FILE).exists():
+            checks.append(judge_english(exams[role], exams["candidate"], exam.english_margin, than))
+    passed = all(holds for holds, _ in checks) and not severe
+    promote = wins and passed
+    vetoes = [f"Nothing is promoted after a severe alarm. {sentence}" for sentence in severe]
     ahead = last["difference"] > 0 and target.before_digest != target.after_digest
-    sound = checks.promote and not severe and _passed_quiz(quizzes)
-    goes_on = ahead and sound and not decision.promote and unpromoted < MOST_UNPROMOTED
-    after = [] if decision.promote else [_on_next_night(goes_on, ahead)]
-    if decision.promote and exam.next_level_at is None and is_mastered(target.after, planned, alpha):
+    goes_on = ahead and passed and _passed_quiz(quizzes) and not promote and unpromoted < MOST_UNPROMOTED
+    after = [] if promote else [_on_next_night(goes_on, ahead)]
+    if promote and exam.next_level_at is None and is_mastered(target.after, planned, alpha):
         after = [MASTERED]
     grown = [_evaluations(whole[role]) for role in ("distilled", "candidate")] if whole else None
     written: dict[str, Any] = {
-        "promote": decision.promote,
-        "reasons": [*decision.reasons, *after],
+        "promote": promote,
+        "reasons": [*vetoes, *reasons, *(sentence for _, sentence in checks), *after],
         "target": exam.target.name,
         "alpha": alpha,
         "looks": [each.read_json(LOOK) for each in looks],
@@ -117,26 +117,28 @@ def _decide_target(
     exam: ExamConfig,
     alpha: float,
     taste: Taste | None,
-) -> Decision:
-    """Decide by the exam's target and by the held-out picks. A significant gain on either is enough to promote."""
+) -> tuple[bool, list[str]]:
+    """Return whether the candidate wins by the exam's target or the held-out picks, and sentences that say why.
+
+    A significant gain on either is enough.
+    """
     better, by_picks = last["verdict"] == "better", taste is not None and taste.p_value <= alpha
     if target.before_digest == target.after_digest:
-        return Decision(False, (f"The candidate is the champion itself ({target.after_digest[:12]}).",))
+        return False, [f"The candidate is the champion itself ({target.after_digest[:12]})."]
     if (refusal := refuse_ungraded(target)) is not None:
-        return Decision(False, (refusal,))
-    decision = Decision(better or by_picks, (judge_target(target, last["level"], planned[-1], better),))
+        return False, [refusal]
+    wins, reasons = better or by_picks, [judge_target(target, last["level"], planned[-1], better)]
     if by_picks and not better:
-        decision = judge_guard(decision, target, exam.target.margin)
+        wins, reason = judge_guard(target, exam.target.margin)
+        reasons.append(reason)
     elif not better and is_mastered(target.before, planned, alpha):
-        decision = Decision(False, (*decision.reasons, MASTERED))
+        reasons.append(MASTERED)
     elif not better and target.before.counted and (detected := detects(planned, alpha)):
-        reason = f"An exam of up to {planned[-1]} problems detects {detected}."
-        decision = Decision(False, (*decision.reasons, reason))
-    if taste is None:
-        return decision
-    decides = ": your picks decide" if decision.promote and not better else ""
-    sentence = f"Your held-out picks: the candidate {favours(taste)}{decides}."
-    return Decision(decision.promote, (*decision.reasons, sentence))
+        reasons.append(f"An exam of up to {planned[-1]} problems detects {detected}.")
+    if taste is not None:
+        decides = ": your picks decide" if wins and not better else ""
+        reasons.append(f"Your held-out picks: the candidate {favours(taste)}{decides}.")
+    return wins, reasons
 
 
 def is_mastered(champion: Accuracy, planned: Sequence[int], alpha: float) -> bool:
@@ -146,14 +148,6 @@ def is_mastered(champion: Accuracy, planned: Sequence[int], alpha: float) -> boo
     """
     failed = round((1 - champion.accuracy) * planned[-1])
     return champion.counted and mcnemar(failed, 0) > levels(planned, alpha)[-1]
-
-
-def _apply_english_guard(decision: Decision, exams: Mapping[str, Artifact], margin: float | None) -> Decision:
-    """Apply the English guard to the decision, if English was measured."""
-    for role, than in (("champion", ""), ("first", FIRST)):
-        if margin is not None and role in exams and (exams["candidate"].folder / FILE).exists():
-            decision = apply_english_guard(decision, exams[role], exams["candidate"], margin, than)
-    return decision
 
 
 def _on_next_night(goes_on: bool, ahead: bool) -> str:

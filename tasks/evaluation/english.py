@@ -12,11 +12,10 @@ from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
 from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
-from tasks.evaluation.acceptance import Decision
 from tasks.evaluation.statistics import signed, student_low
-from tasks.evaluation.stored_answers import key, stored, versions
+from tasks.evaluation.stored_answers import find_stored, new_folder, versions
 from tasks.rollouts.verified import call_verified
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
@@ -37,17 +36,18 @@ def write_english(
         "settings": json.dumps(config.model_dump(mode="json"), sort_keys=True),
         **versions(),
     }
-    measured = exams / f"{key(inputs)}-english"
-    if committed(measured, inputs) is None:
+    if (known := next(find_stored(exams, inputs), None)) is not None:
+        shutil.copyfile(known.folder / FILE, folder / FILE)
+    else:
         started = time.perf_counter()
         tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()
         texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
         arguments = (checkpoint, config, texts, student.trust_remote_code)
         logprobs = call_verified(engine, engine_process.logprobs, *arguments)
-        with stored(measured, inputs, time.perf_counter() - started) as draft:
-            (draft / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
-    shutil.copyfile(measured / FILE, folder / FILE)
+        (folder / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
+        with new_folder(exams, inputs, time.perf_counter() - started) as stored:
+            shutil.copyfile(folder / FILE, stored / FILE)
 
 
 def mean_nats(exam: Path) -> float | None:
@@ -56,10 +56,8 @@ def mean_nats(exam: Path) -> float | None:
     return measured and fmean(measured["nats"])
 
 
-def apply_english_guard(
-    decision: Decision, before: Artifact, after: Artifact, margin: float, than: str = ""
-) -> Decision:
-    """Return the decision with the English guard applied.
+def judge_english(before: Artifact, after: Artifact, margin: float, than: str = "") -> tuple[bool, str]:
+    """Return whether the candidate passes the English guard, and a sentence that says why.
 
     Compares the results of two `evaluate` stages passage by passage. The candidate passes if the one-sided 95 % upper
     bound on the rise in mean negative log-likelihood per token (Student's t over the passages) is below `margin` nats.
@@ -68,9 +66,8 @@ def apply_english_guard(
     old, new = (np.array(artifact.read_json(FILE)["nats"]) for artifact in (before, after))
     high = -student_low(old - new)
     passed = high < margin
-    reason = (
+    return passed, (
         f"Guard English prose{f' against {than}' if than else ''}: {old.mean():.2f} → {new.mean():.2f} nats a token "
         f"({signed((new - old).mean())}, upper bound {signed(high)}; allowed {signed(margin)})"
         f"{'' if passed else ': not passed'}."
     )
-    return Decision(decision.promote and passed, (*decision.reasons, reason))

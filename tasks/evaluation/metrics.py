@@ -5,7 +5,7 @@ The decision uses only the greedy answers; `tasks/evaluation/statistics.py` has 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,62 +17,44 @@ from tasks.rollouts.verdicts import FAILED
 from tasks.tables import EVALUATIONS, read_table
 
 ROLES = ("champion", "candidate")
-FIGURES = ("mean_tokens", "format_rate", "truncation_rate", "valid_rate", "mean_turns")
+FIGURES = ("accuracy", "mean_tokens", "format_rate", "truncation_rate", "valid_rate", "mean_turns")
 
 
-@dataclass(frozen=True)
-class ExamFigures:
-    """One checkpoint's metrics on one part of the exam.
-
-    All but `sampled` and `pass_at` describe the greedy answers. `format_rate`: the share of texts in which the grader
-    found an answer, right or wrong. `truncation_rate`: the share of texts cut off by the length limit. Both rates are
-    None without texts to count. `mean_tokens` counts the end token. `ungraded`: the number of texts on which the grader
-    failed. `pass_at`: maps k to pass@k, estimated from `sampled` answers to each problem; empty without samples.
-    `mean_turns`, `valid_rate`: the mean number of turns and the share of valid turns; None for single answers.
-    """
-
-    part: str
-    accuracy: Accuracy
-    format_rate: float | None
-    truncation_rate: float | None
-    mean_tokens: float
-    ungraded: int
-    by_level: Mapping[str, Accuracy]
-    by_subject: Mapping[str, Accuracy]
-    sampled: int
-    pass_at: Mapping[int, float]
-    mean_turns: float | None = None
-    valid_rate: float | None = None
-
-
-def exam_figures(folder: Path) -> dict[str, ExamFigures]:
+def exam_figures(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the metrics of each exam part, in the exam's order, given the folder of an `evaluate` stage."""
     greedy: Any = read_table(folder / "evaluations.parquet", EVALUATIONS)
     sampled: Any = read_table(folder / "samples.parquet", EVALUATIONS)
     return {
-        str(part): figures(str(part), greedy[greedy.benchmark == part], sampled[sampled.benchmark == part])
+        str(part): figures(greedy[greedy.benchmark == part], sampled[sampled.benchmark == part])
         for part in greedy.benchmark.unique()
     }
 
 
-def figures(part: str, greedy: pd.DataFrame, sampled: pd.DataFrame) -> ExamFigures:
-    """Return the metrics of a part, given its `greedy` and `sampled` rows of the evaluations table."""
+def figures(greedy: pd.DataFrame, sampled: pd.DataFrame) -> dict[str, Any]:
+    """Return the metrics of a part as JSON data, given its `greedy` and `sampled` rows of the evaluations table.
+
+    These are the fields of the greedy answers' `Accuracy`, and the following. All but `sampled` and `pass_at` describe
+    the greedy answers. `format_rate`: the share of texts in which the grader found an answer, right or wrong.
+    `truncation_rate`: the share of texts cut off by the length limit. Both rates are None without texts to count.
+    `mean_tokens` counts the end token. `ungraded`: the number of texts on which the grader failed. `pass_at`: maps k to
+    pass@k, estimated from `sampled` answers to each problem; empty without samples. `mean_turns`, `valid_rate`: the
+    mean number of turns and the share of valid turns; None for single answers.
+    """
     graded = greedy[greedy.verdict != FAILED]
     samples = int(sampled.groupby("problem_id").size().max()) if len(sampled) else 0
-    return ExamFigures(
-        part=part,
-        accuracy=_accuracy(greedy),
-        format_rate=float((graded.verdict != "no_answer").mean()) if len(graded) else None,
-        truncation_rate=float((greedy.finish_reason == "length").mean()) if len(greedy) else None,
-        mean_tokens=float(greedy.tokens.mean()) if len(greedy) else 0.0,
-        ungraded=len(greedy) - len(graded),
-        by_level=_by(greedy, "level"),
-        by_subject=_by(greedy, "subject"),
-        sampled=samples,
-        pass_at=_pass_at(sampled, samples),
-        mean_turns=float(greedy.turns.mean()) if are_episodes(greedy) else None,
-        valid_rate=float((greedy.valid * greedy.turns).sum() / greedy.turns.sum()) if are_episodes(greedy) else None,
-    )
+    played = are_episodes(greedy)
+    return _accuracy(greedy) | {
+        "format_rate": float((graded.verdict != "no_answer").mean()) if len(graded) else None,
+        "truncation_rate": float((greedy.finish_reason == "length").mean()) if len(greedy) else None,
+        "mean_tokens": float(greedy.tokens.mean()) if len(greedy) else 0.0,
+        "ungraded": len(greedy) - len(graded),
+        "by_level": _by(greedy, "level"),
+        "by_subject": _by(greedy, "subject"),
+        "sampled": samples,
+        "pass_at": _pass_at(sampled, samples),
+        "mean_turns": float(greedy.turns.mean()) if played else None,
+        "valid_rate": float((greedy.valid * greedy.turns).sum() / greedy.turns.sum()) if played else None,
+    }
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
@@ -84,28 +66,26 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
-def as_metrics(exam: Mapping[str, ExamFigures]) -> dict[str, float]:
+def as_metrics(exam: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the metrics under MLflow names, grouped by part, e.g. `exam/math-500/format_rate`.
 
     In the names of parts, levels and subjects, slashes become `_`, as they would begin another group.
     """
     metrics: dict[str, float] = {}
     for part, its in exam.items():
-        named = {"accuracy": its.accuracy.accuracy}
-        figures = {name: getattr(its, name) for name in FIGURES}
-        named |= {name: figure for name, figure in figures.items() if figure is not None}
-        named |= {f"pass_at_{k}": share for k, share in its.pass_at.items()}
-        named |= {f"level_{level}": accuracy.accuracy for level, accuracy in its.by_level.items()}
-        named |= {f"subject_{subject}": accuracy.accuracy for subject, accuracy in its.by_subject.items()}
+        named = {name: its[name] for name in FIGURES if its[name] is not None}
+        named |= {f"pass_at_{k}": share for k, share in its["pass_at"].items()}
+        named |= {f"level_{level}": found["accuracy"] for level, found in its["by_level"].items()}
+        named |= {f"subject_{subject}": found["accuracy"] for subject, found in its["by_subject"].items()}
         metrics |= {f"exam/{part.replace('/', '_')}/{name.replace('/', '_')}": value for name, value in named.items()}
     return metrics
 
 
-def _accuracy(rows: pd.DataFrame) -> Accuracy:
-    return Accuracy.of_outcomes(outcomes(rows), counted=not are_episodes(rows))
+def _accuracy(rows: pd.DataFrame) -> dict[str, Any]:
+    return asdict(Accuracy.of_outcomes(outcomes(rows), counted=not are_episodes(rows)))
 
 
-def _by(rows: pd.DataFrame, column: str) -> dict[str, Accuracy]:
+def _by(rows: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
     """Return the accuracy for each value of a column, sorted by value; empty if the column has only one value."""
     groups = {str(value): _accuracy(group) for value, group in rows.dropna(subset=[column]).groupby(column)}
     return groups if len(groups) > 1 else {}

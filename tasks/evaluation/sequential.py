@@ -130,14 +130,10 @@ def smallest_gain(looks: Sequence[int], alpha: float, share: float = USUAL_FLIPS
     gain. Returns None if the exam is too small to detect any gain.
     """
 
-    def surplus(gain: float, flips: float) -> float:
-        return outlook(looks, alpha, gain, flips).promoted - POWER
+    def surplus(gain: float) -> float:
+        return outlook(looks, alpha, gain, max(gain, share)).promoted - POWER
 
-    if surplus(share, share) >= 0:
-        return float(root_scalar(lambda gain: surplus(gain, share), bracket=(0.0, share), xtol=1e-5).root)
-    if surplus(1.0, 1.0) < 0:
-        return None
-    return float(root_scalar(lambda gain: surplus(gain, gain), bracket=(share, 1.0), xtol=1e-5).root)
+    return float(root_scalar(surplus, bracket=(0.0, 1.0), xtol=1e-5).root) if surplus(1.0) >= 0 else None
 
 
 def detects(looks: Sequence[int], alpha: float) -> str | None:

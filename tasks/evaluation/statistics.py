@@ -148,9 +148,9 @@ def bad_luck(n: int, margin: float, share: float = USUAL_FLIPS) -> float:
 
     Each answer flips with probability `share`, one way as likely as the other.
     """
-    gained, flips = np.meshgrid(np.arange(n + 1), np.arange(n + 1))
-    likely = binom.pmf(flips[:, 0], n, share) > 1e-9
-    gained, flips = gained[likely], flips[likely]
+    flips = np.arange(n + 1)
+    flips = flips[binom.pmf(flips, n, share) > 1e-9]  # the likely ones, as a grid of all takes gigabytes
+    gained, flips = np.meshgrid(np.arange(flips[-1] + 1), flips)
     rejected = (gained <= flips) & (tango_score(-margin, gained, flips - gained, n) <= Z95)
     return float((binom.pmf(flips, n, share) * binom.pmf(gained, flips, 0.5))[rejected].sum())
 

@@ -1,6 +1,6 @@
 """A store of checkpoints' exam answers, keyed by all that the answers depend on, so that no question is asked twice.
 
-Each `exams/<key>-<problems>/` in the home is committed like a stage. It contains answers to some problems, and its
+Each `exams/<key>-<number>/` in the home is committed like a stage. It contains answers to some problems, and its
 manifest lists what the answers depend on. Answers are reused on later nights, in any order of the problems, and for any
 role of the same checkpoint. Answers on which the grader failed are not stored. Damaged folders are ignored.
 """
@@ -8,11 +8,10 @@ role of the same checkpoint. Answers on which the grader failed are not stored. 
 import hashlib
 import json
 import secrets
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,18 +20,17 @@ from typing import Any
 import rewards
 from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
-from conf.storage.durable import make_folder, room_for, sync
+from conf.storage.durable import make_folder, room_for
 from models.hf.hardware import describe_device
 from rewards.verifier import Benchmark, Problem
-from tasks.stage import MANIFEST, commit, committed
+from tasks.stage import MANIFEST, Artifact, commit, committed
 from tasks.tables import EVALUATIONS, table_rows, write_table
 
-DRAFT = "draft-"
 GRADERS = ("math-verify", "sympy", "reasoning-gym", "gymnasium")  # packages that scores depend on, if installed
 # Increment this with any code change that may alter a checkpoint's answer to a problem, e.g. in loading or merging
 # weights, engine settings, sampling, or the turns of an episode. Answers stored earlier are then no longer used.
 ANSWERS_VERSION = "1"
-STALE = 24 * 3600.0  # seconds; an older draft was left by a crash
+STALE = 24 * 3600.0  # seconds; an older folder without a readable manifest was left by a crash
 
 Rows = list[dict[str, Any]]
 Inputs = dict[str, str]
@@ -100,11 +98,9 @@ def grader_version() -> str:
 def load_answers(exams: Path, inputs: Inputs) -> Answers:
     """Return all answers that are stored for these inputs, skipping damaged folders."""
     answers: Answers = {}
-    for folder in sorted(exams.glob(f"{key(inputs)}-*")):
-        if (artifact := committed(folder, inputs)) is None:
-            continue
+    for artifact in find_stored(exams, inputs):
         own: Answers = {}  # another process may have stored some of the same problems in another folder
-        rows = table_rows(folder / "answers.parquet", EVALUATIONS)
+        rows = table_rows(artifact.folder / "answers.parquet", EVALUATIONS)
         for name, row in zip(artifact.read_json("keys.json"), rows, strict=True):
             own.setdefault(name, []).append(row)
         answers |= own
@@ -117,42 +113,37 @@ def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) 
     `seconds`: how long answering and grading took.
     """
     graded = {name: rows for name, rows in answers.items() if all(row["correct"] is not None for row in rows)}
-    if not graded:
-        return
-    problems = hashlib.sha256(" ".join(sorted(graded)).encode()).hexdigest()[:12]
-    with stored(exams / f"{key(inputs)}-{problems}", inputs, seconds) as draft:
-        write_table(draft / "answers.parquet", EVALUATIONS, [row for rows in graded.values() for row in rows])
-        (draft / "keys.json").write_text(json.dumps([name for name, rows in graded.items() for _ in rows]))
+    if graded:
+        with new_folder(exams, inputs, seconds) as folder:
+            write_table(folder / "answers.parquet", EVALUATIONS, [row for rows in graded.values() for row in rows])
+            (folder / "keys.json").write_text(json.dumps([name for name, rows in graded.items() for _ in rows]))
+
+
+def find_stored(exams: Path, inputs: Inputs) -> Iterator[Artifact]:
+    """Yield the intact folders that were committed with these inputs."""
+    for folder in sorted(exams.glob(f"{key(inputs)}-*")):
+        if (artifact := committed(folder, inputs)) is not None:
+            yield artifact
 
 
 @contextmanager
-def stored(folder: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
-    """Yield a draft folder to write into, then commit it as `folder`, unless another process committed it first."""
-    draft = folder.with_name(f"{DRAFT}{folder.name}-{secrets.token_hex(4)}")
-    make_folder(draft)
-    with room_for(draft):
-        yield draft
-        commit(draft, "exam", inputs, seconds)
-    if committed(folder, inputs) is None:
-        shutil.rmtree(folder, ignore_errors=True)  # damaged
-    try:
-        draft.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-        shutil.rmtree(draft)
-    sync(folder.parent)
+def new_folder(exams: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
+    """Yield a new folder to write into, then commit it. Until then, it counts as absent."""
+    folder = exams / f"{key(inputs)}-{secrets.token_hex(4)}"
+    make_folder(folder)
+    with room_for(folder):
+        yield folder
+        commit(folder, "exam", inputs, seconds)
 
 
 def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the name and folder of stored answers whose checkpoint is not in `checkpoints`, and of stale drafts."""
+    """Yield the name and folder of stored answers whose checkpoint is not in `checkpoints`, and of stale folders."""
     for folder in sorted(exams.glob("*")):
-        if folder.name.startswith(DRAFT):
-            with suppress(FileNotFoundError):  # it was renamed meanwhile
-                if time.time() - folder.stat().st_mtime > STALE:
-                    yield folder.name, folder
-        elif (checkpoint := _checkpoint_of(folder)) not in checkpoints:
-            yield checkpoint or folder.name, folder
+        checkpoint = _checkpoint_of(folder)
+        if checkpoint is None and time.time() - folder.stat().st_mtime > STALE:
+            yield folder.name, folder
+        elif checkpoint is not None and checkpoint not in checkpoints:
+            yield checkpoint, folder
 
 
 def key(inputs: Mapping[str, str]) -> str:
@@ -163,7 +154,7 @@ def key(inputs: Mapping[str, str]) -> str:
 def _checkpoint_of(folder: Path) -> str | None:
     try:
         return json.loads((folder / MANIFEST).read_text())["inputs"]["checkpoint"]
-    except (OSError, ValueError, KeyError, TypeError):  # damaged
+    except (OSError, ValueError, KeyError, TypeError):  # unfinished or damaged
         return None
 
 

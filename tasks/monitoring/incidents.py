@@ -15,11 +15,15 @@ log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):
-    """Why a night's training ended early, and how many `rounds` and recipe `steps` were finished and are kept."""
+    """Why a night's training ended early, and how many `rounds` and recipe `steps` were finished and are kept.
+
+    `died`: whether a child process died or hung. Otherwise, the night's hours were over.
+    """
 
     rounds: int
     why: str
     steps: int
+    died: bool = False
 
 
 def note(folder: Path, what: str, **extra: Any) -> None:
@@ -44,9 +48,9 @@ def incidents(folder: Path) -> list[str]:
     return lines
 
 
-def end_early(folder: Path, rounds: int, why: str, steps: int) -> None:
+def end_early(folder: Path, rounds: int, why: str, steps: int, died: bool = False) -> None:
     """End a night's training for good. A resumed night keeps these rounds and steps and continues with the exam."""
-    write_atomically(folder / EARLY, json.dumps({"rounds": rounds, "why": why, "steps": steps}))
+    write_atomically(folder / EARLY, json.dumps(EarlyEnd(rounds, why, steps, died)._asdict()))
     note(folder, why, rounds=rounds)
 
 

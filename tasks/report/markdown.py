@@ -94,8 +94,7 @@ def to_do(summary: Mapping[str, Any]) -> str:
         return f"{needed} If the new checkpoint disappoints you, run: {summary['way_back']}"
     if alarms:
         return read.strip()
-    died = " process " in (summary["ended_early"] or "")  # a child process, as WorkerDiedError says
-    if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"] and not died:
+    if not summary["rounds"] and summary["hours"] and summary["hours"]["rounds"] and not summary["process_died"]:
         hours = summary["hours"]  # more than the night had, and at least what a round was estimated to need
         minutes = max(hours["enough"] or 0, math.ceil(hours["hours"] / 60 * MORE))
         return f"Give the night more time: no round fitted. {minutes} minutes would do."

@@ -7,12 +7,12 @@ from typing import Any
 
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import RewardModelConfig
-from models.hf.loading import load_tokenizer
 from tasks.journal.tables import HELD_OUT
 from tasks.reward_model import process
-from tasks.reward_model.preferences import DayPicks, choices, day_picks
+from tasks.reward_model.preferences import LONGEST, TABLES, DayPicks, day_picks
 from tasks.stage import Artifact, stage
-from tasks.tables import write_table
+from tasks.tables import read_table, write_table
+from tasks.training.examples import ExampleReader
 from tasks.workers.worker import HoursOverError, Worker
 
 
@@ -37,26 +37,21 @@ def fit_reward_model(
     time runs out, it says so, and the night continues without a reward model. `broke`: how an earlier attempt failed;
     if set, no further attempt is made. `checkpoint.txt` names the model if it serves.
     """
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    picks = day_picks(choices(day.folder), date, tokenizer, student, exam_questions)
-    write_table(folder / "held_out.parquet", HELD_OUT, [choice.row for choice in picks.held_out_choices])
-    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": dict(picks.left_out)}
-    outcome["broke"] = broke
-    fitted, refusal = None, _refusal(config, picks, broke)
-    if refusal is None:
+    tables = {name: read_table(day.folder / f"{name}.parquet", schema) for name, schema in TABLES.items()}
+    picks = day_picks(tables, date, ExampleReader(checkpoint, student, exam_questions, LONGEST))
+    write_table(folder / "held_out.parquet", HELD_OUT, picks.held_out_rows)
+    outcome: dict[str, Any] = {"picks": len(picks), "held_out": len(picks.held_out), "left_out": picks.left_out}
+    outcome |= {"broke": broke, "serves": False, "reason": _refusal(config, picks, broke), "checkpoint": None}
+    if outcome["reason"] is None:
         inputs = (checkpoint, picks.fitted, picks.lessons, picks.held_out, trainer_config, checkpoints)
         try:
-            fitted = trainer.call(process.run_fit, *inputs)
+            ranking, kept = trainer.call(process.run_fit, *inputs)
         except HoursOverError as error:
-            refusal = str(error)
-    if fitted is None:
-        outcome |= {"serves": False, "reason": refusal, "checkpoint": None}
-    else:
-        kept = fitted.checkpoint.name if fitted.checkpoint else None
-        outcome |= {"serves": kept is not None, "reason": fitted.ranking.refusal, "checkpoint": kept}
-        outcome |= asdict(fitted.ranking)
-        if kept is not None:
-            (folder / "checkpoint.txt").write_text(kept)
+            outcome["reason"] = str(error)
+        else:
+            outcome |= {"serves": kept is not None, "reason": ranking.refusal, "checkpoint": kept} | asdict(ranking)
+            if kept is not None:
+                (folder / "checkpoint.txt").write_text(kept)
     (folder / "outcome.json").write_text(json.dumps(outcome))
 
 

@@ -9,7 +9,6 @@ import logging
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,26 +129,6 @@ def _harmless(text: str) -> str:
     return TAG.sub("&lt;", text)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A judge's scores for some groups.
-
-    `scores`: for each group, a score from 0 to 1 per answer, or None if rankings are missing or disagree. `flips`: of
-    all pairs of rankings of the same group, the share in which no answer is first in both; None if there are no pairs.
-    """
-
-    scores: list[list[float] | None]
-    flips: float | None
-    replies: Replies
-
-    @property
-    def summary(self) -> Row:
-        """The numbers of groups and the judge's costs, for a stage's JSON file."""
-        costs = {name: value for name, value in vars(self.replies).items() if name != "answers"}
-        judged = sum(each is not None for each in self.scores)
-        return {"groups": len(self.scores), "judged": judged, "order_flips": self.flips} | costs
-
-
 class Group(NamedTuple):
     """A question and the answers to it."""
 
@@ -157,8 +136,14 @@ class Group(NamedTuple):
     answers: Sequence[str]
 
 
-def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str) -> Judged:
+def judge_groups(
+    groups: Sequence[Group], endpoint: EndpointConfig, cache: Path, until: float, night: str
+) -> tuple[list[list[float] | None], Row]:
     """Score each group's answers according to the judge's rankings. Equal answers are shown once and share a score.
+
+    Returns for each group a score from 0 to 1 per answer, or None if rankings are missing or disagree, and a summary:
+    the numbers of groups, the judge's costs and, as `order_flips`, the share of all pairs of rankings of the same group
+    in which no answer is first in both (None if there are no pairs).
 
     For `cache`, `until` and the limits, see `models/hf/teacher_client.py`. If the judge fails, no error is raised, and
     the groups that the judge did not rank get no scores.
@@ -175,7 +160,9 @@ def judge_groups(groups: Sequence[Group], endpoint: EndpointConfig, cache: Path,
         found.append(None if each is None else [each[answers.index(answer)] for answer in group.answers])
     if replies.stopped:
         log.warning("stopped asking the judge %s: %s", endpoint.model, replies.stopped)
-    return Judged(found, _flips(rankings), replies)
+    judged = sum(each is not None for each in found)
+    costs = {name: value for name, value in vars(replies).items() if name != "answers"}
+    return found, {"groups": len(found), "judged": judged, "order_flips": _flips(rankings)} | costs
 
 
 def question_of(messages: Sequence[dict[str, str]]) -> str:

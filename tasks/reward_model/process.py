@@ -3,7 +3,6 @@
 import gc
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,14 +19,6 @@ if TYPE_CHECKING:  # imports torch, which only the trainer's process needs
     from models.reward_model import RewardModel
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The outcome of a fit: how the model ranks the held-out picks, and its checkpoint (None if it may not serve)."""
-
-    ranking: Ranking
-    checkpoint: Path | None
-
-
 def run_fit(
     champion: Path,
     picks: Sequence[Pick],
@@ -35,11 +26,12 @@ def run_fit(
     held_out: Sequence[Pick],
     trainer: TrainerConfig,
     checkpoints: Path,
-) -> Fitted:
+) -> tuple[Ranking, str | None]:
     """Fit a reward model, evaluate it on held-out picks, and keep it if it may serve.
 
-    `lessons`: the picks' names in the journal. The fitted model is saved and loaded again before it is evaluated, so
-    that the model that serves is exactly the one that was evaluated.
+    Returns how it ranks the held-out picks, and its checkpoint's digest (None if it may not serve). `lessons`: the
+    picks' names in the journal. The fitted model is saved and loaded again before it is evaluated, so that the model
+    that serves is exactly the one that was evaluated.
     """
     from models.lessons.reward_fit import fit
     from models.reward_model import RewardModel
@@ -54,10 +46,10 @@ def run_fit(
         ranking = rank(rewards, held_out)
         write_lineage(draft, champion.name)
         write_learned(draft, lessons)
-        checkpoint = keep(draft, checkpoints) if ranking.refusal is None else None
+        digest = keep(draft, checkpoints).name if ranking.refusal is None else None
     shutil.rmtree(draft, ignore_errors=True)
     release()
-    return Fitted(ranking, checkpoint)
+    return ranking, digest
 
 
 def score_answers(

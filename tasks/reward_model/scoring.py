@@ -42,15 +42,15 @@ def examine_judge(
     table = read_table(reward_model.folder / "held_out.parquet", HELD_OUT)
     drawn: Any = table.sample(min(picks, len(table)), random_state=0).sort_index()
     groups = [Group(question_of(json.loads(pick.messages)), json.loads(pick.responses)) for pick in drawn.itertuples()]
-    judged = judge_groups(groups, endpoint, cache, until, date)
+    judged, summary = judge_groups(groups, endpoint, cache, until, date)
     right = [
         hit(scores or [0.0] * len(group.answers), int(chosen))
-        for scores, group, chosen in zip(judged.scores, groups, drawn.chosen, strict=True)
+        for scores, group, chosen in zip(judged, groups, drawn.chosen, strict=True)
     ]
     accuracy = exact_interval(sum(right), len(right))
     chance = fmean(1 / len(group.answers) for group in groups) if groups else 1.0
     outcome = {"judge": endpoint.model, "serves": accuracy.low > chance, "accuracy": asdict(accuracy), "chance": chance}
-    (folder / "outcome.json").write_text(json.dumps(outcome | judged.summary))
+    (folder / "outcome.json").write_text(json.dumps(outcome | summary))
 
 
 def figures(outcome: dict[str, Any]) -> dict[str, float]:
@@ -83,14 +83,14 @@ def rank_by_judge(
         Group(question_of(json.loads(prompt["messages"])), [sampled[place].text for place in places])
         for prompt, places in asked
     ]
-    judged = judge_groups(groups, endpoint, cache, until, date)
+    judged, summary = judge_groups(groups, endpoint, cache, until, date)
     found = {
         place: score
-        for (_, places), scores in zip(asked, judged.scores, strict=True)
+        for (_, places), scores in zip(asked, judged, strict=True)
         for place, score in zip(places, scores or (), strict=False)
     }
     _write(folder, rollouts, found)
-    (folder / "judged.json").write_text(json.dumps(judged.summary))
+    (folder / "judged.json").write_text(json.dumps(summary))
 
 
 @stage(retries=2, resources=("trainer",))

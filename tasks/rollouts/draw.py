@@ -112,17 +112,15 @@ def problem_weights(
 
 
 def draw_order(weights: Mapping[Problem, float], chance: random.Random) -> list[Problem]:
-    """Return the problems in the order in which a weighted draw without replacement takes them."""
-    keys = {problem: _draw_key(chance.random(), weight) for problem, weight in weights.items()}
-    return sorted(keys, key=keys.__getitem__, reverse=True)
+    """Return the problems in the order in which a weighted draw without replacement takes them. Weights of 0 come last.
 
-
-def _draw_key(chance: float, weight: float) -> float:
-    """Return an item's sort key for a weighted draw without replacement: log u^(1/w). The largest key comes first.
-
-    Source: Efraimidis and Spirakis (2006). The log avoids underflow for small weights. Items of weight 0 come last.
+    Source: Efraimidis and Spirakis (2006). The keys are log u^(1/w), because u^(1/w) underflows for small weights.
     """
-    return math.log(chance or math.ulp(0.0)) / weight if weight > 0 else -math.inf
+    keys: dict[Problem, float] = {}
+    for problem, weight in weights.items():
+        uniform = chance.random() or math.ulp(0.0)
+        keys[problem] = math.log(uniform) / weight if weight > 0 else -math.inf
+    return sorted(keys, key=keys.__getitem__, reverse=True)
 
 
 def read_rates(previous: Artifact | None) -> tuple[dict[str, float], dict[tuple[str, str | None, float], float]]:

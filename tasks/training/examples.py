@@ -42,7 +42,7 @@ class ExampleReader:
         """Return corrections as picks among two: the correction, and as much of the answer as fits."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
-            correction, answer = self._answer(row, row.correction), self._answer(row, row.response)
+            correction, answer = self.answer(row, row.correction), self.answer(row, row.response)
             if self.fits(prompt, correction):
                 room = self.max_tokens - len(prompt)
                 examples.append(Pick(tuple(prompt), (tuple(correction), tuple(answer[:room])), 0))
@@ -73,7 +73,7 @@ class ExampleReader:
         """Return rated answers with their prompts. Ratings of 0 are left out."""
         examples: list[RatedAnswer] = []
         for row, prompt in self.prompts(table):
-            answer = self._answer(row, row.response)
+            answer = self.answer(row, row.response)
             if not row.value:
                 self.counts["neutral"] += 1
             elif self.fits(prompt, answer):
@@ -85,7 +85,7 @@ class ExampleReader:
         """Return picks, each with the picked answer first, then each distinct other answer that is not too long."""
         examples: list[Pick] = []
         for row, prompt in self.prompts(table):
-            answers = [self._answer(row, text) for text in json.loads(row.responses)]
+            answers = [self.answer(row, text) for text in json.loads(row.responses)]
             picked = answers[row.chosen]
             others = dict.fromkeys(tuple(answer) for answer in answers if answer != picked)
             fitting = [other for other in others if len(prompt) + len(other) <= self.max_tokens]
@@ -96,15 +96,15 @@ class ExampleReader:
                 self._use(row)
         return examples
 
-    def prompts(self, table: pd.DataFrame) -> Any:
-        """Yield each row that may be trained on, with the token ids of its prompt."""
+    def prompts(self, table: pd.DataFrame, *, held_out: bool = False) -> Any:
+        """Yield each row to train on (with `held_out`, also those held out), and its prompt's token ids."""
         for row in table.itertuples():
             self.counts["lines"] += 1
             messages = json.loads(str(row.messages))
             if self.exam.match_any([*(message["content"] for message in messages), *_answers(row)]):
                 self.counts["exam"] += 1
                 continue
-            if row.held_out:
+            if row.held_out and not held_out:
                 self.counts["held_out"] += 1
                 continue
             try:
@@ -114,7 +114,8 @@ class ExampleReader:
                 continue
             yield row, prompt
 
-    def _answer(self, row: Any, text: str) -> list[int]:
+    def answer(self, row: Any, text: str) -> list[int]:
+        """Return the token ids of an answer in a row, with an end token unless the answer was stopped or cut off."""
         return answer_tokens(self._tokenizer, text, finished=text not in unfinished(getattr(row, "unfinished", None)))
 
     def fits(self, prompt: Sequence[int], answer: Sequence[int] = ()) -> bool:

@@ -1,11 +1,12 @@
 """The soak's arithmetic, and its look at real processes."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.soak import slope, soak
+from benchmarks.soak import main, slope, soak
 
 
 def test_the_slope_of_the_second_half() -> None:
@@ -28,3 +29,12 @@ def test_a_night_of_fewer_rounds_is_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("benchmarks.soak.WORK", tmp_path)
     with pytest.raises(RuntimeError, match="2 of 3 rounds.*The reward is 0"):
         soak(tmp_path / "student", 3)
+
+
+def test_a_night_that_sleeps_for_no_time_is_not_the_soak(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.soak.suspended", lambda minutes: {"slept": minutes})
+    monkeypatch.setattr(sys, "argv", ["soak", "--suspend", "0"])
+    main()
+    assert json.loads(capsys.readouterr().out) == {"slept": 0}

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from tests.chaos import disk
 
-DRAWN = re.compile(r"(?<=/draft-[0-9a-f]{20})-[0-9a-f]+")  # the random end of a cached exam's draft
+DRAWN = re.compile(r"(?<=exams/[0-9a-f]{20})-[0-9a-f]+")  # the random end of a folder of stored answers
 
 WATCH, FLOW = "CHAOS_WATCH", "CHAOS_FLOW"  # the folder of log and traps, and the night's process id
 # power: all, and unsynced data is lost; ctrl-c: all, who may end by themselves

@@ -2,8 +2,7 @@
 
 A `console` block is a transcript, which is run in an empty home and must print what it shows; `…` stands for anything,
 and a line of `…` for any lines. Files that a page shows whole (their first line is a comment with the name) exist. A
-`yaml` block is a part of a night's configuration (`yaml prefect` is not). A `python` block compiles. Commands that need
-a finished night are run by `test_commands_after_a_night.py`.
+`yaml` block is a part of a night's configuration (`yaml prefect` is not). A `python` block compiles.
 """
 
 import re

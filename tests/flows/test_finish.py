@@ -30,10 +30,10 @@ from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, Registry
 from tasks.registry.promote import OUTCOME
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, write_table
-from tests.flows.waiting import answers, awaited
 from tests.tasks.doubles.night import write_night
 from tests.tasks.doubles.registry import make_models
 from tests.tasks.doubles.webhook import Webhook, listening
+from tests.waiting import answers, awaited
 
 DATE = "2026-11-20"
 

@@ -77,14 +77,8 @@ def test_the_two_newest_states_and_checkpoints_stay(finished: Night) -> None:
     assert len(kept) == 3
 
 
-def test_no_problem_is_drawn_twice_in_a_round_and_no_seed_used_twice(finished: Night) -> None:
-    for calls in (finished.engine.asked[1:4], finished.engine.asked[4:7]):
-        drawn = [number for numbers in calls for number in numbers]
-        assert len(set(drawn)) == len(drawn)
+def test_groups_are_numbered_through_the_refills_and_no_seed_is_used_twice(finished: Night) -> None:
     assert len(set(finished.engine.seeds)) == 7
-
-
-def test_groups_are_numbered_through_the_refills(finished: Night) -> None:
     sampled = [r for one in finished.passes(3) for r in read_rollouts(one / "sample" / "rollouts.parquet")]
     assert [(r.group, r.sample) for r in sampled] == [(group, sample) for group in range(9) for sample in range(2)]
     asked = [number for numbers in finished.engine.asked[4:] for number in numbers]

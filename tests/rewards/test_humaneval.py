@@ -35,8 +35,6 @@ VERDICTS = [
         "correct",
     ),
     ("a whole program", WHOLE, "correct"),
-    ("a program with the prompt", ROW["prompt"] + BODY, "correct"),
-    ("a program with an import of the prompt", f"def decode(s):\n    n = math.floor(1.5)\n{BODY}", "correct"),
     ("the wrong body", "    return s\n", "wrong"),
     ("its own helper and the identity", "def encode(s):\n    return s\n\ndef decode(s):\n    return s\n", "wrong"),
     ("its own check", "def check(candidate):\n    pass\n\ndef decode(s):\n    return s\n", "wrong"),

@@ -117,6 +117,7 @@ def test_problems_with_an_unusable_truth_are_named(tmp_path: Path, name: str, ca
     assert all(f"{each} is excluded: " in caplog.text for each in excluded)
     assert all(reason in caplog.text for reason in data.unusable)
     assert f"{name}: {len(rows)} of {len(rows) + 1} {data.split} problems are excluded" in caplog.text
+    assert {record.name for record in caplog.records} == {"nightschool"}  # the logger that writes the night's log
 
 
 @EACH

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,14 @@ import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
 
 from conf.sections.lessons import DistillConfig, EndpointConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
 from tasks.stage import MANIFEST, Artifact, Stage, committed, stage, uncommit
 from tasks.workers.worker import WorkerDiedError
+from tests.waiting import awaited
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -212,18 +213,18 @@ def two_stages(folder: Path, notes: Any) -> str:
 
 
 def shown(flow_run_id: str) -> dict[str, tuple[str, list[str]]]:
-    """Return the state of each of a flow run's tasks, and the tasks that it waited for; the server knows them later."""
+    """Return the state of each of a flow run's two tasks, and what it waited for; the server knows them later."""
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
-    limit = time.monotonic() + 30
-    while True:
+
+    def finished() -> list[TaskRun] | None:
         with get_client(sync_client=True) as client:
             runs = client.read_task_runs(flow_run_filter=chosen)
-        if (runs and all(run.state and run.state.is_final() for run in runs)) or time.monotonic() > limit:
-            break
-        time.sleep(0.2)
+        return runs if len(runs) == 2 and all(run.state and run.state.is_final() for run in runs) else None
+
+    runs = awaited(finished, "end of the tasks", 30)
     names = {run.id: run.name for run in runs}
     waited = {run.id: [names[one.id] for one in run.task_inputs.get("wait_for", [])] for run in runs}
-    return {run.name: (run.state.name or "", waited[run.id]) for run in runs if run.state}
+    return {run.name: (run.state_name or "", waited[run.id]) for run in runs}
 
 
 def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Path) -> None:

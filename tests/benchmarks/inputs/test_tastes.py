@@ -4,8 +4,7 @@ import statistics
 
 import pytest
 
-from benchmarks.inputs.tastes import ANSWERS, picks
-from tasks.reward_model.preferences import Choice
+from benchmarks.inputs.tastes import ANSWERS, Choice, picks
 
 
 def shortest(choice: Choice) -> int:

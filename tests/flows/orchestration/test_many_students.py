@@ -23,7 +23,7 @@ from flows.orchestration.worker import PREFECT, PROJECT
 from flows.web.address import free_port
 from tests.chaos.school import DATE, open_school
 from tests.flows.orchestration.test_schedule import TINY_RUN
-from tests.flows.waiting import answers, awaited
+from tests.waiting import answers, awaited
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))

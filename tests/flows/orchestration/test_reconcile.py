@@ -33,7 +33,7 @@ from flows.orchestration.reconcile import (
 from flows.run.context import freeze_config
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 from tests.conf.storage.lock_holder import ENVIRONMENT, holder
-from tests.flows.waiting import awaited
+from tests.waiting import awaited
 
 NIGHT = """
 import sys, time

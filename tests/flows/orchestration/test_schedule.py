@@ -26,8 +26,8 @@ from flows.run.dates import date_of_night
 from flows.web.address import free_port
 from tests.chaos.school import NAME, STARTER, School, open_school, processes_of
 from tests.flows.planted import owners
-from tests.flows.waiting import awaited
 from tests.tasks.doubles.webhook import listening
+from tests.waiting import awaited
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
 

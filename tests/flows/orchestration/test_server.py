@@ -34,8 +34,8 @@ from flows.orchestration.reconcile import show_crashed
 from flows.orchestration.server import ServerError, prefect_api, wait_until_ready
 from flows.web.address import free_port
 from tests.conf.storage.lock_holder import ENVIRONMENT
-from tests.flows.waiting import awaited
 from tests.tasks.doubles.processes import with_setting
+from tests.waiting import awaited
 
 NIGHT = """
 import sys, time

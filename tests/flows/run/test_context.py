@@ -17,6 +17,7 @@ from flows.run.history import first_start, resume_command
 from flows.training.inputs import champion_of
 from models.hf.checkpoint import DamagedCheckpointError, keep
 from tasks.stage import Artifact, stage
+from tests.refusal import refusal
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -38,9 +39,7 @@ def test_the_configuration_is_frozen_once(tmp_path: Path) -> None:
 def test_another_configuration_is_refused_with_the_difference(tmp_path: Path) -> None:
     folder = tmp_path / "2026-11-20"
     freeze_config(folder, starter("grpo.rounds=3"), fresh=False)
-    with pytest.raises(InputError) as caught:
-        check_identity(folder, starter("grpo.rounds=4", "seed=9"))
-    assert str(caught.value) == (
+    assert refusal(check_identity, folder, starter("grpo.rounds=4", "seed=9")) == (
         "the night 2026-11-20 was begun with another configuration (seed: 1 → 9; grpo.rounds: 3 → 4): "
         f"resume it with `{resume_command(folder)}`, name another --date, or start it over with --fresh"
     )

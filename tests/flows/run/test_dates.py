@@ -16,6 +16,7 @@ from conf.storage.home import Home, InputError
 from flows.nightly import nightly
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from tests.conf.storage.lock_holder import holder
+from tests.refusal import refusal
 
 UTC = datetime.UTC
 
@@ -53,9 +54,7 @@ def test_a_date_is_today_at_the_latest() -> None:
 def test_a_deadline_that_is_past() -> None:
     config = load_night(STARTER, ["deadline=06:30", "deadline_time_zone=Europe/Berlin"])
     check_deadline(config, "2026-11-20", at("2026-11-21T05:29:59+00:00"))
-    with pytest.raises(InputError) as caught:
-        check_deadline(config, "2026-11-20", at("2026-11-21T05:30:00+00:00"))
-    assert str(caught.value) == (
+    assert refusal(check_deadline, config, "2026-11-20", at("2026-11-21T05:30:00+00:00")) == (
         "deadline: 06:30 of the night 2026-11-20 is past, it was at 2026-11-21 06:30 CET; "
         "set another, or none: --set deadline=null"
     )

@@ -30,7 +30,7 @@ def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: S
     assert len(engine.seeds) == 1
     assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
-    assert early.rounds == 1
+    assert (early.rounds, early.died) == (1, False)
     assert early.why.startswith("Training stopped after 1 of 3 rounds: round 2 needs about ")
     assert sentences(folder) == [early.why]
     assert not (folder / "round-02").exists()
@@ -95,7 +95,7 @@ def test_a_lesson_that_takes_too_long_or_too_much_memory_is_left_out(
         patch.setattr(school, "trainer", FailingWorker(over))
         folder, candidate = school.study(name, engine, *settings)
     why = f"Training stopped during the lessons, before any round: {over}."
-    assert ended_early(folder) == EarlyEnd(0, why, 0)
+    assert ended_early(folder) == EarlyEnd(0, why, 0, died=isinstance(over, WorkerDiedError))
     assert sentences(folder) == [why]
     assert candidate.name == school.student.name
     assert not list(folder.glob("round-*")) + list(folder.glob("distill/manifest.json")) + list(folder.glob("lessons"))
@@ -134,4 +134,5 @@ def test_a_round_whose_trainer_hangs_three_times_is_left_out(school: School, stu
     early = ended_early(folder)
     assert early.rounds == len(read_round_metrics(folder)) == 1
     assert early.why.startswith("Training stopped after 1 of 3 rounds: the trainer process was stuck")
+    assert early.died
     assert (folder / "round-02" / "sample" / "manifest.json").exists()  # the rollouts are not lost

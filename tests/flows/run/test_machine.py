@@ -9,7 +9,7 @@ import torch
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from flows.run.machine import (
     billions_of_parameters,
     checkpoints_written,
@@ -18,6 +18,7 @@ from flows.run.machine import (
     require_machine,
 )
 from models.hf.hardware import Memory, compute_dtype, resolve_device
+from tests.refusal import refusal
 
 BYTES = compute_dtype(resolve_device("auto")).itemsize  # of a weight in a checkpoint
 
@@ -27,10 +28,7 @@ def starter(*overrides: str) -> NightConfig:
 
 
 def refused(home: Path, *overrides: str) -> str:
-    with pytest.raises(InputError) as caught:
-        require_machine(Home(home), starter(*overrides))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(require_machine, Home(home), starter(*overrides))
 
 
 def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:

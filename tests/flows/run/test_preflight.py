@@ -15,6 +15,7 @@ from flows.run.preflight import check_exam, check_night
 from rewards.data import benchmarks
 from rewards.programs import policy
 from tasks.monitoring.notify import VARIABLE
+from tests.refusal import refusal
 from tests.rewards.datasets import HUMANEVAL, MBPP, write_gsm8k, write_rows
 
 NIGHTLY = STARTER.parent / "nightly.yaml"
@@ -36,11 +37,9 @@ def starter(*overrides: str) -> NightConfig:
 
 def refused(tmp_path: Path, *overrides: str) -> str:
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError) as caught:
-        check_night(Home(tmp_path / "school"), starter(*overrides))
+    line = refusal(check_night, Home(tmp_path / "school"), starter(*overrides))
     assert sorted(tmp_path.rglob("*")) == before
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return line
 
 
 @pytest.mark.parametrize("overrides", [[], ["on_policy.teacher=starter"]])

@@ -21,8 +21,8 @@ from flows.web.address import free_port
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tests.flows.serving.conftest import CONFIG, SETTINGS, School
 from tests.flows.teaching.conftest import ScriptedEngine, ask
-from tests.flows.waiting import awaited
 from tests.tasks.doubles.processes import gone_within, is_running
+from tests.waiting import awaited
 
 ROOT = Path(__file__).parents[3]
 

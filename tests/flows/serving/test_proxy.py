@@ -21,7 +21,7 @@ from starlette.routing import Route
 from flows.serving.proxy import Gate, listening
 from flows.serving.recording import Recorder
 from flows.web.address import HERE, LOOPBACK, Address
-from tests.flows.waiting import awaited
+from tests.waiting import awaited
 
 
 class Engine:

@@ -23,7 +23,7 @@ from flows.web.address import HERE, LOOPBACK, Address
 from flows.web.body import LONGEST
 from models.lessons.preference_data import is_held_out
 from tests.flows.serving.test_proxy import Served, gate_at
-from tests.flows.waiting import awaited
+from tests.waiting import awaited
 
 ASKED: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Do owls sleep?"}]
 DIGEST = "3f2a9c0d1e4b5a6978c0"

@@ -24,8 +24,8 @@ from tests.conf.storage.lock_holder import holder
 from tests.flows.serving.conftest import SETTINGS
 from tests.flows.serving.conftest import School as Served
 from tests.flows.teaching.conftest import Do, School, ask_page
-from tests.flows.waiting import awaited
 from tests.tasks.doubles.processes import gone_within
+from tests.waiting import awaited
 
 ROOT = Path(__file__).parents[3]
 DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from conf.storage.home import InputError
 from flows.web.address import HERE, PASSWORD, Address, free_port, named_address, require_free
+from tests.refusal import refusal
 
 
 def outer_address() -> str:
@@ -16,13 +16,6 @@ def outer_address() -> str:
         except OSError:
             pytest.skip("this machine has no address but loopback")
         return probe.getsockname()[0]
-
-
-def refused(host: str) -> str:
-    with pytest.raises(InputError) as caught:
-        named_address(host)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -38,7 +31,7 @@ def test_another_address_needs_a_password(password: str | None, monkeypatch: pyt
         monkeypatch.setenv(PASSWORD, password)
     host = outer_address()
     advice = "first set a password (in ASCII) in NIGHTSCHOOL_UI_PASSWORD, or leave --host out"
-    assert refused(host) == f"--host: others can reach {host}: {advice}"
+    assert refusal(named_address, host) == f"--host: others can reach {host}: {advice}"
     monkeypatch.setenv(PASSWORD, "s3cret")
     assert named_address(host) == Address(host, "s3cret")
 
@@ -54,7 +47,7 @@ def test_another_address_needs_a_password(password: str | None, monkeypatch: pyt
 )
 def test_other_hosts_are_refused(host: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD, "s3cret")
-    assert refused(host).startswith(f"--host: {host} {message}")
+    assert refusal(named_address, host).startswith(f"--host: {host} {message}")
 
 
 def test_names_and_urls() -> None:
@@ -66,9 +59,8 @@ def test_names_and_urls() -> None:
 def test_a_port_is_free_until_somebody_listens() -> None:
     port = free_port()
     require_free(port, "127.0.0.1", "--prefect-port")
-    with socket.create_server(("127.0.0.1", port)), pytest.raises(InputError) as caught:
-        require_free(port, "127.0.0.1", "--prefect-port")
-    assert str(caught.value) == (
-        f"--prefect-port: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
-        f"end it, or take another port: --prefect-port {port + 1}"
-    )
+    with socket.create_server(("127.0.0.1", port)):
+        assert refusal(require_free, port, "127.0.0.1", "--prefect-port") == (
+            f"--prefect-port: {port} is taken by another program (ss -ltnp 'sport = :{port}' names it); "
+            f"end it, or take another port: --prefect-port {port + 1}"
+        )

@@ -20,7 +20,7 @@ from flows.run.child import end_child
 from flows.web.address import LOOPBACK, PASSWORD, Address, free_port
 from flows.web.pages import _start_mlflow, experiment_page
 from tasks.monitoring.tracking import Tracking
-from tests.flows.waiting import answers, awaited
+from tests.waiting import answers, awaited
 
 ALL = "#/experiments?workflowType=machine_learning"
 

@@ -12,7 +12,6 @@ from tokenizers import ByteLevelBPETokenizer
 from transformers import PreTrainedTokenizerFast, dynamic_module_utils
 
 from conf.schema import StudentConfig, TrainerConfig
-from conf.storage.home import InputError
 from models.hf.loading import (
     PLAIN_TEMPLATE,
     answer_text,
@@ -25,6 +24,7 @@ from models.hf.loading import (
 )
 from models.trainer import Trainer
 from tests.models.support.tiny import END, write_tiny, write_tokenizer
+from tests.refusal import refusal
 
 DEFAULT = StudentConfig()
 ASKED = [{"role": "user", "content": "2+2?"}]
@@ -149,9 +149,8 @@ def test_another_tokenizer_is_refused(folder: Path, teacher: Path, tmp_path: Pat
     change(*contents)
     for file, content in zip(files, contents, strict=True):
         file.write_text(json.dumps(content))
-    with pytest.raises(InputError) as caught:
-        check_tokenizers(folder, other, "on_policy.teacher")
-    assert str(caught.value).startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
+    line = refusal(check_tokenizers, folder, other, "on_policy.teacher")
+    assert line.startswith(f"on_policy.teacher: {other}: its tokenizer is not the student's: {what}")
 
 
 def test_an_answer_that_is_cut_within_a_character_ends_before_it() -> None:

@@ -1,6 +1,5 @@
 """The starter model as a teacher, behind `vllm serve`: what the protocol's stand-in in the other tests stands for."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from benchmarks.inputs.starter import starter
 from benchmarks.local_teacher import NAME, served
 from conf.sections.lessons import EndpointConfig
+from flows.web.address import free_port
 from models.hf.teacher_client import Question, ask
 from rewards.arithmetic import Arithmetic
 
@@ -19,9 +19,7 @@ pytestmark = pytest.mark.full
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the starter model is served."""
     folder = tmp_path_factory.mktemp("served")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with served(starter(folder / "starter"), port, folder / "log") as found:
+    with served(starter(folder / "starter"), free_port(), folder / "log") as found:
         yield found
 
 

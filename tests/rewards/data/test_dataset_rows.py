@@ -7,6 +7,7 @@ import pytest
 
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import data_file, hub_rows, read_rows
+from tests.refusal import refusal
 from tests.rewards.local_hub import write_dataset
 
 FIELDS = {"question": str, "answer": str}
@@ -19,10 +20,7 @@ HUB = {
 
 def refused(path: Path) -> str:
     """The one line with which the file is refused."""
-    with pytest.raises(InputError) as caught:
-        read_rows(path, FIELDS)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return refusal(read_rows, path, FIELDS)
 
 
 def test_good_rows_with_blank_lines_a_byte_order_mark_and_further_fields(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from conf.schema import SandboxConfig
-from rewards.programs import policy
-from rewards.programs.policy import missing_layers, tolerated
 from rewards.programs.unit_tests import ProgramTests, judged
 from rewards.sandbox import Program
 from rewards.verifier import Score
@@ -61,17 +59,3 @@ def test_without_a_sandbox_no_program_has_a_reward(tmp_path: Path, monkeypatch: 
     assert "\n" not in scores[0].detail
     assert judged([READY]) == [READY]
     assert judged([]) == []
-
-
-def test_a_layer_is_left_out_only_if_it_is_missing_and_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking(*_: object) -> int:
-        raise policy.SandboxUnavailable("Landlock: not in this kernel; boot another")
-
-    allowing = SandboxConfig(allow_missing=("landlock", "seccomp"))
-    if not missing_layers():
-        assert tolerated(allowing) == frozenset()
-    monkeypatch.setattr(policy, "landlock_ruleset", lacking)
-    assert missing_layers()["landlock"] == "Landlock: not in this kernel; boot another"
-    assert "landlock" in tolerated(allowing)
-    assert tolerated(SandboxConfig(allow_missing=("seccomp",))) <= {"seccomp"}
-    assert tolerated(SandboxConfig()) == frozenset()

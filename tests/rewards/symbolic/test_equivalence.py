@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
@@ -16,6 +15,7 @@ import pytest
 from rewards.symbolic import equivalence_worker
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare
 from tests.tasks.doubles.processes import gone_within
+from tests.waiting import awaited
 
 HANGS = (r"\sin(x)^{80}\cos(x)^{80} + y", r"\frac{\sin(2x)^{80}}{2^{80}} + y")  # equal, but it takes very long
 EXPLODES = ("10^{10^{10}}", r"\sqrt{2}")
@@ -131,7 +131,7 @@ def test_processes_hold_no_torch_and_no_secret_and_leave_nothing(killed: str, mo
     monkeypatch.setenv("MY_TOKEN", "secret")
     code = f"from rewards.symbolic.equivalence import compare; compare([{HANGS!r}, {HANGS[::-1]!r}], 2, 60.0)"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as caller:
-        family = wait_for_three(caller.pid)
+        family = script_and_workers(caller.pid)
         for process in family:
             assert "torch" not in Path(f"/proc/{process}/maps").read_text()
             assert b"secret" not in Path(f"/proc/{process}/environ").read_bytes()
@@ -140,8 +140,11 @@ def test_processes_hold_no_torch_and_no_secret_and_leave_nothing(killed: str, mo
     assert gone_within(10, *family)
 
 
-def wait_for_three(caller: int) -> list[int]:
-    """The script, and its two workers once they compare."""
-    while len(family := psutil.Process(caller).children(recursive=True)) != 3:
-        time.sleep(0.05)
-    return [process.pid for process in family]
+def script_and_workers(caller: int) -> list[int]:
+    """The script and its two workers, once they compare."""
+
+    def family() -> list[int]:
+        found = [process.pid for process in psutil.Process(caller).children(recursive=True)]
+        return found if len(found) == 3 else []
+
+    return awaited(family, "two workers", 60)

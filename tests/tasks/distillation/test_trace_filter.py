@@ -1,10 +1,8 @@
 """The fate of each worked solution, and the form in which it is learned."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,19 +121,6 @@ def test_the_generated_day_is_learned_word_for_word() -> None:
     assert [(found.messages, found.response) for found in found] == [
         (line["messages"], line["response"]) for line in lines
     ]
-
-
-def test_programs_are_run_only_in_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth = json.dumps({"setup": "", "tests": ["assert twice(2) == 4"], "entry_point": "twice"})
-    right = "```python\ndef twice(x):\n    return 2 * x\n```"
-    traces = [
-        trace("Double it.", right, truth, "mbpp"),
-        trace("Double this.", right.replace("2 * x", "3 * x"), truth, "mbpp"),
-    ]
-    if shutil.which("bwrap"):
-        assert fates(traces) == ["kept", "dropped"]
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert fates(traces) == ["unknown", "unknown"]
 
 
 def test_problems_of_the_exam_are_never_lessons() -> None:

@@ -1,25 +1,20 @@
 """What decides a promotion, and the sentences that say why."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from tasks.evaluation.acceptance import Decision, judge_guard, judge_target, refuse_ungraded
+from tasks.evaluation.acceptance import judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.comparison import Comparison
 from tests.tasks.doubles.exam import compared
+
+MARGIN = 0.05
 
 
 def flips(gained: int, lost: int, both: int, neither: int, name: str = "target") -> Comparison:
     before = [False] * gained + [True] * lost + [True] * both + [False] * neither
     after = [True] * gained + [False] * lost + [True] * both + [False] * neither
     return compared(before, after, name)
-
-
-def guarded(guard: Comparison, margin: float = 0.05, **options: Any) -> tuple[bool, str]:
-    """Whether a guard holds, and the sentence on it."""
-    decision = judge_guard(Decision(True, ()), guard, margin, **options)
-    return decision.promote, decision.reasons[-1]
 
 
 def test_the_sentence_on_the_target_has_its_numbers() -> None:
@@ -55,28 +50,25 @@ def test_the_sentence_on_the_target_has_its_numbers() -> None:
     ],
 )
 def test_a_guard_is_judged_by_its_bound_and_says_its_worth(guard: Comparison, holds: bool, said: str) -> None:
-    found = guarded(replace(guard, name="guard"))
-    assert found[0] is holds
-    assert found[1] == said
-    assert not judge_guard(Decision(False, ("Kept.",)), guard, 0.05).promote
+    assert judge_guard(replace(guard, name="guard"), MARGIN) == (holds, said)
 
 
 def test_a_guard_of_episodes_says_nothing_of_flips() -> None:
     """How far each went up or down counts, too."""
     part = flips(6, 8, 30, 56, "ants")
-    holds, said = guarded(replace(part, before=replace(part.before, counted=False)))
+    holds, said = judge_guard(replace(part, before=replace(part.before, counted=False)), MARGIN)
     assert (holds, said) == (False, "Guard ants: −0.02 (lower bound −0.09; allowed −0.05): not passed.")
 
 
 def test_a_guard_against_the_first_student_names_a_champion_that_is_below_it() -> None:
     """Such a champion could be replaced by nobody."""
     candidate, champion = flips(0, 6, 40, 54, "math"), flips(0, 7, 40, 53, "math")
-    holds, said = guarded(candidate, than="the first student", champion=champion)
+    holds, said = judge_guard(candidate, MARGIN, "the first student", champion)
     assert not holds
     assert said.startswith("Guard math against the first student: −0.06")
     assert "itself is below that margin (−0.07), so only a candidate that makes up for it can be promoted" in said
     sound = flips(0, 1, 40, 59, "math")
-    assert "can be promoted" not in guarded(candidate, than="the first student", champion=sound)[1]
+    assert "can be promoted" not in judge_guard(candidate, MARGIN, "the first student", sound)[1]
 
 
 @pytest.mark.parametrize(("nulls", "decides"), [(1, True), (2, False)])
@@ -84,11 +76,11 @@ def test_more_than_one_percent_of_nulls_is_no_decision(nulls: int, decides: bool
     part = compared([False] * 100, [None] * nulls + [True] * (100 - nulls))
     refusal = "target: the grader failed on 2 of 100 problems, more than 1 %: no decision."
     assert refuse_ungraded(part) == (None if decides else refusal)
-    assert guarded(part)[0] is decides
+    assert judge_guard(part, MARGIN)[0] is decides
 
 
 def test_an_empty_part_is_no_decision() -> None:
     empty = compared([], [])
     assert (empty.n, empty.p_value) == (0, 1.0)
     assert refuse_ungraded(empty) == "target: no problem was answered: no decision."
-    assert not guarded(empty, 0.9)[0]
+    assert not judge_guard(empty, 0.9)[0]

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import ttest_rel
 
-from tasks.evaluation.acceptance import Decision
-from tasks.evaluation.english import PASSAGES, apply_english_guard, mean_nats
+from tasks.evaluation.english import PASSAGES, judge_english, mean_nats
 from tasks.stage import Artifact
 
 
@@ -23,13 +22,11 @@ BEFORE, AFTER = (3.0, 3.5, 2.5, 4.0), (3.1, 3.5, 2.7, 4.1)
 @pytest.mark.parametrize(("margin", "passes"), [(0.25, True), (0.15, False)])
 def test_no_promotion_where_the_upper_bound_passes_the_margin(tmp_path: Path, margin: float, passes: bool) -> None:
     pair = exam(tmp_path / "before", *BEFORE), exam(tmp_path / "after", *AFTER)
-    decision = apply_english_guard(Decision(True, ("Better.",)), *pair, margin)
-    assert decision.promote is passes
     end = "." if passes else ": not passed."
     high = ttest_rel(AFTER, BEFORE).confidence_interval(0.90).high
     bounds = f"(+0.10, upper bound +{high:.2f}; allowed +{margin:.2f})"
-    assert decision.reasons == ("Better.", f"Guard English prose: 3.25 → 3.35 nats a token {bounds}{end}")
-    assert not apply_english_guard(Decision(False, ()), *pair, margin).promote
+    sentence = f"Guard English prose: 3.25 → 3.35 nats a token {bounds}{end}"
+    assert judge_english(*pair, margin) == (passes, sentence)
     assert mean_nats(tmp_path / "before") == 3.25
 
 

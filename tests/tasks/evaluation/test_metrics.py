@@ -1,6 +1,7 @@
 """The exam's figures: numbers by hand, pass@k against drawing all subsets, and what cannot be graded."""
 
 import itertools
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from statistics import fmean
@@ -29,7 +30,7 @@ def table(folder: Path, name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def figures_of(folder: Path, greedy: list[dict[str, Any]], sampled: list[dict[str, Any]] = NOTHING) -> Any:
-    return figures("math-500", table(folder, "evaluations", greedy), table(folder, "samples", sampled))
+    return figures(table(folder, "evaluations", greedy), table(folder, "samples", sampled))
 
 
 def test_format_truncation_and_length_by_hand(tmp_path: Path) -> None:
@@ -41,12 +42,12 @@ def test_format_truncation_and_length_by_hand(tmp_path: Path) -> None:
         row("e", "grader_failed", tokens=8),
     ]
     its = figures_of(tmp_path, rows)
-    assert its.accuracy == Accuracy.of(1, 4)
-    assert its.format_rate == 3 / 4  # of those that the grader could judge: a timeout is an answer
-    assert its.truncation_rate == 2 / 5
-    assert its.mean_tokens == 12.0
-    assert its.ungraded == 1
-    assert (its.by_level, its.by_subject, its.sampled, its.pass_at) == ({}, {}, 0, {})
+    assert its.items() >= asdict(Accuracy.of(1, 4)).items()
+    assert its["format_rate"] == 3 / 4  # of those that the grader could judge: a timeout is an answer
+    assert its["truncation_rate"] == 2 / 5
+    assert its["mean_tokens"] == 12.0
+    assert its["ungraded"] == 1
+    assert (its["by_level"], its["by_subject"], its["sampled"], its["pass_at"]) == ({}, {}, 0, {})
 
 
 def test_accuracy_by_level_and_subject(tmp_path: Path) -> None:
@@ -58,9 +59,9 @@ def test_accuracy_by_level_and_subject(tmp_path: Path) -> None:
         row("e", "wrong"),  # of no level
     ]
     its = figures_of(tmp_path, rows)
-    assert its.by_level == {"1": Accuracy.of(1, 2), "5": Accuracy.of(1, 1)}
-    assert its.by_subject == {"algebra": Accuracy.of(2, 2), "geometry": Accuracy.of(0, 1)}
-    assert figures_of(tmp_path / "one", [row("a", level="1"), row("b", level="1")]).by_level == {}
+    assert its["by_level"] == {"1": asdict(Accuracy.of(1, 2)), "5": asdict(Accuracy.of(1, 1))}
+    assert its["by_subject"] == {"algebra": asdict(Accuracy.of(2, 2)), "geometry": asdict(Accuracy.of(0, 1))}
+    assert figures_of(tmp_path / "one", [row("a", level="1"), row("b", level="1")])["by_level"] == {}
 
 
 def test_a_benchmarks_levels_begin_no_group_of_charts(tmp_path: Path) -> None:
@@ -75,8 +76,8 @@ def test_a_benchmarks_levels_begin_no_group_of_charts(tmp_path: Path) -> None:
 
 def test_an_exam_without_any_graded_answer_has_no_rates(tmp_path: Path) -> None:
     its = figures_of(tmp_path, [row("a", "grader_failed")])
-    assert (its.accuracy.n, its.format_rate, its.truncation_rate) == (0, None, 0.0)
-    assert figures_of(tmp_path / "none", []).truncation_rate is None
+    assert (its["n"], its["format_rate"], its["truncation_rate"]) == (0, None, 0.0)
+    assert figures_of(tmp_path / "none", [])["truncation_rate"] is None
     assert "exam/math-500/format_rate" not in as_metrics({"math-500": its})
 
 
@@ -88,16 +89,16 @@ def test_pass_at_k_by_hand(tmp_path: Path) -> None:
         *(row("b", "wrong", sample) for sample in range(4)),
     ]
     its = figures_of(tmp_path, [row("a", "wrong"), row("b", "wrong")], sampled)
-    assert its.sampled == 4
-    assert its.pass_at == {1: fmean([1 / 4, 0]), 2: fmean([1 / 2, 0]), 4: fmean([1, 0])}
-    assert its.accuracy == Accuracy.of(0, 2)  # sampled answers decide nothing
+    assert its["sampled"] == 4
+    assert its["pass_at"] == {1: fmean([1 / 4, 0]), 2: fmean([1 / 2, 0]), 4: fmean([1, 0])}
+    assert (its["accuracy"], its["n"]) == (0.0, 2)  # sampled answers decide nothing
     assert as_metrics({"math-500": its})["exam/math-500/pass_at_2"] == 0.25
 
 
 def test_ungraded_answers_do_not_count(tmp_path: Path) -> None:
     verdicts = {"a": ["correct", "grader_failed", "wrong"], "b": ["grader_failed"] * 3}
     sampled = [row(name, verdict, n) for name, its in verdicts.items() for n, verdict in enumerate(its)]
-    assert figures_of(tmp_path, [row("a"), row("b")], sampled).pass_at == {1: 0.5, 2: 1.0}
+    assert figures_of(tmp_path, [row("a"), row("b")], sampled)["pass_at"] == {1: 0.5, 2: 1.0}
 
 
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))

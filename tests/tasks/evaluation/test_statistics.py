@@ -1,5 +1,6 @@
 """The exam's statistics, against hand-worked numbers, scipy and laws."""
 
+import tracemalloc
 from math import sqrt
 
 import numpy as np
@@ -88,6 +89,15 @@ def test_bad_luck_is_that_of_nights_in_which_nothing_got_worse(n: int, margin: f
     drawn = np.random.default_rng(3).multinomial(n, [share / 2, share / 2, 1 - share], size=4000)
     refused = np.mean([tango_low(int(gained), int(lost), n) <= -margin for gained, lost, _ in drawn])
     assert bad_luck(n, margin, share) == pytest.approx(refused, abs=0.05)
+
+
+def test_bad_luck_on_a_large_benchmark_takes_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        bad_luck(5000, 0.02)
+        assert tracemalloc.get_traced_memory()[1] < 50e6  # bytes
+    finally:
+        tracemalloc.stop()
 
 
 # Signs by hand: of the eight sums of ±3 ±2 ±1 only 3 + 2 + 1 reaches 6; two reach 3 + 2 − 1 = 4; five of eight reach 0.

@@ -37,4 +37,5 @@ def test_the_end_of_the_rounds_is_decided_once(tmp_path: Path, caplog: pytest.Lo
     assert ended_early(tmp_path) == EarlyEnd(3, "no time was left", 3)
     assert [line.split(" ", 1)[1] for line in incidents(tmp_path)] == ["no time was left"]
     assert vars(caplog.records[0])["rounds"] == 3  # for the progress bar
-    assert json.loads((tmp_path / EARLY).read_text()) == {"rounds": 3, "why": "no time was left", "steps": 3}
+    kept = {"rounds": 3, "why": "no time was left", "steps": 3, "died": False}
+    assert json.loads((tmp_path / EARLY).read_text()) == kept

@@ -117,17 +117,3 @@ def test_a_promotion_that_is_interrupted_at_any_call_loses_no_version(school: Sc
         ("set_registered_model_alias", ("1", "1")),
     ]
     assert school.aliases() == (two.version, one.version)
-
-
-def test_the_aliases_follow_the_log_however_often_that_is_interrupted(school: School) -> None:
-    one, two = school.register(0), school.register(1)
-    school.registry.promote(one.version)
-    school.tracking.client.set_model_version_tag("student", two.version, "daytime.2", "night 2026-11-20 at 2026-11-21")
-    stopped = list(interrupted_at_each_call(school.registry, school.registry.finish_alias_move))
-    assert stopped == ["set_registered_model_alias"] * 2
-    assert school.aliases() == ("2", "1")
-    assert [(move.version, move.by) for move in school.registry.moves()] == [
-        ("1", "promote"),
-        ("2", "night 2026-11-20"),
-    ]
-    assert not school.registry.finish_alias_move()

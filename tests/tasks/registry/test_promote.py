@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
@@ -21,6 +20,7 @@ from tasks.stage import Artifact
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
 from tests.tasks.doubles.tables import write_stage
+from tests.waiting import awaited
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +203,7 @@ def test_a_night_waits_for_the_owner_who_is_moving_the_aliases(make_morning: Cal
     with alias_lock(morning.home):
         night = threading.Thread(target=lambda: carried_out.update(morning.promote()))
         night.start()
-        while len(morning.registry.versions()) < len(ROLES):
-            time.sleep(0.05)
+        awaited(lambda: len(morning.registry.versions()) == len(ROLES), "registered versions")
         night.join(1.0)  # it could have moved them by now
         newer = morning.register_newer()
         morning.registry.promote(newer)

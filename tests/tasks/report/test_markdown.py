@@ -42,8 +42,8 @@ def decision(night: Night) -> dict[str, Any]:
         (KEPT | {"withheld": PROMOTE}, STAYS, DRY),
         (KEPT | {"withheld": PROMOTE, "serving": None}, "Nothing: no model serves yet.", DRY),
         ({"decision": "kept"}, UNKNOWN, TRIES_AGAIN),  # as MLflow died before it was asked
-        (NO_ROUND | {"ended_early": f"{ENDED} time ran out before update began."}, STAYS, MORE_TIME),
-        (NO_ROUND | {"ended_early": f"{ENDED} the trainer process died at update."}, STAYS, TRIES_AGAIN),
+        (NO_ROUND | {"ended_early": f"{ENDED} time ran out before a process exam began."}, STAYS, MORE_TIME),
+        (NO_ROUND | {"ended_early": f"{ENDED} the trainer died.", "process_died": True}, STAYS, TRIES_AGAIN),
         (KEPT | {"withheld": PROMOTE, "alarms": ["Disk"]}, STAYS, f"Read the alarm first; {ALARMS} {DRY}"),
     ],
 )

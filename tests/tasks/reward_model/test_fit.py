@@ -7,7 +7,6 @@ import pytest
 
 from conf.schema import StudentConfig
 from conf.sections.lessons import RewardModelConfig
-from models.hf.checkpoint import is_intact
 from tasks.journal.tables import CORRECTIONS, HELD_OUT, PREFERENCES
 from tasks.reward_model.fit import figures, fit_reward_model
 from tasks.tables import read_table
@@ -47,19 +46,6 @@ def run(
         trainer=worker,
     )
     return fitted.read_json("outcome.json"), fitted.folder, len(worker.functions)
-
-
-@pytest.mark.slow
-def test_a_consistent_taste_serves(tmp_path: Path, tiny_student: Path) -> None:
-    outcome, folder, _ = run(tmp_path, tiny_student, preference_rows(100))
-    assert (outcome["serves"], outcome["reason"], outcome["picks"]) == (True, None, 100)
-    assert outcome["accuracy"]["low"] > outcome["chance"] == pytest.approx(0.2)
-    assert outcome["accuracy"]["n"] == outcome["held_out"] == len(read_table(folder / "held_out.parquet", HELD_OUT))
-    assert outcome["length"]["shortest_alone"] > 0.8
-    assert outcome["left_out"] == {"too_long": 0, "refused": 0, "exam": 0, "correction": 0, "older": 0}
-    checkpoint = tmp_path / "checkpoints" / (folder / "checkpoint.txt").read_text()
-    assert is_intact(checkpoint)
-    assert outcome["checkpoint"] == checkpoint.name
 
 
 def test_picks_without_a_taste_are_refused_with_the_numbers(tmp_path: Path, tiny_student: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from models.hf.checkpoint import is_intact, learned, parent_of
-from models.lessons.ranking import rank
+from models.lessons.ranking import Ranking, rank
 from models.reward_model import HEAD, RewardModel
 from tasks.reward_model import process
-from tasks.reward_model.process import Fitted, run_fit, score_answers
+from tasks.reward_model.process import run_fit, score_answers
 from tests.models.support.tiny import trainer_config
 from tests.models.support.tiny_picks import tiny_picks
 
@@ -24,27 +24,27 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fitted(tiny_student: Path, checkpoints: Path) -> Fitted:
+def fitted(tiny_student: Path, checkpoints: Path) -> tuple[Ranking, str | None]:
     return run_fit(tiny_student, tiny_picks(120, seed=1), NAMES, HELD_OUT, TRAINER, checkpoints)
 
 
 @pytest.fixture(scope="module")
-def checkpoint(fitted: Fitted) -> Path:
-    assert fitted.checkpoint is not None
-    return fitted.checkpoint
+def checkpoint(fitted: tuple[Ranking, str | None], checkpoints: Path) -> Path:
+    assert fitted[1] is not None
+    return checkpoints / fitted[1]
 
 
 def test_a_fit_has_its_lineage_and_is_the_model_that_was_evaluated(
-    tiny_student: Path, fitted: Fitted, checkpoint: Path, checkpoints: Path
+    tiny_student: Path, fitted: tuple[Ranking, str | None], checkpoint: Path, checkpoints: Path
 ) -> None:
-    assert fitted.ranking.accuracy.value > 0.8
-    assert checkpoint.parent == checkpoints
+    ranking, _ = fitted
+    assert ranking.accuracy.value > 0.8
     assert is_intact(checkpoint)
     assert parent_of(checkpoint) == tiny_student.name
     assert learned(checkpoint) == {*NAMES}
     assert (checkpoint / HEAD).exists()
     assert not (checkpoints / "draft").exists()
-    assert rank(score_answers(checkpoint, GROUPS, TRAINER), HELD_OUT) == fitted.ranking
+    assert rank(score_answers(checkpoint, GROUPS, TRAINER), HELD_OUT) == ranking
 
 
 def test_the_judge_stays_loaded_and_is_the_same_anywhere(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

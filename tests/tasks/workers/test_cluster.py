@@ -32,6 +32,7 @@ from tasks.workers.connection import danger_of, is_loopback
 from tasks.workers.worker import HoursOverError, Worker
 from tests.chaos import tiny_engine
 from tests.tasks.doubles.processes import gone_within
+from tests.waiting import awaited
 
 PROMPTS = [[n, n + 1, n + 2] for n in range(3, 19)]
 CONNECT = "from tasks.workers.connection import connect; import sys; connect(sys.argv[1])"
@@ -115,15 +116,16 @@ def engine_of(node: Any) -> int:
 def running_on(node: Any, wanted: Callable[[psutil.Process], bool]) -> int:
     """Return a process on a node, as soon as one is what is wanted."""
     raylets = [psutil.Process(started.process.pid) for started in node.all_processes["raylet"]]
-    until = time.monotonic() + 180
-    while time.monotonic() < until:
-        time.sleep(0.05)
+
+    def look() -> int | None:
         for raylet in raylets:
             for process in raylet.children(recursive=True):
                 with suppress(psutil.NoSuchProcess):
                     if wanted(process):
                         return process.pid
-    raise AssertionError("the node does no such work")
+        return None
+
+    return awaited(look, "such work on the node", 180)
 
 
 @pytest.mark.full

@@ -17,6 +17,7 @@ from tasks.workers.heartbeat import FIRST_LIMIT, Heartbeat, next_limit, processo
 from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError, WorkerEndedError, working_on
 from tests.tasks.doubles import child_calls
 from tests.tasks.doubles.processes import gone_within, is_running
+from tests.waiting import awaited
 
 PARENT = """
 import sys, time
@@ -71,10 +72,7 @@ def test_a_child_that_dies_is_replaced(worker: Worker, losses: list[str]) -> Non
     assert calls == 1
     assert not worker.lost
     os.kill(replaced, signal.SIGKILL)  # between two calls
-    limit = time.monotonic() + 60
-    while not worker.lost and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert worker.lost
+    awaited(lambda: worker.lost, "loss", 60)
     assert worker.call(child_calls.count)[1] == 1
     worker.end(grace=0)
     assert len(losses) == 1  # a child that is ended is no loss
@@ -264,10 +262,7 @@ def sleeping() -> Iterator[int]:
 
 
 def wait_for_seconds(process: int, seconds: float) -> None:
-    limit = time.monotonic() + 60
-    while processor_seconds(process) < seconds:
-        assert time.monotonic() < limit
-        time.sleep(0.02)
+    awaited(lambda: processor_seconds(process) >= seconds, f"{seconds} s of work", 60)
 
 
 def test_a_call_may_take_ten_times_the_longest_and_at_least_half_an_hour() -> None:
