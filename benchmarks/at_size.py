@@ -79,7 +79,7 @@ def draws() -> list[float]:
                 checkpoint=checkpoint,
                 solve_rates=Artifact(folder=rates, digest=""),
                 seed=f"round {number}",
-                excluded=exam,
+                exam_questions=exam,
                 max_prompt_tokens=512,
                 count=32,
                 drawn=(),

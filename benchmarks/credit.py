@@ -32,8 +32,9 @@ from models.transcript import Transcript
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
-from tasks.rollouts.episodes import Episode, Game, Player, play
+from tasks.rollouts.episodes import Episode, Game, play
 from tasks.rollouts.turns import spans
+from tasks.rollouts.verified import Player
 
 GROUP = 8
 KINDS = {"episode": GrpoConfig(credit="episode"), "td": GrpoConfig(credit="td")}

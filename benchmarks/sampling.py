@@ -29,7 +29,7 @@ from models.engine.environment import engine_environment
 from models.hf.checkpoint import digest_folder
 from models.hf.loading import load_tokenizer, prompt_tokens
 from rewards.arithmetic import Arithmetic
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.workers.worker import Worker
 
 MAX_TOKENS = 48
@@ -78,9 +78,8 @@ def measured(
         for name, (worker, shard) in ways.items():
             config = EngineConfig(max_model_len=256, kv_cache_gb=1, shard_prompts=shard)
             began = time.perf_counter()
-            groups, _ = sample_verified(
-                worker, checkpoint, config, prompts, samples, seed=1, temperature=1.0, max_tokens=MAX_TOKENS
-            )
+            player = Player(checkpoint, StudentConfig(), config, worker, MAX_TOKENS, temperature=1.0)
+            groups, _ = sample_verified(player, prompts, samples, seed=1)
             seconds = time.perf_counter() - began
             rollouts = [rollout for group in groups for rollout in group]
             texts = json.dumps([rollout.text for rollout in rollouts])

@@ -6,7 +6,9 @@ One round: select_prompts → sample → score → credit (these four again for 
 import json
 import time
 from collections.abc import Mapping, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,9 @@ from flows.run.budget import LATE, Allowance, Division, seconds_answering
 from flows.run.context import CHANGED, Night
 from flows.training.monitor import Monitor
 from flows.training.quizzes import is_quizzed, run_quiz
+from flows.training.retention import Retention
 from flows.training.reward_model import LearnedReward, is_ranked, slowest_ranking
 from flows.training.rollouts import GroupSampler
-from flows.training.saver import Retention, Saver
 from models.hf.checkpoint import verify
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.monitoring.tracking import Tracking
@@ -37,16 +39,15 @@ from tasks.workers.worker import HoursOverError, WorkerDiedError
 class Rounds:
     """Runs a night's rounds, numbered across all its blocks, and holds the state that they share.
 
-    `exam_questions`: no round may use these. `registered`: digests of registered checkpoints. `division`: how the night
-    divides its hours. `quiz`, `latest`: the quizzes before and after the lessons. `learned`: the learned reward, or
-    None. `teacher`: the folder of the teacher for on-policy distillation. `over`: True once no further block or lesson
-    may begin, because time ran out, a child process died or a severe alarm was raised.
+    `registered`: digests of registered checkpoints. `division`: how the night divides its hours. `quiz`, `latest`: the
+    quizzes before and after the lessons. `learned`: the learned reward, or None. `teacher`: the folder of the teacher
+    for on-policy distillation. `over`: True once no further block or lesson may begin, because time ran out, a child
+    process died or a severe alarm was raised.
     """
 
     def __init__(
         self,
         night: Night,
-        exam_questions: tuple[str, ...],
         tracking: Tracking,
         registered: Set[str],
         division: Division,
@@ -56,9 +57,10 @@ class Rounds:
         teacher: Path | None = None,
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
-        self.sampler = GroupSampler(night, exam_questions, teacher)
+        self.sampler = GroupSampler(night, teacher)
         self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
-        self.saver = Saver()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
+        self._saving: Future[None] | None = None  # the last round's
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
             *(night.hours, night.config, division),
@@ -98,7 +100,7 @@ class Rounds:
                     self.over = True
                     break
             night.limit_workers(before_end=-LATE)
-            self.saver.finish()
+            self._finish_saving()
         except (HoursOverError, WorkerDiedError) as error:
             night.limit_workers(before_end=-LATE)
             self._keep_committed_rounds(error)
@@ -125,7 +127,7 @@ class Rounds:
             "predecessor": self.policy.name,
         }
         path = f"{round_path(number)}/checkpoint"
-        if (known := checkpoint.committed(night.folder, path, **inputs)) is not None:
+        if (known := night.committed(checkpoint, path, **inputs)) is not None:
             figures = known.read_json("metrics.json")
             self._advance(night.checkpoint(known), night.run(checkpoint, path, silent=True, **inputs))
             self.tracking.log_round(number, figures)
@@ -142,7 +144,8 @@ class Rounds:
             if uninterrupted:
                 figures["seconds_round"] = seconds
             outcome = {"updated": updated, "state": self.retention.state(number), "figures": figures}
-            self.saver.start(partial(self._save, number, path, **inputs, **outcome, resources=resources))
+            save = partial(self._save, number, path, **inputs, **outcome, resources=resources)
+            self._saving = self._thread.submit(copy_context().run, save)  # as a part of this Prefect run
         if "seconds_round" in figures:
             self.allowance.rounds.append(figures["seconds_round"])
         self.monitor.figures.append(figures)
@@ -168,20 +171,25 @@ class Rounds:
             raise NightError(f"{state}: this trainer state is gone; start the night over with --fresh")
         predecessor = Predecessor(self.base, self.policy.name, state)
         retired = self.retention.outdated(number, self.base)
-        resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, *retired)
+        resources = UpdateResources(predecessor, night.home.checkpoints, night.trainer, retired)
         arguments = (inputs[name] for name in ("rollouts", "advantages", "config", "rate_factor"))
         night.sleep_engine()
         with night.announced(path):
             return night.call(update, path, *arguments, resources), resources
 
     def _save(self, number: int, path: str, **arguments: Any) -> None:
-        """Commit the update and log its metrics. Runs on the saver's thread while the next round samples."""
+        """Commit the update and log its metrics. Runs on another thread while the next round samples."""
         saved = self.night.run(checkpoint, path, after=[arguments["updated"]], silent=True, **arguments)
         self.tracking.log_round(number, saved.read_json("metrics.json"))
 
     def _finish_saving(self) -> None:
-        """Wait until the last round is saved. From then on, the trainer's time limit is the engine's again."""
-        self.saver.finish()
+        """Wait until the last round is saved. From then on, the trainer's time limit is the engine's again.
+
+        Raises any error that saving it raised.
+        """
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
         self.night.trainer.until = self.night.engine.until
 
     def _advance(self, policy: Path, result: Artifact | Updated) -> None:
@@ -197,7 +205,7 @@ class Rounds:
 
     def _quiz(self, number: int) -> None:
         started = time.perf_counter()
-        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy, self.sampler.exam_questions)
+        quiz = run_quiz(self.night, f"{round_path(number)}/quiz", self.policy)
         if (accuracy := self.monitor.add_quiz(number, quiz)) is not None:
             self.tracking.log({"quiz/accuracy": accuracy}, number)
         self.allowance.quizzes.append(seconds_answering(quiz))
@@ -223,7 +231,7 @@ class Rounds:
     def _keep_committed_rounds(self, error: HoursOverError | WorkerDiedError) -> None:
         """End the night's learning after its last committed round, and discard the uncommitted rounds."""
         with suppress(HoursOverError, WorkerDiedError):  # if saving fails, the round stays uncommitted
-            self.saver.finish()
+            self._finish_saving()
         policies = self.retention.policies
         while policies and not is_committed(self.night.round_folder(len(policies))):
             policies.pop()

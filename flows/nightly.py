@@ -29,7 +29,7 @@ from flows.run.context import Night, freeze_config, is_begun
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from flows.run.levels import with_next_level
 from flows.run.preflight import check_night, finished_summary
-from flows.run.speed import forecast, seconds_expected
+from flows.run.speed import expected
 from flows.training.day_copy import OwnersDay
 from flows.training.inputs import champion_of, frozen_day, log_datasets, start_of, teacher_of
 from flows.training.lessons import Lessons
@@ -37,7 +37,6 @@ from flows.training.quizzes import Quizzes
 from flows.training.recipe import Recipe
 from flows.training.reward_model import learned_reward, log_judge, rank_held_out
 from models.hf.checkpoint import parent_of
-from rewards.data import benchmarks
 from tasks.evaluation.answering import count_stored
 from tasks.journal.carry_over import prepare_home
 from tasks.monitoring.notify import post_report
@@ -92,10 +91,8 @@ def nightly(
             claim_flow_run(home)
             if summary := finished_summary(home, date):
                 return summary
-            if not checked:
-                check_night(home, config, resumed)
-                if not resumed and (found := forecast(home, config)):
-                    logging.getLogger("nightschool").info(found.sentence)
+            if not checked and (found := check_night(home, config, resumed)):
+                logging.getLogger("nightschool").info(found.sentence)
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
             night = Night(home, date, config)
@@ -155,35 +152,34 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     versions = registry.versions()
     start, unpromoted = start_of(night, champion)
     journal = frozen_day(night, start)
-    exam = {part: benchmarks.exam_problems(part, config.sandbox) for part in config.exam.parts}
-    exam_questions = tuple(sorted({problem.question for chosen in exam.values() for problem in chosen}))
-    log_datasets(tracking, config, exam)
+    log_datasets(tracking, config, night.exam)
     teacher = teacher_of(night, champion)
-    quizzes = Quizzes(night, exam_questions)
+    quizzes = Quizzes(night)
     day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
     quiz = quizzes.ask("start" if student == start else "day", student)  # a resumed night must find it there
     night.sleep_engine()
 
-    target = exam[config.exam.target]
+    target = night.exam[config.exam.target]
     stored = count_stored(config, champion, target, home.exams)
-    expected = partial(seconds_expected, home, config)
-    guards = sum(len(exam[part]) for part in config.exam.guards)
-    division = divide(night.hours, config, night.folder, len(target), stored, quiz, expected, guards)
+    guards = sum(len(night.exam[part]) for part in config.exam.guards)
+    division = divide(
+        night.hours, config, night.folder, len(target), stored, quiz, partial(expected, home, config), guards
+    )
     night.limit_workers(before_end=(division.exam or 0.0) + (division.after or 0.0))
 
     trained = parent_of(start) is not None  # by an earlier night; daytime learning does not count
-    lessons = Lessons(night, journal, exam_questions, trained, division.steps)
+    lessons = Lessons(night, journal, trained, division.steps)
     recipe = Recipe(night, student, lessons, quizzes, division)
     distilled = recipe.before_rounds()
     night.trainer.until = min(night.trainer.until, time.time() + division.left(night.folder, config.steps))
     reward_model = day.reward_model
     night.limit_workers(before_end=-LATE)
-    learned = learned_reward(night, journal, reward_model, distilled, exam_questions)
+    learned = learned_reward(night, journal, reward_model, distilled)
     log_judge(tracking, night.folder)
     registered = {version.digest for version in versions}
     latest = quizzes.taken.get(distilled)
-    rounds = Rounds(night, exam_questions, tracking, registered, division, quiz, latest, learned, teacher)
+    rounds = Rounds(night, tracking, registered, division, quiz, latest, learned, teacher)
     candidate = recipe.run(rounds, distilled)
     night.limit_workers(before_end=-LATE - (division.exam or 0.0))
 
@@ -191,7 +187,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     night.trainer.close()
     first = first_student(night, versions, champion)
     students = {"champion": champion, "start": student, "distilled": distilled, "candidate": candidate}
-    taken = quizzes.of({"start": student, "end": candidate})
+    ends = {"start": student, "end": candidate}
+    taken = {name: quizzes.taken[each] for name, each in ends.items() if each in quizzes.taken}
     decision, exams = decide_night(
         night, students, first, division, picks, taken, unpromoted, severe=rounds.monitor.severe
     )

@@ -88,7 +88,7 @@ def admit(
     proposals: Artifact,
     sources: tuple[BenchmarkConfig, ...],
     before: tuple[Artifact, ...],
-    excluded: tuple[str, ...],
+    exam_questions: tuple[str, ...],
     student: StudentConfig,
     checkpoint: Path,
     max_prompt_tokens: int,
@@ -98,10 +98,10 @@ def admit(
 
     Verdicts: `admitted`, `unreadable` (not a usable problem, or too close to an exam problem), `repeated` (shown as an
     example, or admitted earlier tonight) and `surplus` (over `count`, or too long). `before`: this stage's outputs in
-    tonight's earlier rounds. `excluded`: the exam's questions. Group numbers continue from `requests`.
+    tonight's earlier rounds. Group numbers continue from `requests`.
     """
     entry, benchmark = proposing_benchmark(sources)
-    tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(excluded)
+    tokenizer, exam = load_tokenizer(checkpoint, student.trust_remote_code), exam_index(exam_questions)
     first = len(read_table(requests.folder / "prompts.parquet", PROMPTS))
     asked = set(requests.read_json("shown.json"))
     asked |= {name for one in before for name in read_table(one.folder / "prompts.parquet", PROMPTS).problem_id}

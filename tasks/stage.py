@@ -2,8 +2,7 @@
 
 A stage writes files into its folder and flushes them to disk. Last, it renames `manifest.json` into place, with
 digests of the stage's inputs and files. A folder without a manifest counts as absent, so the stage runs again. If the
-manifest matches the stage's inputs and files, the stage does not run again; Prefect shows the stage as *Cached* if
-Prefect has a record of the result.
+manifest matches the stage's inputs and files, the stage does not run again, and Prefect shows it as *Cached*.
 """
 
 import hashlib
@@ -61,6 +60,7 @@ class Stage:
 
         self.write = write
         self.resources = resources
+        self.parameters = inspect.signature(write).parameters
         self.name = write.__name__
         run: Any = self._run
         self._task: Any = task(
@@ -70,22 +70,17 @@ class Stage:
             task_run_name="{label}",
             retries=retries,
             retry_condition_fn=worker_died,
-            persist_result=True,
-            result_serializer="json",
-            cache_key_fn=_cache_key,
+            persist_result=False,  # the folder holds it
         )
 
     def __call__(self, night: Path, path: str, /, *, wait_for: Sequence[Any] = (), **arguments: Any) -> Artifact:
         """Run the stage, or return the artifact that it committed earlier from the same inputs.
 
-        In Prefect's graph, the stage depends on each artifact in its arguments and on each result in `wait_for`. If
-        Prefect's record of the result differs from the folder, the folder is right: the record may be outdated.
+        In Prefect's graph, the stage depends on each result in `wait_for`.
         """
-        known = self.committed(night, path, **arguments)
         call = _Call(night / path, self._inputs(arguments), arguments)
-        taken = {name: found for name, value in arguments.items() if (found := artifacts_in(value))}
-        result = self._task.with_options(refresh_cache=known is None)(run_name(path), call, taken, wait_for=wait_for)
-        return known or result
+        result = self._task(run_name(path), call, wait_for=wait_for)
+        return call.known or result
 
     def committed(self, night: Path, path: str, /, **arguments: Any) -> Artifact | None:
         """Return the artifact committed from these inputs, or None if there is none or its files have changed."""
@@ -94,9 +89,12 @@ class Stage:
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
         return {name: _digest(value) for name, value in arguments.items() if name not in self.resources}
 
-    def _run(self, label: str, call: "_Call", taken: Mapping[str, Sequence[Artifact]]) -> Artifact:
-        if known := committed(call.folder, call.inputs):
-            return known
+    def _run(self, label: str, call: "_Call") -> Any:
+        """Return the new artifact, or a state with the name `Cached` and the known artifact."""
+        from prefect.states import Completed
+
+        if call.known:
+            return Completed(name="Cached", data=call.known)
         uncommit(call.folder)
         make_folder(call.folder)
         started = time.perf_counter()
@@ -106,19 +104,14 @@ class Stage:
 
 
 class _Call:
-    """One call of a stage, wrapped so that Prefect neither copies nor traverses its arguments."""
+    """One call of a stage, wrapped so that Prefect neither copies nor traverses its arguments.
+
+    `known`: the artifact that an earlier call with the same inputs has committed, or None.
+    """
 
     def __init__(self, folder: Path, inputs: dict[str, str], arguments: Mapping[str, Any]) -> None:
         self.folder, self.inputs, self.arguments = folder, inputs, arguments
-
-
-def artifacts_in(value: Any) -> list[Artifact]:
-    """Return the artifacts in a stage's argument, including those nested in lists, tuples and mappings."""
-    if isinstance(value, Artifact):
-        return [value]
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    return [artifact for item in value for artifact in artifacts_in(item)] if isinstance(value, list | tuple) else []
+        self.known = committed(folder, inputs)
 
 
 def stage(*, retries: int = 0, resources: tuple[str, ...] = ()) -> Callable[[Write], Stage]:
@@ -197,11 +190,6 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"a stage's input may not be a {type(value).__name__}")
-
-
-def _cache_key(context: Any, parameters: dict[str, Any]) -> str:
-    call: _Call = parameters["call"]
-    return _digest([str(call.folder.resolve()), call.inputs])
 
 
 def worker_died(task: Any, run: Any, state: Any) -> bool:

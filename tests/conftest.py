@@ -114,7 +114,6 @@ def prefect_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
         PREFECT_API_URL,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
         PREFECT_HOME,
-        PREFECT_LOCAL_STORAGE_PATH,
         PREFECT_LOGGING_TO_API_ENABLED,
         temporary_settings,
     )
@@ -124,7 +123,6 @@ def prefect_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     with (
         nullcontext(shared) if shared else _own_server() as url,
         temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder}),
-        temporary_settings({PREFECT_LOCAL_STORAGE_PATH: folder / "storage"}),
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),  # a flow would wait a second for its end
         temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: False}),  # no test reads its logs there
     ):

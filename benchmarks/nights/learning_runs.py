@@ -95,7 +95,7 @@ def accuracies(checkpoints: Sequence[Path]) -> list[float]:
     """Return each checkpoint's greedy accuracy on the exam's levels 1 and 2."""
     # Prefect reads the environment when it is imported
     from tasks.evaluation.answering import answer_questions, render_prompts
-    from tasks.rollouts.episodes import Player
+    from tasks.rollouts.verified import Player
 
     config = load_night(STARTER)
     benchmark = Arithmetic(levels=("1", "2"))

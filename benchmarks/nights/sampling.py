@@ -64,7 +64,7 @@ def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> 
                 checkpoint=checkpoint,
                 grpo=config.grpo,
                 config=config.sampler,
-                trust_remote_code=False,
+                student=config.student,
                 seed=number,
                 engine=worker,
             )

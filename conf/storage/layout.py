@@ -11,7 +11,7 @@ DIVISION = "division.json"  # in a night's folder: how the night's time is divid
 PACE_FOLDER = "pace"  # in a night's folder: the steps of each lesson, and each round's share of the learning rate
 MANIFEST = "manifest.json"  # in a stage's folder: its presence means that the stage is committed
 TURNS_OF_A_PART = 8  # turns of episodes per stage: a kill loses no more than these
-NUMBERED = re.compile(r"(round|refill|look)-(\d+)")
+NUMBERED = re.compile(r"(rounds?|refill|look)-(\d+)")
 ROUND = re.compile(r"round-\d+")
 
 

@@ -29,7 +29,7 @@ from flows.run.machine import (
     output_of,
 )
 from flows.run.preflight import layers, night_checks
-from flows.run.speed import check_hours, forecast
+from flows.run.speed import forecast
 from models.engine.environment import preload_libraries
 from models.hf.hardware import core_quota, cores, gpu_tokens
 from models.hf.memory_plan import CARDS, GIB, METHODS, STUDENTS
@@ -103,7 +103,6 @@ def _speed(home: Home, config: NightConfig) -> Finding:
     """Compare the night's time limit with the time that the night needs on this machine."""
     try:
         config = with_next_level(config, home, date_of_night(clocks_in(config.deadline_time_zone)))
-        check_hours(home, config)
         found = forecast(home, config)
     except InputError as error:
         what, _, advice = str(error).partition("; ")

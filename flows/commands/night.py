@@ -86,7 +86,6 @@ def _summary(
     from flows.run.history import resume_command
     from flows.run.levels import with_next_level
     from flows.run.preflight import check_night, finished_summary
-    from flows.run.speed import forecast
 
     config, folder = with_next_level(config, home, date), home.night(date)
     summary = None if fresh else finished_summary(home, date)
@@ -99,8 +98,7 @@ def _summary(
         check_identity(folder, config)
     else:
         check_deadline(config, date, now)
-    check_night(home, config, resumed)
-    if not resumed and (found := forecast(home, config)):
+    if found := check_night(home, config, resumed):
         end = datetime.fromtimestamp(Hours.of(config, date).end, time_zone(config.deadline_time_zone))
         _say(f"The night {date} ends at about {end:%H:%M}. {found.sentence}")
     try:

@@ -79,7 +79,7 @@ def _played(checkpoint: str, benchmark: Benchmark, problem: Problem, settings: N
     from flows.evaluation.resolve_model import engine_for, resolve_model
     from models.engine.environment import engine_environment
     from tasks.evaluation.answering import answer_questions, render_prompts
-    from tasks.rollouts.episodes import Player
+    from tasks.rollouts.verified import Player
     from tasks.workers.worker import Worker
 
     model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())

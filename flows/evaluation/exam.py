@@ -48,7 +48,8 @@ def exam(
         if rows is not None:
             check_rows(rows, "rows")
     home.make_private()
-    models = [resolve_model(source, "checkpoint", config.student, home) for source in (checkpoint, against) if source]
+    named = {"checkpoint": checkpoint, "against": against}
+    models = [resolve_model(source, name, config.student, home) for name, source in named.items() if source]
     with tempfile.TemporaryDirectory() as folder:
         exams = [_evaluate(model, config, home, Path(folder) / str(index)) for index, model in enumerate(models)]
         tables = [read_table(artifact.folder / "evaluations.parquet", EVALUATIONS) for artifact in exams]

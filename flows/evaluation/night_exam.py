@@ -77,12 +77,8 @@ class Exam:
     def _common(self) -> dict[str, Any]:
         config = self.night.config
         return {
-            "student": config.student,
             "config": config.sampler,
-            "sandbox": config.sandbox,
             "max_completion_tokens": config.exam.max_completion_tokens,
-            "engine": self.night.engine,
-            "exams": self.night.home.exams,
             "versions": tuple(versions().values()),
             "order": f"{config.seed} {self.night.date}",
         }

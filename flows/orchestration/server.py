@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.error import URLError
 
 from conf.redact import PREFECT, without_password
@@ -40,30 +39,19 @@ def prefect_api(home: Path, meanwhile: Callable[[], object] = lambda: None) -> I
     """Yield the URL of the night's Prefect API. Inside the `with` block, Prefect's settings point to this API.
 
     A configured API (PREFECT_API_URL or the active profile) is used as is. Without one, a server runs on 127.0.0.1
-    until the block ends. Its database is under the home, so that `nightschool ui` can show its runs later. In both
-    cases, task results are stored under the home. `meanwhile` is called while a local server starts. Raises InputError
-    if the configured URL contains a password or its server is not compatible, and ServerError if the local server does
-    not start.
+    until the block ends. Its database is under the home, so that `nightschool ui` can show its runs later. `meanwhile`
+    is called while a local server starts. Raises InputError if the configured URL contains a password or its server is
+    not compatible, and ServerError if the local server does not start.
     """
-    from prefect.settings import (
-        PREFECT_API_URL,
-        PREFECT_HOME,
-        PREFECT_LOCAL_STORAGE_PATH,
-        PREFECT_UI_URL,
-        get_current_settings,
-        temporary_settings,
-    )
+    from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_UI_URL, get_current_settings, temporary_settings
 
     from flows.web.health import check_prefect
 
-    # the default is in ~/.prefect, whatever PREFECT_HOME is
-    results: dict[Any, Any] = {PREFECT_LOCAL_STORAGE_PATH: home / "prefect" / "storage"}
     configured = get_current_settings().api.url
     if configured:
         check_prefect(without_password(configured, "PREFECT_API_URL", PREFECT))
         Home(home).make_private()
-        with temporary_settings(results):
-            yield configured
+        yield configured
         return
     Home(home).make_private()
     folder = home / "prefect"
@@ -73,7 +61,7 @@ def prefect_api(home: Path, meanwhile: Callable[[], object] = lambda: None) -> I
     try:
         meanwhile()
         wait_until_ready(server, url, output)
-        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES} | results):
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_HOME: folder, PREFECT_UI_URL: PAGES}):
             try:
                 yield url
             finally:

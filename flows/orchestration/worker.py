@@ -60,7 +60,6 @@ def environment_of(home: Home, api: str, key: str | None) -> dict[str, str]:
     return os.environ | {
         "NIGHTSCHOOL_HOME": str(home.root),
         "PREFECT_HOME": str(home.root / "prefect"),
-        "PREFECT_LOCAL_STORAGE_PATH": str(home.root / "prefect" / "storage"),
         "PREFECT_API_URL": api,
         "PWD": str(PROJECT),  # prefect.yaml runs the flows in this directory
         **({"PREFECT_API_AUTH_STRING": key} if key else {}),

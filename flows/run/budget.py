@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
 from conf.sections.stages import Step
@@ -28,6 +29,9 @@ from models.lessons.pace import TIMED, Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
 from tasks.workers.worker import HoursOverError
+
+if TYPE_CHECKING:  # which imports this module
+    from flows.run.speed import Estimate
 
 # Seconds that saving the last round, exam, decision and report may run past the night's hours: a late outcome is better
 # than none.
@@ -90,15 +94,15 @@ def divide(
     problems: int,
     stored: int,
     quiz: Artifact | None,
-    expected: Callable[[], tuple[float, int, float] | None] = lambda: None,
+    expected: Callable[[], "Estimate | None"] = lambda: None,
     guards: int = 0,
 ) -> Division:
     """Divide the night's hours and record the division, or return the recorded division if there is one.
 
     `problems`: the number of problems in the exam's target. `stored`: how many of these the champion has answered on
     earlier nights. `quiz`: the quiz before the lessons, which shows the time per answer; without it, the exam gets its
-    maximum share. `expected`: see `seconds_expected` in speed.py; called only if the night has a time limit. `guards`:
-    the number of problems in the exam's guards, which both models answer.
+    maximum share. `expected`: estimates the night (see speed.py); called only if it has a time limit. `guards`: the
+    number of problems in the exam's guards, which both models answer.
     """
     file = night / DIVISION
     if file.exists():
@@ -118,12 +122,14 @@ def divide(
             exam = answer * max(answers(most), answers(min(problems, LEAST_EXAM), guards))
         after = REST + (MERGE if config.merges else 0.0)
         shared = max(0.0, left - exam - after)
-        a_round, enough, a_step = expected() or (None, None, None)
+        known = expected()
+        a_round, a_step = (known.round, known.step) if known else (None, None)
         lessons = most_for_lessons(shared, a_round) if any(not step.is_block for step in config.steps) else 0.0
         sharing = sum(step.kind == "distill" for step in config.steps)
         steps = max(TIMED, math.ceil(lessons / sharing / a_step)) if a_step and sharing else None
         rounds, before = shared - lessons if config.rounds else 0.0, whole - left
         lessons += _seconds(night / "fit_reward_model")  # if it was fitted before, `left` subtracts its time again
+        enough = known.minutes_enough() if known else None
         division = Division(most, exam, whole, before, after, lessons, rounds, a_round, enough, steps, answer)
     write_atomically(file, json.dumps(asdict(division)))
     return division

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from prefect import Task
 
 from conf.load import differences, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home, InputError, inside
 from conf.storage.layout import round_path
@@ -23,6 +25,8 @@ from flows.run.edges import Edges
 from flows.run.history import STARTED, first_start, note_progress, resume_command
 from models.engine.environment import engine_environment, trainer_environment
 from models.hf.checkpoint import verify
+from rewards.data.benchmarks import exam_problems
+from rewards.verifier import Problem
 from tasks.monitoring import incidents
 from tasks.registry.promote import NO_PROMOTE
 from tasks.stage import Artifact, Stage, committed, run_name
@@ -63,6 +67,16 @@ class Night:
         """The night's folder: nights/<date> under the home."""
         return self.home.night(self.date)
 
+    @cached_property
+    def exam(self) -> dict[ExamPart, list[Problem]]:
+        """The exam's problems."""
+        return {part: exam_problems(part, self.config.sandbox) for part in self.config.exam.parts}
+
+    @cached_property
+    def exam_questions(self) -> tuple[str, ...]:
+        """The exam's questions, which no stage may teach or practise."""
+        return tuple(sorted({problem.question for problems in self.exam.values() for problem in problems}))
+
     def round_folder(self, number: int) -> Path:
         """Return the folder of a round."""
         return self.folder / round_path(number)
@@ -76,11 +90,39 @@ class Night:
     ) -> Artifact:
         """Run a stage, or return its result if it is already committed.
 
-        `after`: other results that the stage depends on. `silent`: don't announce the stage, as it runs beside others.
+        `arguments`: the stage's, except for those that the night's stages share (see `_shared`). `after`: other results
+        that the stage depends on. `silent`: don't announce the stage, as it runs beside others.
         """
         with nullcontext() if silent else self.announced(path):
+            arguments = self._shared(stage) | arguments
             upstream = self.edges.upstream(arguments.values(), after)
             return self.edges.add(stage(self.folder, path, wait_for=upstream, **arguments))
+
+    def committed(self, stage: Stage, path: str, **arguments: Any) -> Artifact | None:
+        """Return what a stage has committed from these arguments, which are those of `run`, or None."""
+        return stage.committed(self.folder, path, **self._shared(stage) | arguments)
+
+    def _shared(self, stage: Stage) -> dict[str, Any]:
+        """Return the arguments that each stage of the night with a parameter of such a name gets, unless `run` differs.
+
+        They are the night's child processes, folders and date, and the settings and questions that many stages need.
+        """
+        config, home = self.config, self.home
+        shared: dict[str, Any] = {
+            "engine": self.engine,
+            "trainer": self.trainer,
+            "checkpoints": home.checkpoints,
+            "exams": home.exams,
+            "journal": home.journal,
+            "cache": home.teacher,
+            "date": self.date,
+            "student": config.student,
+            "sandbox": config.sandbox,
+            "trainer_config": config.trainer,
+        }
+        if "exam_questions" in stage.parameters:  # they may take long to load
+            shared["exam_questions"] = self.exam_questions
+        return {name: value for name, value in shared.items() if name in stage.parameters}
 
     @contextmanager
     def announced(self, path: str) -> Iterator[None]:
@@ -110,14 +152,8 @@ class Night:
 
     def merge(self, path: str, adapter: Path) -> Path:
         """Merge an adapter into its base model. Returns the merged checkpoint."""
-        return self.make_checkpoint(
-            merge,
-            path,
-            adapter=adapter,
-            trust_remote_code=self.config.student.trust_remote_code,
-            checkpoints=self.home.checkpoints,
-            trainer=self.trainer,
-        )
+        trust = self.config.student.trust_remote_code
+        return self.make_checkpoint(merge, path, adapter=adapter, trust_remote_code=trust)
 
     def prepare_workers(self) -> None:
         """Have the child processes import their libraries in the background while the night starts."""

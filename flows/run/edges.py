@@ -1,7 +1,7 @@
 """The night's dependency graph in Prefect: the results that each stage depends on, and nested runs."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from conf.storage.layout import run_name
-from tasks.stage import artifacts_in
+from tasks.stage import Artifact
 
 R = TypeVar("R")
 log = logging.getLogger("nightschool")
@@ -48,8 +48,7 @@ class Edges:
 
         A stage that uses no result of tonight depends on the night's first result.
         """
-        given = list(arguments)
-        found = [*after, *artifacts_in(given), *self._origins_of(given)] or self._first
+        found = [*after, *filter(None, map(self._origin, _leaves(list(arguments))))] or self._first
         for result in found:
             self._last.pop(id(result), None)
         return found
@@ -94,11 +93,20 @@ class Edges:
         self.add(result, made[0])
         return made[0]
 
-    def _origins_of(self, value: Any) -> list[Any]:
-        """Return the results that produced the checkpoints among the arguments. A string argument may be a digest."""
-        if isinstance(value, Mapping):
-            value = list(value.values())
-        if isinstance(value, list | tuple):
-            return [origin for item in value for origin in self._origins_of(item)]
-        digest = value.name if isinstance(value, Path) else value if isinstance(value, str) else ""
-        return [self._origins[digest]] if digest in self._origins else []
+    def _origin(self, value: Any) -> Any:
+        """Return the result that an argument is, or that produced the checkpoint with this path or digest, or None."""
+        if isinstance(value, Artifact):
+            return value
+        digest = value.name if isinstance(value, Path) else value
+        return self._origins.get(digest) if isinstance(digest, str) else None
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield what an argument consists of, including what is nested in lists, tuples and mappings."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value

@@ -13,7 +13,7 @@ from conf.schema import NightConfig, SandboxConfig
 from conf.sections.benchmark import PROGRAMS
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import Finding, require_machine
-from flows.run.speed import check_hours
+from flows.run.speed import Forecast, forecast
 from flows.training.quizzes import BETWEEN_ROUNDS, is_quizzed, quiz_part
 from flows.web.health import check_mlflow, check_prefect
 from rewards.data import benchmarks
@@ -36,23 +36,26 @@ SMALL_EXAM = 400  # problems; with fewer, the night logs the gain that its exam 
 log = logging.getLogger("nightschool")
 
 
-def check_night(home: Home, config: NightConfig, resumed: bool = False) -> None:
-    """Raise InputError if the night would fail because of a fault that its owner can fix. May download the teacher."""
-    check_plan(home, config, resumed)
+def check_night(home: Home, config: NightConfig, resumed: bool = False) -> Forecast | None:
+    """Raise InputError if the night would fail because of a fault that its owner can fix. May download the teacher.
+
+    Returns the forecast of a night that is not `resumed`, if there is one.
+    """
+    found = check_plan(home, config, resumed)
     if config.on_policy is not None and config.on_policy.teacher != STARTER_MODEL:  # may be gigabytes
         find_model(config.on_policy.teacher, None, "on_policy.teacher")
+    return found
 
 
-def check_plan(home: Home, config: NightConfig, resumed: bool = False) -> None:
-    """Make the checks of `check_night` that download no model.
+def check_plan(home: Home, config: NightConfig, resumed: bool = False) -> Forecast | None:
+    """Make the checks of `check_night` that download no model, and return the same.
 
     A `resumed` night needs no further disk space, because what it writes replaces what it removes.
     """
     require_machine(home, config, room=not resumed)
     for check in night_checks(home, config).values():
         check()
-    if not resumed:
-        check_hours(home, config)
+    return None if resumed else forecast(home, config)
 
 
 def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], object]]:

@@ -35,7 +35,7 @@ SAMPLING, TRAINING = 0.6, 0.95
 SAMPLED_TOKEN, TRAINED_TOKEN, STEP = 0.0005 / 135e6, 0.001 / 135e6, 0.3
 ROUND = 1.0  # seconds of a round that any model takes, measured with one of a million parameters
 WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on; groups without signal are left out
-FIXED = 90.0  # seconds for enrolment, imports, engine start-up, decision and report
+FIXED = 90.0  # seconds for all but lessons, answers and updates: enrolment, imports, engine start-up, report
 FIRST_LOOK, MODELS = 100, 2  # problems in the exam's first look, and how many models answer them
 QUIZZES = 3  # before and after the lessons, and after the rounds
 ROWS, WIDTH, INNER = 1280, 576, 1536  # matmul shapes: a microbatch's tokens, and the starter student's layer sizes
@@ -51,8 +51,7 @@ class Estimate:
 
     `sampling`, `update`: seconds per round. `answer`: seconds for one model to answer one exam problem. `step`: seconds
     per optimizer step of the worked-solutions lesson, including the sampling of its rehearsal. `steps`: the planned
-    number of such steps. `fixed`: seconds for everything except lessons, answers and updates. `quizzed`: the number of
-    training problems answered in quizzes.
+    number of such steps. `quizzed`: the number of training problems answered in quizzes.
     """
 
     sampling: float
@@ -60,7 +59,6 @@ class Estimate:
     answer: float
     step: float
     steps: int
-    fixed: float
     quizzed: int
 
     @property
@@ -71,7 +69,7 @@ class Estimate:
     @property
     def least(self) -> float:
         """Seconds that the shortest night takes: the fixed costs plus an exam of one look."""
-        return self.fixed + MODELS * FIRST_LOOK * self.answer
+        return FIXED + MODELS * FIRST_LOOK * self.answer
 
     def rounds_that_fit(self, minutes: float) -> int:
         """Estimate how many rounds fit into a night of `minutes` minutes besides its exam and lessons."""
@@ -95,7 +93,7 @@ class Estimate:
     def _learning(self, minutes: float) -> float:
         """Return the seconds for lessons and rounds."""
         exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * 60 * minutes)
-        return 60 * minutes - self.fixed - exam - self.quizzed * self.answer
+        return 60 * minutes - FIXED - exam - self.quizzed * self.answer
 
 
 def estimate(
@@ -123,7 +121,6 @@ def estimate(
         answer=(PROMPT + WRITTEN * config.exam.max_completion_tokens) * read,
         step=STEP + solved * (PROMPT + written) * (train + answers_first * read) + rehearsed * longest * (train + read),
         steps=lesson,
-        fixed=FIXED,
         quizzed=QUIZZES * config.lessons.quiz_problems,
     )
 
@@ -226,9 +223,22 @@ class Forecast:
 
 
 def forecast(home: Home, config: NightConfig) -> Forecast | None:
-    """Forecast how many rounds fit into a night that begins now. None if it has no time limit, rounds or estimate."""
+    """Forecast how many rounds fit into a night that begins now. None if it has no time limit, rounds or estimate.
+
+    Raises InputError if the night would end before it could finish an exam of one look.
+    """
     minutes = minutes_left(config)
-    if minutes is None or not config.rounds or (known := expected(home, config)) is None:
+    if minutes is None or (known := expected(home, config)) is None:
+        return None
+    if 60 * minutes < known.least:
+        setting = (
+            "deadline" if config.budget_minutes is None or minutes < config.budget_minutes - 1 else "budget_minutes"
+        )
+        raise InputError(
+            f"{setting}: {_minutes(minutes)} are too few: start-up, an exam of {FIRST_LOOK} problems and the report "
+            f"alone take about {math.ceil(known.least / 60)} minutes on this machine; allow more than that"
+        )
+    if not config.rounds:
         return None
     number, steps = known.rounds_that_fit(minutes), known.steps_that_fit(minutes)
     if not number:
@@ -240,28 +250,6 @@ def forecast(home: Home, config: NightConfig) -> Forecast | None:
     if steps < known.steps:
         sentence += f" The lesson has time for about {steps} of at most {known.steps} steps."
     return Forecast(sentence)
-
-
-def seconds_expected(home: Home, config: NightConfig) -> tuple[float, int, float] | None:
-    """Return the seconds per round, the minutes of a night with time for all, and the seconds per lesson step.
-
-    None if they are unknown. A step is one of the worked-solutions lesson.
-    """
-    known = expected(home, config)
-    return (known.round, known.minutes_enough(), known.step) if known else None
-
-
-def check_hours(home: Home, config: NightConfig) -> None:
-    """Raise InputError if a night that begins now would end before it could finish an exam of one look."""
-    minutes = minutes_left(config)
-    if minutes is None or (known := expected(home, config)) is None or 60 * minutes >= known.least:
-        return
-    budget = config.budget_minutes
-    setting = "deadline" if budget is None or minutes < budget - 1 else "budget_minutes"
-    raise InputError(
-        f"{setting}: {_minutes(minutes)} are too few: start-up, an exam of {FIRST_LOOK} problems and the report alone "
-        f"take about {math.ceil(known.least / 60)} minutes on this machine; allow more than that"
-    )
 
 
 def _minutes(minutes: float) -> str:

@@ -34,8 +34,7 @@ class OwnersDay:
     @cached_property
     def reward_model(self) -> Artifact:
         """The stage that fitted the reward model to the owner's picks, or that recorded why no model is usable."""
-        questions = self.quizzes.exam_questions
-        return reward_model_of(self.night, self.journal, self.champion, self.tracking, questions)
+        return reward_model_of(self.night, self.journal, self.champion, self.tracking)
 
     @cached_property
     def champion_picks(self) -> Artifact | None:
@@ -85,10 +84,8 @@ class OwnersDay:
                 day=self.journal,
                 lessons=tuple(sorted(new)),
                 checkpoint=candidate,
-                student=config.student,
                 config=config.sampler,
                 max_completion_tokens=config.teach.max_answer_tokens,
-                engine=night.engine,
             )
         except (NightError, WorkerDiedError, RuntimeError) as error:
             log.warning("the corrected questions were not asked again: %s", error)
@@ -118,9 +115,6 @@ class OwnersDay:
                 champion=self.champion,
                 config=config,
                 teach=config.teach,
-                journal=home.journal,
-                checkpoints=home.checkpoints,
-                trainer=night.trainer,
             )
             if (adapter := night.checkpoint(replayed)) == self.champion:
                 return "The day copy has learned none of the day's lessons."

@@ -55,36 +55,26 @@ def frozen_day(night: Night, start: Path) -> Artifact:
         levels=practised_levels(config.benchmarks),
         joined_levels=joined_levels(config, night.home, night.date),
         seed=str(config.seed),
-        date=night.date,
         start=start,
         unseen_share=config.unseen_share,
-        journal=night.home.journal,
     )
 
 
-def reward_model_of(
-    night: Night, day: Artifact, champion: Path, tracking: Tracking, exam_questions: tuple[str, ...]
-) -> Artifact:
+def reward_model_of(night: Night, day: Artifact, champion: Path, tracking: Tracking) -> Artifact:
     """Return the stage that fitted the reward model, or that recorded why no model is usable.
 
     Logs the fit's metrics to MLflow and, if the model is usable, its digest as the tag `reward_model`. If weights
     cannot be loaded, memory is short or the trainer keeps dying, no model is fitted, not even when the night resumes.
-    `exam_questions`: picks about these are left out. Raises DamagedCheckpointError if the model's weights have changed.
+    Raises DamagedCheckpointError if the model's weights have changed.
     """
     config, path = night.config, "fit_reward_model"
     night.sleep_engine()
     known = committed(night.folder / path)  # a failure recorded earlier tonight is final
     arguments: dict[str, Any] = {
         "day": day,
-        "date": night.date,
         "checkpoint": champion,
         "config": config.reward_model if config.wants_reward_model else None,
-        "trainer_config": config.trainer,
-        "student": config.student,
-        "exam_questions": exam_questions,
         "broke": known and known.read_json("outcome.json").get("broke"),
-        "checkpoints": night.home.checkpoints,
-        "trainer": night.trainer,
     }
     try:
         fitted = night.run(fit_reward_model, path, **arguments)
@@ -173,6 +163,4 @@ def teacher_of(night: Night, student: Path) -> Path | None:
 
 
 def _enrolled(night: Night, path: str = "enroll", student: StudentConfig | None = None) -> Path:
-    return night.make_checkpoint(
-        enroll, path, student=student or night.config.student, checkpoints=night.home.checkpoints
-    )
+    return night.make_checkpoint(enroll, path, student=student or night.config.student)

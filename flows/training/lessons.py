@@ -23,10 +23,10 @@ from tasks.distillation.trace_sources import import_traces, own_answers, referen
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
 from tasks.rollouts.draw import pool_of
-from tasks.rollouts.episodes import Player
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
-from tasks.training.feedback import corrections, feedback, picks, words
+from tasks.training.feedback import feedback_lesson
 
 TABLE = "traces.parquet"
 LESSONS = "lessons"  # folder of the stages that train on the owner's feedback
@@ -37,14 +37,13 @@ OWN_ANSWERS_RATE = 5e-6  # a learning rate; a much higher one ruins the student
 class Lessons:
     """The night's lessons.
 
-    `journal`: the frozen journal. `exam_questions`: these are never taught. `trained`: whether an earlier night trained
-    the student. If so, worked solutions have a lower learning rate, and those of problems that it solves are skipped.
+    `journal`: the frozen journal. `trained`: whether an earlier night trained the student. If so, worked solutions have
+    a lower learning rate, and those of problems that it solves are skipped.
     `fitting`: the optimizer steps expected to fit into a lesson on worked solutions; no more are planned. None: all.
     """
 
     night: Night
     journal: Artifact
-    exam_questions: tuple[str, ...]
     trained: bool = False
     fitting: int | None = None
 
@@ -83,7 +82,6 @@ class Lessons:
             unseen=openings_held_out(self.journal.folder),
             drawn_by=self._seed(step.path),
             config=lesson,
-            sandbox=config.sandbox,
             benchmarks=config.benchmarks,
             rehearsed=rehearsed,
             answering=answering,
@@ -107,11 +105,9 @@ class Lessons:
             practised=tuple(self._practised(count // 2)) if self.trained else (),
             count=count,
             checkpoint=checkpoint,
-            student=config.student,
             config=config.sampler,
             max_completion_tokens=config.grpo.max_completion_tokens,
             seed=random.Random(self._seed(step.rehearsal_path)).getrandbits(31),
-            engine=self.night.engine,
         )
 
     def _practised(self, count: int) -> Iterator[str]:
@@ -128,7 +124,7 @@ class Lessons:
             if levels == () or benchmark.environment is not None:
                 continue
             seed = self._seed("practised")
-            problems = pool_of(benchmark, seed, count, self.exam_questions)
+            problems = pool_of(benchmark, seed, count, self.night.exam_questions)
             yield from map(benchmark.prompt, random.Random(seed).sample(problems, min(count, len(problems))))
 
     def _further_traces(self, step: Step) -> Iterator[Artifact]:
@@ -142,7 +138,6 @@ class Lessons:
                 reference_solutions,
                 "reference_solutions",
                 sources=night.config.benchmarks,
-                sandbox=night.config.sandbox,
                 count=config.reference_solutions,
                 seed=self._seed("reference_solutions"),
             )
@@ -151,8 +146,6 @@ class Lessons:
                 ask_teacher,
                 step.path.replace("distill", "ask_teacher"),
                 config=config.teacher,
-                exam_questions=self.exam_questions,
-                cache=night.home.teacher,
                 until=end_of_asking(night.hours),
                 **self._attempts(step),
             )
@@ -174,7 +167,6 @@ class Lessons:
             unseen=(),  # a benchmark's problem may be trained on even if the owner asked the same
             drawn_by=self._seed(step.path),
             config=config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
-            sandbox=config.sandbox,
             benchmarks=config.benchmarks,
             pace=pace,
         )
@@ -185,12 +177,11 @@ class Lessons:
         `pace`: the time for all channels together. Each channel gets an equal share of the time left.
         """
         started, config = time.perf_counter(), self.night.config
-        stages = {stage.name: stage for stage in (corrections, words, feedback, picks)}
         for number, name in enumerate(config.channels):
             self.night.sleep_engine()
             share = None if pace is None else pace.left(started).share(len(config.channels) - number, name)
             lesson = {"day": self.journal, "pace": share, "config": getattr(config.lessons, name)}
-            checkpoint = self._learn(stages[name], f"{LESSONS}/{name}", checkpoint, **lesson)
+            checkpoint = self._learn(feedback_lesson, f"{LESSONS}/{name}", checkpoint, **lesson)
         return checkpoint
 
     def _learn(self, lesson: Stage, path: str, checkpoint: Path, **inputs: Any) -> Path:
@@ -200,12 +191,7 @@ class Lessons:
             lesson,
             path,
             checkpoint=checkpoint,
-            trainer_config=night.config.trainer,
-            student=night.config.student,
-            exam_questions=self.exam_questions,
             max_tokens=night.config.engine.max_model_len,
-            checkpoints=night.home.checkpoints,
-            trainer=night.trainer,
             **inputs,
         )
         if pace and (fixed := read_steps(pace.file)) and fixed.steps < fixed.planned:
@@ -220,7 +206,6 @@ class Lessons:
             "model": night.config.name,
             "scores": tuple(one for one in scored if one),
             "upto": before,
-            "date": night.date,
             "night": night.folder,
         }
 

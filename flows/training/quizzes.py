@@ -1,6 +1,5 @@
 """Quizzes on training problems. They show a night's trend and judge its lessons, but never decide a promotion."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,13 +20,12 @@ TAUGHT = {"distill": "worked solutions", "self_distill": "its own answers", "les
 
 @dataclass
 class Quizzes:
-    """The quizzes before and after lessons and blocks. All ask the same problems, none of which is in `exam_questions`.
+    """The quizzes before and after lessons and blocks. All ask the same problems, none of which is one of the exam's.
 
     Each checkpoint is quizzed only once: the quiz after a lesson is also the quiz before the next lesson.
     """
 
     night: Night
-    exam_questions: tuple[str, ...]
     taken: dict[Path, Artifact] = field(default_factory=dict)
 
     def ask(self, name: str, checkpoint: Path) -> Artifact | None:
@@ -36,13 +34,9 @@ class Quizzes:
         if not config.lessons.quiz_problems or not has_quiz(config):
             return None
         if checkpoint not in self.taken:
-            arguments = (checkpoint, self.exam_questions, config.lessons.quiz_problems)
-            self.taken[checkpoint] = run_quiz(self.night, f"{QUIZ}/{name}", *arguments, "lessons")
+            problems = config.lessons.quiz_problems
+            self.taken[checkpoint] = run_quiz(self.night, f"{QUIZ}/{name}", checkpoint, problems, "lessons")
         return self.taken[checkpoint]
-
-    def of(self, students: Mapping[str, Path]) -> dict[str, Artifact]:
-        """Return the quizzes that these students have taken so far, by the student's name."""
-        return {name: self.taken[checkpoint] for name, checkpoint in students.items() if checkpoint in self.taken}
 
     def ask_if_possible(self, name: str, checkpoint: Path) -> Artifact | None:
         """Return what `ask` returns, or log a warning and return None if time runs out or the engine dies.
@@ -72,7 +66,7 @@ class Quizzes:
             return after
         path = f"{check_path(step.path)}/verdict"
         inputs = {"quizzes": {"before": first, "after": second}, "checkpoints": {"before": before, "after": after}}
-        known = check_lesson.committed(night.folder, path, **inputs)
+        known = night.committed(check_lesson, path, **inputs)
         verdict = night.run(check_lesson, path, **inputs)
         what = f"The block of {run_name(name)}" if step.is_block else f"The lesson on {TAUGHT[step.kind]}{step.again}"
         if known is None and (said := sentence(what, verdict.read_json(OUTCOME))):
@@ -99,15 +93,8 @@ def quiz_part(config: NightConfig, problems: int) -> ExamPart:
     return part if "train" in configured(part).splits else part.model_copy(update={"subset": None})
 
 
-def run_quiz(
-    night: Night,
-    path: str,
-    checkpoint: Path,
-    exam_questions: tuple[str, ...],
-    problems: int = BETWEEN_ROUNDS,
-    seed: str = "quiz",
-) -> Artifact:
-    """Quiz a checkpoint on `problems` problems, never on `exam_questions`. The `seed` decides which ones it asks."""
+def run_quiz(night: Night, path: str, checkpoint: Path, problems: int = BETWEEN_ROUNDS, seed: str = "quiz") -> Artifact:
+    """Quiz a checkpoint on `problems` problems, never on those of the exam. The `seed` decides which ones it asks."""
     config = night.config
     return night.run(
         quiz,
@@ -115,10 +102,6 @@ def run_quiz(
         part=quiz_part(config, problems),
         seed=f"{config.seed} {night.date} {seed}",
         checkpoint=checkpoint,
-        student=config.student,
         config=config.sampler,
-        sandbox=config.sandbox,
         max_completion_tokens=config.exam.max_completion_tokens,
-        exam_questions=exam_questions,
-        engine=night.engine,
     )

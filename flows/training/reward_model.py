@@ -42,7 +42,6 @@ class LearnedReward:
     day: Artifact
     reward_model: Artifact
     base: Path
-    exam_questions: tuple[str, ...]
     judged: bool
     failed: bool = field(default=False, init=False)
 
@@ -62,9 +61,7 @@ class LearnedReward:
             owner_prompts,
             "owner_prompts",
             day=self.day,
-            exam_questions=self.exam_questions,
             checkpoint=self.base,
-            student=config.student,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
         )
 
@@ -99,14 +96,14 @@ class LearnedReward:
             "config": night.config.trainer,
         }
         night.sleep_engine()
-        self.failed = score_by_reward_model.committed(night.folder, path, **inputs, failed=True) is not None
+        self.failed = night.committed(score_by_reward_model, path, **inputs, failed=True) is not None
         try:
-            return night.run(score_by_reward_model, path, **inputs, failed=self.failed, trainer=night.trainer)
+            return night.run(score_by_reward_model, path, **inputs, failed=self.failed)
         except RuntimeError as error:
             self.failed = True
             why = " ".join(str(error).split())[:200]
             night.note(f"the reward model failed on a round's completions, and was not used from then on: {why}")
-            return night.run(score_by_reward_model, path, **inputs, failed=True, trainer=night.trainer)
+            return night.run(score_by_reward_model, path, **inputs, failed=True)
 
     def rank(
         self, block: Step, number: int, predecessor: Predecessor, policy: Path, config: TrainerConfig
@@ -121,22 +118,19 @@ class LearnedReward:
             "reward_model": self.reward_model,
             "policy": policy.name,
             "tokenizer": self.base,
-            "student": night.config.student,
             "config": config,
         }
-        if ended_early(night.folder) and rank_picks.committed(night.folder, path, **inputs) is None:
+        if ended_early(night.folder) and night.committed(rank_picks, path, **inputs) is None:
             return None
         night.sleep_engine()
-        return night.run(rank_picks, path, **inputs, predecessor=predecessor, trainer=night.trainer)
+        return night.run(rank_picks, path, **inputs, predecessor=predecessor)
 
 
-def learned_reward(
-    night: Night, day: Artifact, reward_model: Artifact, base: Path, exam_questions: tuple[str, ...]
-) -> LearnedReward | None:
+def learned_reward(night: Night, day: Artifact, reward_model: Artifact, base: Path) -> LearnedReward | None:
     """Return the learned reward for the rounds, or None if it is not configured or has no usable source.
 
     It cannot judge episodes, so nights that play them have none. `day`: the frozen journal. `base`: the checkpoint
-    before the first round. `exam_questions`: none of the owner's prompts that the rounds use may match these.
+    before the first round.
     """
     config = night.config
     if not config.learned_reward.owner_share or plays_episodes(config.benchmarks):
@@ -150,14 +144,13 @@ def learned_reward(
             log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", name)
     if not judged and not reward_model.read_json("outcome.json")["serves"]:
         return None
-    return LearnedReward(night, day, reward_model, base, exam_questions, judged)
+    return LearnedReward(night, day, reward_model, base, judged)
 
 
 def _judge_arguments(night: Night) -> dict[str, Any]:
     """Return the arguments that all of the judge's stages take."""
     assert night.config.judge is not None
-    until = end_of_asking(night.hours)
-    return {"endpoint": night.config.judge.endpoint, "date": night.date, "cache": night.home.teacher, "until": until}
+    return {"endpoint": night.config.judge.endpoint, "until": end_of_asking(night.hours)}
 
 
 def log_judge(tracking: Tracking, night: Path) -> None:
@@ -196,10 +189,8 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
             reward_model=reward_model,
             policy=checkpoint.name,
             tokenizer=checkpoint,
-            student=night.config.student,
             config=reading,
             predecessor=None,
-            trainer=night.trainer,
         )
     except (HoursOverError, WorkerDiedError, RuntimeError) as error:  # e.g. out of GPU memory
         log.warning("the %s does not rank the held-out picks: %s", name, error)

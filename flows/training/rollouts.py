@@ -27,12 +27,11 @@ from tasks.training.metrics import SampledBatch
 class GroupSampler:
     """Samples and scores answers and computes their advantages. Solve rates carry over to later rounds and nights.
 
-    `exam_questions`: no round draws these. `teacher`: the folder of the model that scores the tokens of GRPO rounds
-    (on-policy distillation), or None.
+    `teacher`: the folder of the model that scores the tokens of GRPO rounds (on-policy distillation), or None.
     """
 
-    def __init__(self, night: Night, exam_questions: tuple[str, ...], teacher: Path | None) -> None:
-        self.night, self.exam_questions, self.teacher = night, exam_questions, teacher
+    def __init__(self, night: Night, teacher: Path | None) -> None:
+        self.night, self.teacher = night, teacher
         self.solve_rates = _last_solve_rates(night)
         self.plays = plays_episodes(night.config.benchmarks)
         self.own_problems: list[Artifact] = []  # from tonight's self-play rounds
@@ -76,7 +75,7 @@ class GroupSampler:
         """Have the student write the round's problems. If too few are admitted, draw the rest from the benchmarks."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
-        common: dict[str, Any] = {"sources": config.benchmarks, "student": config.student, "checkpoint": self.base}
+        common: dict[str, Any] = {"sources": config.benchmarks, "checkpoint": self.base}
         requests = night.run(ask_for_problems, f"{path}/ask", config=config.self_play, seed=seed, **common)
         one_text = config.grpo.model_copy(update={"group_size": 1})
         asking = self._sampling(f"{seed} propose", requests, one_text)
@@ -87,7 +86,6 @@ class GroupSampler:
             requests=requests,
             proposals=proposals,
             before=tuple(self.own_problems),
-            excluded=self.exam_questions,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=config.grpo.prompts_per_round,
             **common,
@@ -131,11 +129,9 @@ class GroupSampler:
             sources=config.benchmarks,
             grpo=config.grpo,
             reward=config.reward,
-            sandbox=config.sandbox,
             solve_rates=self.solve_rates,
             decay=SOLVE_RATE_DECAY if is_first else 1.0,  # no decay within a round
             night=night.date,
-            engine=night.engine,
             **(self.learned.score_arguments(path, prompts, rollouts) if self.learned else {}),
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
@@ -152,11 +148,9 @@ class GroupSampler:
             f"{path}/select_prompts",
             sources=config.benchmarks,
             grpo=config.grpo,
-            student=config.student,
             checkpoint=self.base,
             solve_rates=self.solve_rates,
             seed=seed,
-            excluded=self.exam_questions,
             max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=drawn,
@@ -170,9 +164,7 @@ class GroupSampler:
             "checkpoint": self.policy,
             "grpo": grpo,
             "config": config.sampler,
-            "trust_remote_code": config.student.trust_remote_code,
             "seed": random.Random(seed).getrandbits(31),
-            "engine": self.night.engine,
         }
 
     def _play(self, path: str, seed: str, prompts: Artifact) -> Artifact:
@@ -188,21 +180,18 @@ class GroupSampler:
                 checkpoint=self.policy,
                 grpo=config.grpo,
                 config=config.sampler,
-                student=config.student,
                 seed=f"{seed} part {len(parts)}",
-                engine=night.engine,
             )
             parts.append(part)
         return night.run(collect, f"{path}/sample", parts=tuple(parts))
 
     def _add_teacher(self, path: str, rollouts: Artifact, advantages: Artifact) -> Artifact:
         """Add the teacher's log-probabilities to the advantages."""
-        night, config = self.night, self.night.config
-        inputs: dict[str, Any] = {"rollouts": rollouts, "advantages": advantages, "config": config.on_policy}
-        inputs["trainer_config"] = config.trainer
-        if add_teacher.committed(night.folder, path, **inputs) is None:
+        night = self.night
+        inputs: dict[str, Any] = {"rollouts": rollouts, "advantages": advantages, "config": night.config.on_policy}
+        if night.committed(add_teacher, path, **inputs) is None:
             night.sleep_engine()
-        return night.run(add_teacher, path, **inputs, teacher=self.teacher, trainer=night.trainer)
+        return night.run(add_teacher, path, **inputs, teacher=self.teacher)
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:

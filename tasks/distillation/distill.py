@@ -30,7 +30,7 @@ from tasks.distillation.trace_filter import (
     write_fates,
 )
 from tasks.evaluation.answering import answer_questions
-from tasks.rollouts.episodes import Player
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, stage
 from tasks.tables import read_rollouts
 from tasks.training import trainer_process

@@ -12,7 +12,7 @@ from typing import Any
 
 from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.stage import stage
 from tasks.tables import write_rollouts
 from tasks.workers import engine_process
@@ -51,8 +51,8 @@ def rehearsal(
     distinct = [*dict.fromkeys(asked)]
     prompts = [_tokens(prompt, tokenizer, student) for prompt in distinct]
     each = max(Counter(asked).values(), default=1)
-    options: dict[str, Any] = {"max_tokens": max_completion_tokens, "trust_remote_code": student.trust_remote_code}
-    groups, _ = sample_verified(engine, checkpoint, config, prompts, each, seed=seed, temperature=1.0, **options)
+    player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=1.0)
+    groups, _ = sample_verified(player, prompts, each, seed=seed)
     left = {prompt: iter(group) for prompt, group in zip(distinct, groups, strict=True)}
     answers = [next(left[prompt]) for prompt in asked]
     chance.shuffle(answers)

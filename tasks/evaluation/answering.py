@@ -15,9 +15,9 @@ from models.transcript import Transcript
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Problem, Score
 from tasks.evaluation.stored_answers import Rows, answer_inputs, load_answers, problem_key, save_answers
-from tasks.rollouts.episodes import Episode, Game, Player, play
+from tasks.rollouts.episodes import Episode, Game, play
 from tasks.rollouts.grade import scores_of
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.workers.worker import Worker, working_on
 
 SAMPLED_SEED = 1  # seed of sampled answers, the same for every checkpoint
@@ -114,17 +114,8 @@ def _written(prompts: Sequence[list[int]], player: Player, samples: int) -> list
     short = [index for index, prompt in enumerate(prompts) if len(prompt) < player.config.max_model_len]
     if too_long := len(prompts) - len(short):
         log.warning("%d questions of the exam are too long to be asked: raise engine.max_model_len", too_long)
-    groups, _ = sample_verified(
-        player.engine,
-        player.checkpoint,
-        player.config,
-        [prompts[index] for index in short],
-        samples,
-        seed=SAMPLED_SEED if player.temperature else 0,
-        temperature=player.temperature,
-        max_tokens=player.max_tokens,
-        trust_remote_code=player.student.trust_remote_code,
-    )
+    seed = SAMPLED_SEED if player.temperature else 0
+    groups, _ = sample_verified(player, [prompts[index] for index in short], samples, seed=seed)
     unasked = [Rollout("", 0, 0, [], [], [], [], "length", "", player.checkpoint.name)] * samples
     answers = dict(zip(short, groups, strict=True))
     return [rollout for index in range(len(prompts)) for rollout in answers.get(index, unasked)]

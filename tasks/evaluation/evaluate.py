@@ -19,8 +19,7 @@ from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.stored_answers import Rows
-from tasks.rollouts.episodes import Player
-from tasks.rollouts.verified import call_verified
+from tasks.rollouts.verified import Player, call_verified
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import engine_process
@@ -148,9 +147,8 @@ def quiz(
     others = (problem for problem in shuffled if not exam.has(problem.question))
     problems = list(itertools.islice(others, part.problems))
     prompts = render_prompts(benchmark, problems, checkpoint, student)
-    call_verified(
-        engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code
-    )  # starts the engine if needed
+    # starts the engine if needed
+    call_verified(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)
     started = time.perf_counter()
     player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
     rows = answer_questions(benchmark, problems, prompts, player)

@@ -1,12 +1,10 @@
 """Logs the metrics of each lesson to the day's MLflow run, on a background thread."""
 
 import logging
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import date
 
-from mlflow.entities import Metric
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
 from conf.schema import NightConfig
@@ -39,12 +37,11 @@ class DayRecord:
     def _log(self, champion: str, figures: Mapping[str, float | None]) -> None:
         try:
             tracking = Tracking(self.home, self.config)
-            run = self._run(tracking, champion)
-            step = int(tracking.client.get_run(run).data.metrics.get("day/lesson", 0.0)) + 1
-            kept = {f"day/{name}": float(value) for name, value in figures.items() if value is not None}
-            now = int(time.time() * 1000)
-            entries = [Metric(name, value, now, step) for name, value in (kept | {"day/lesson": step}).items()]
-            tracking.client.log_batch(run, metrics=entries)
+            tracking.run_id = self._run(tracking, champion)
+            tracking.catch_up()  # from now on, errors are raised
+            step = int(tracking.client.get_run(tracking.run_id).data.metrics.get("day/lesson", 0.0)) + 1
+            kept = {f"day/{name}": value for name, value in figures.items() if value is not None}
+            tracking.log(kept | {"day/lesson": step}, step)
         except Exception as error:  # a server may fail in any way, and the journal has the lesson
             log.warning("MLflow does not keep this lesson's metrics: %s", error)
 

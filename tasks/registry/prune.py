@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from tasks.evaluation import stored_answers
 from tasks.monitoring.tracking import RUN_FILE
 from tasks.registry.mlflow_registry import Registry, Version
 
-DAY = 86_400  # seconds
 BIG_TABLES = ("rollouts.parquet", "scores.parquet", "advantages.parquet", "episodes.json")  # of a night's rounds
 
 
@@ -81,9 +79,6 @@ def plan(home: Home, keep_nights: int, registry: Registry) -> Pruning:
     for digest, folder in stored_answers.orphans(home.exams, on_disk & stays.keys()):
         goes.append(Item(f"exam of {digest}", "its checkpoint is not in this home", (folder,)))
     goes += _old_tables(home, registry.model, oldest)
-    results, oldest_time = (home.root / "prefect" / "storage").glob("*"), time.time() - keep_nights * DAY
-    if old := tuple(file for file in results if file.stat().st_mtime < oldest_time):
-        goes.append(Item(f"{len(old)} of Prefect's results", f"older than {keep_nights} days", old))
     return Pruning(tuple(goes), {digest: why for digest, why in sorted(stays.items()) if digest in on_disk})
 
 

@@ -6,10 +6,8 @@ import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from conf.schema import EngineConfig, StudentConfig
 from conf.storage.home import InputError
 from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer, prompt_tokens
@@ -18,7 +16,7 @@ from models.transcript import Transcript, joined
 from rewards.environment import Environment, State
 from rewards.environments.episodes import checked_reset, checked_step
 from rewards.verifier import Benchmark, Problem
-from tasks.rollouts.verified import call_verified
+from tasks.rollouts.verified import Player, call_verified
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker, WorkerDiedError
 
@@ -72,17 +70,6 @@ class Episode:
         self.acting.wrote(answer.token_ids, answer.sampler_logprobs, ended=answer.finish_reason == "stop")
         self.texts.append(answer.text)
         self.policy_digest = answer.policy_digest
-
-
-class Player(NamedTuple):
-    """The model that plays: a checkpoint in an engine, which writes at most `max_tokens` tokens per turn."""
-
-    checkpoint: Path
-    student: StudentConfig
-    config: EngineConfig
-    engine: Worker
-    max_tokens: int
-    temperature: float
 
 
 class Game(AbstractContextManager["Game"]):
@@ -165,19 +152,7 @@ def _full(episodes: Sequence[Episode]) -> int:
 
 
 def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, seed: int, fresh: bool) -> None:
-    groups, _ = call_verified(
-        player.engine,
-        engine_process.sample,
-        player.checkpoint,
-        player.config,
-        [episode.acting.context for episode in live],
-        1,
-        seed=seed,
-        temperature=player.temperature,
-        max_tokens=player.max_tokens,
-        trust_remote_code=player.student.trust_remote_code,
-        fresh=fresh,
-    )
+    groups, _ = player.write([episode.acting.context for episode in live], 1, seed=seed, fresh=fresh)
     answers = [group[0] for group in groups]
     moves = [(episode.problem, episode.state, answer.text) for episode, answer in zip(live, answers, strict=True)]
     for episode, answer, (state, observation, over, agent) in zip(live, answers, game.step(moves), strict=True):

@@ -11,8 +11,9 @@ from conf.storage.layout import TURNS_OF_A_PART
 from models.transcript import Transcript
 from rewards.data.benchmarks import configured
 from rewards.verifier import Problem
-from tasks.rollouts.episodes import Episode, Game, Player, play
+from tasks.rollouts.episodes import Episode, Game, play
 from tasks.rollouts.select_prompts import problem_of
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, Row, table_rows, write_rollouts
 from tasks.workers.worker import Worker

@@ -6,10 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from conf.schema import EngineConfig, GrpoConfig
+from conf.schema import EngineConfig, GrpoConfig, StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_rollouts, table_rows, write_rollouts
 from tasks.workers.worker import Worker
@@ -29,7 +29,7 @@ def sample(
     checkpoint: Path,
     grpo: GrpoConfig,
     config: EngineConfig,
-    trust_remote_code: bool,
+    student: StudentConfig,
     seed: int,
     engine: Worker,
 ) -> Mapping[str, float]:
@@ -39,20 +39,11 @@ def sample(
     right learns nothing from its own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
-    groups, figures = sample_verified(
-        engine,
-        checkpoint,
-        config,
-        [row["prompt_token_ids"] for row in asked],
-        grpo.group_size,
-        seed=seed,
-        temperature=grpo.temperature,
-        max_tokens=grpo.max_completion_tokens,
-        trust_remote_code=trust_remote_code,
-    )
+    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, grpo.temperature)
+    groups, figures = sample_verified(player, [row["prompt_token_ids"] for row in asked], grpo.group_size, seed=seed)
     for group, row in zip(groups, asked, strict=True):
         if (solution := row["solution"]) is not None:
-            tokens = answer_tokens(load_tokenizer(checkpoint, trust_remote_code), solution)
+            tokens = answer_tokens(load_tokenizer(checkpoint, student.trust_remote_code), solution)
             group[-1] = _given(group[-1], solution, tokens)
     write_rollouts(
         folder / "rollouts.parquet",

@@ -45,7 +45,7 @@ def select_prompts(
     checkpoint: Path,
     solve_rates: Artifact | None,
     seed: str,
-    excluded: Sequence[str],
+    exam_questions: Sequence[str],
     max_prompt_tokens: int,
     count: int,
     drawn: tuple[Artifact, ...],
@@ -58,7 +58,7 @@ def select_prompts(
 
     `owner`: the owner's prompts. They make up `owner_share` of `count`, or less if too few are new to the round.
     `solve_rates`: the previous score stage. A kind that was never tried gets the solve rate of its level.
-    `excluded`: the exam's questions. Neither they nor near-duplicates of them are drawn.
+    Neither `exam_questions` nor near-duplicates of them are drawn.
     `drawn`: the prompts that the round already has. Their problems are not drawn again; group numbers follow theirs.
     `seed`: names the night, round and refill. `max_prompt_tokens`: problems with longer prompts are skipped.
     Raises InputError if no problem is left. `excluded.json` lists the problems that the benchmarks leave out.
@@ -77,7 +77,7 @@ def select_prompts(
     for entry, share in enumerate(shares([source.weight for source in sources], count - len(owner_rows))):
         source, benchmark = sources[entry], benchmarks.configured(sources[entry])
         kind, first, too_long = kind_of(benchmark, source, sources), len(rows), 0
-        pool = practised(pool_of(benchmark, seed, share, tuple(excluded)), benchmark, by_level)
+        pool = practised(pool_of(benchmark, seed, share, tuple(exam_questions)), benchmark, by_level)
         offered += len(pool)
         unreadable[source.name] = sorted({*unreadable.get(source.name, []), *benchmark.excluded.get("train", ())})
         guide = _guide(benchmark, grpo, by_level)

@@ -6,9 +6,9 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
-from conf.schema import EngineConfig
+from conf.schema import EngineConfig, StudentConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
 from tasks.workers import engine_process
@@ -16,6 +16,7 @@ from tasks.workers.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Sampled = tuple[list[list[Rollout]], dict[str, float]]  # the result of `engine_process.sample`
 
 GROUP = 8  # usual number of completions per prompt in a round; with fewer, a shard has more prompts
 log = logging.getLogger("nightschool")
@@ -35,32 +36,50 @@ def call_verified(engine: Worker, function: Callable[P, R], *args: P.args, **kwa
         return engine.call(function, *args, **kwargs)
 
 
-def sample_verified(
-    engine: Worker,
-    checkpoint: Path,
-    config: EngineConfig,
-    prompts: Sequence[list[int]],
-    size: int,
-    *,
-    seed: int,
-    **options: Any,
-) -> tuple[list[list[Rollout]], dict[str, float]]:
+class Player(NamedTuple):
+    """A model that writes answers: a checkpoint in an engine, and its sampling. `max_tokens`: the most in an answer."""
+
+    checkpoint: Path
+    student: StudentConfig
+    config: EngineConfig
+    engine: Worker
+    max_tokens: int
+    temperature: float
+
+    def write(self, prompts: Sequence[list[int]], size: int, *, seed: int, fresh: bool = True) -> Sampled:
+        """Sample `size` completions of each prompt in one call. For `fresh`, see `Sampler.sample`."""
+        return call_verified(
+            self.engine,
+            engine_process.sample,
+            self.checkpoint,
+            self.config,
+            prompts,
+            size,
+            seed=seed,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            trust_remote_code=self.student.trust_remote_code,
+            fresh=fresh,
+        )
+
+
+def sample_verified(player: Player, prompts: Sequence[list[int]], size: int, *, seed: int) -> Sampled:
     """Sample `size` completions of each prompt, in shards of `config.shard_prompts` prompts (None: in one call).
 
     If `size` is small (1 in an exam), a shard has proportionally more prompts, so that it fills the engine. Each shard
     has a separate seed and fresh caches, so its completions depend neither on the other shards nor on the machine.
-    For `options` and the result, see `engine_process.sample`. Metrics are sums; `probe_difference` is the maximum.
+    For the result, see `engine_process.sample`. Metrics are sums; `probe_difference` is the maximum.
     """
-    if config.shard_prompts is None:
-        return call_verified(engine, engine_process.sample, checkpoint, config, prompts, size, seed=seed, **options)
-    length = config.shard_prompts * max(1, GROUP // size)
+    if player.config.shard_prompts is None:
+        return player.write(prompts, size, seed=seed)
+    length = player.config.shard_prompts * max(1, GROUP // size)
 
-    def sample_shard(worker: Worker, start: int) -> tuple[list[list[Rollout]], dict[str, float]]:
+    def sample_shard(worker: Worker, start: int) -> Sampled:
         shard, own_seed = prompts[start : start + length], shard_seed(seed, start // length)
-        return call_verified(worker, engine_process.sample, checkpoint, config, shard, size, seed=own_seed, **options)
+        return player._replace(engine=worker).write(shard, size, seed=own_seed)
 
     found, figures = list[list[Rollout]](), defaultdict[str, float](float)
-    for groups, seen in engine.spread(sample_shard, range(0, len(prompts), length)):
+    for groups, seen in player.engine.spread(sample_shard, range(0, len(prompts), length)):
         for name, value in seen.items():
             figures[name] = max(figures[name], value) if name == "probe_difference" else figures[name] + value
         start = len(found)

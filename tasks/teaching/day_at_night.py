@@ -8,7 +8,7 @@ from conf.sections.teaching import TeachConfig
 from tasks.evaluation.taste import compare_taste, favours
 from tasks.journal.freeze import frozen_lessons
 from tasks.journal.tables import CORRECTIONS
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.stage import Artifact, stage
 from tasks.tables import read_table
 from tasks.teaching import learner_process
@@ -106,17 +106,8 @@ def ask_again(
     asked = [(row, prompt) for row, prompt in reader.prompts(table) if reader.fits(prompt)]
     answers = []
     if asked:
-        groups, _ = sample_verified(
-            engine,
-            checkpoint,
-            config,
-            [prompt for _, prompt in asked],
-            1,
-            seed=0,
-            temperature=0.0,
-            max_tokens=max_completion_tokens,
-            trust_remote_code=student.trust_remote_code,
-        )
+        player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
+        groups, _ = sample_verified(player, [prompt for _, prompt in asked], 1, seed=0)
         answers = [
             {"question": json.loads(row.messages)[-1]["content"], "correction": row.correction}
             | {"answer": answer.text.strip()}

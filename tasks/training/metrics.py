@@ -47,8 +47,7 @@ def round_metrics(
         **_selection(prompts),
         **{f"curriculum/{arm}": value for arm, value in estimates_of(read_arms(scores[-1].folder)).items()},
         **(_proposals(proposals) if proposals else {}),
-        **_answers(rollouts, scores),
-        "completion_length": _completion_length(prompts, rollouts),
+        **_answers(prompts, rollouts, scores),
         **_teacher_kl(advantages),
         "signal_share": update["useful_groups"] / update["groups"],
         "seconds_select_prompts": _seconds(prompts),
@@ -80,25 +79,25 @@ def _proposals(judged: Artifact) -> dict[str, float]:
     return {f"self_play/{verdict}": number / len(rows) for verdict, number in counts.items()}
 
 
-def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
-    """Return the metrics of the student's completions. `reward` also leaves out the (standardised) learned rewards."""
-    sampled = [rollout for artifact in rollouts for rollout in sampled_rollouts(artifact)]
-    table = pd.concat([read_table(artifact.folder / "scores.parquet", SCORES) for artifact in scores])
+def _answers(prompts: Sequence[Artifact], rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[str, Any]:
+    """Return the metrics of the student's completions. `reward` also leaves out the (standardised) learned rewards.
+
+    `completion_length` is the mean tokens of those without a hint, which leaves less to write; NaN if there are none.
+    """
+    table = pd.concat(map(_completions, prompts, rollouts, scores))
     counts = Counter(table.verdict)
-    table = table[[rollout.finish_reason != "given" for rollout in sampled]]  # a given solution is not the student's
-    sampled = [rollout for rollout in sampled if rollout.finish_reason != "given"]
-    tokens = [rollout.written for rollout in sampled]
-    ended = [rollout.finish_reason == "stop" for rollout in sampled]
+    table = table[table.finish != "given"]  # a given solution is not the student's
     parts = pd.DataFrame([json.loads(parts) for parts in table.parts[table.reward.notna()]])
-    answers = table.assign(tokens=tokens, ended=ended)[table.reward.notna()].reset_index(drop=True)
+    answers = table.assign(ended=table.finish == "stop")[table.reward.notna()].reset_index(drop=True)
     by_benchmark: Counter[str] = Counter()
     for artifact in scores:
         by_benchmark.update(verdicts.as_metrics(artifact.read_json("verdicts.json")))
     return {
         "reward": float(table.reward[~table.verdict.isin(verdicts.OTHERS)].mean()),
-        "truncated_share": sum(rollout.finish_reason == "length" for rollout in sampled) / len(sampled),
+        "truncated_share": float((table.finish == "length").mean()),
+        "completion_length": float(table.tokens[~table.hinted].mean()),
         "null_rewards": int(table.reward.isna().sum()),
-        "tokens_per_second": sum(tokens) / _seconds(rollouts),
+        "tokens_per_second": int(table.tokens.sum()) / _seconds(rollouts),
         **{f"reward/{part}": float(parts[part].mean()) for part in _reward_parts(parts)},
         **(learned_metrics(answers, parts) if (answers.verdict == verdicts.JUDGED).any() else {}),
         **{f"verdicts/{verdict}": count for verdict, count in counts.items()},
@@ -106,17 +105,15 @@ def _answers(rollouts: Sequence[Artifact], scores: Sequence[Artifact]) -> dict[s
     }
 
 
-def _completion_length(prompts: Sequence[Artifact], rollouts: Sequence[Artifact]) -> float:
-    """Return the mean tokens of the completions without a hint, which leaves less to write; NaN if there are none."""
-    written = list[int]()
-    for asked, sampled in zip(prompts, rollouts, strict=True):
-        hinted = {row["group"] for row in table_rows(asked.folder / "prompts.parquet", PROMPTS) if row["hint"]}
-        written += [
-            rollout.written
-            for rollout in sampled_rollouts(sampled)
-            if rollout.group not in hinted and rollout.finish_reason != "given"
-        ]
-    return sum(written) / len(written) if written else math.nan
+def _completions(prompts: Artifact, rollouts: Artifact, scores: Artifact) -> pd.DataFrame:
+    """Return a row per completion: its score, its tokens, how it finished, and whether its prompt had a hint."""
+    sampled, scored = sampled_rollouts(rollouts), read_table(scores.folder / "scores.parquet", SCORES)
+    hinted = {row["group"] for row in table_rows(prompts.folder / "prompts.parquet", PROMPTS) if row["hint"]}
+    return scored.assign(
+        tokens=[rollout.written for rollout in sampled],
+        finish=[rollout.finish_reason for rollout in sampled],
+        hinted=scored.group.isin(hinted),
+    )
 
 
 def _reward_parts(parts: pd.DataFrame) -> list[str]:

@@ -113,14 +113,17 @@ def update(
     """Take a round's optimizer steps, after reloading the trainer if it does not hold the predecessor's weights.
 
     So an update that failed after its steps, or whose reply was lost, can be repeated: no step is taken twice, and the
-    checkpoint is the same (on a CPU, bit for bit). The new checkpoint is not durable yet; right before it is written,
-    the `retired` checkpoints are removed. Raises StateError if the trainer state is damaged or not the predecessor's.
+    checkpoint is the same (on a CPU, bit for bit). The new checkpoint is not durable yet. `retired`: folders to remove
+    before it is written. Raises StateError if the trainer state is damaged or not the predecessor's.
     """
     global _held
     trainer = _trainer_at(predecessor, config)
     _held = None  # until the checkpoint is written
     metrics = trainer.update(rollouts, advantages, rate_factor)
-    _remove(retired)
+    # Right before as much is written, so that the page cache reuses their memory: on a virtual machine, the first use
+    # of any memory is several times slower.
+    for folder in retired:
+        shutil.rmtree(folder, ignore_errors=True)
     base = base_of(predecessor.base).name if config.lora is not None else None
     checkpoint = _keep(trainer, checkpoints, parent=predecessor.digest, base=base, durable=False)
     _held = checkpoint.name
@@ -183,14 +186,10 @@ def logprobs_of(checkpoint: Path, config: TrainerConfig, rollouts: Sequence[Roll
     return teacher_logprobs(checkpoint, config, rollouts)
 
 
-def save_state(digest: str, state: Path, retired: Sequence[Path] = ()) -> None:
-    """Write the trainer's state to a folder. Raises WrongCheckpointError unless the trainer holds checkpoint `digest`.
-
-    `retired` states are removed right before the new one is written.
-    """
+def save_state(digest: str, state: Path) -> None:
+    """Write the trainer's state to a folder. Raises WrongCheckpointError unless the trainer holds this checkpoint."""
     if _trainer is None or _held != digest:
         raise WrongCheckpointError(f"the trainer does not hold {digest}: its process was restarted after the update")
-    _remove(retired)
     _trainer.save_state(state, digest)
 
 
@@ -201,15 +200,6 @@ def _let_go() -> None:
     gc.collect()
     release_gpu_memory()
     return_freed_memory()
-
-
-def _remove(retired: Sequence[Path]) -> None:
-    """Remove folders right before new ones of the same size are written, so that the page cache reuses their memory.
-
-    On a virtual machine, the first use of any memory is several times slower.
-    """
-    for folder in retired:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def merge(adapter: Path, checkpoints: Path, trust_remote_code: bool) -> Path:

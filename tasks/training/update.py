@@ -35,15 +35,13 @@ class UpdateChangedError(NightError):
 class UpdateResources:
     """What an update uses besides its inputs; none of it is part of the stage's cache key.
 
-    `retired_checkpoints`, `retired_states`: folders from which no later round will continue. They are removed right
-    before new ones are written.
+    `retired`: checkpoints and trainer states from which no later round will continue. The update removes them.
     """
 
     predecessor: Predecessor
     checkpoints: Path
     trainer: Worker
-    retired_checkpoints: Sequence[Path] = ()
-    retired_states: Sequence[Path] = ()
+    retired: Sequence[Path] = ()
 
 
 @task(name="update", retries=2, retry_condition_fn=worker_died, cache_policy=NO_CACHE)
@@ -70,7 +68,7 @@ def update(
             sampled,
             [by_sample[rollout.group, rollout.sample] for rollout in sampled],
             resources.checkpoints,
-            resources.retired_checkpoints,
+            resources.retired,
             rate_factor,
         )
     if skipped := updated.metrics.get("non_finite_steps"):
@@ -113,7 +111,7 @@ def checkpoint(
     make_folder(state.parent)
     with room_for(draft):
         try:
-            resources.trainer.call(trainer_process.save_state, digest, draft, resources.retired_states)
+            resources.trainer.call(trainer_process.save_state, digest, draft)
         except trainer_process.WrongCheckpointError as elsewhere:
             log.warning("%s: the update is repeated", elsewhere)
             repeated = update.fn(rollouts, advantages, config, rate_factor, resources).checkpoint.name
@@ -122,7 +120,7 @@ def checkpoint(
                     f"the round's update was repeated and came to the checkpoint {repeated}, not {digest}: "
                     "run the same command again; it resumes from the round before"
                 ) from elsewhere
-            resources.trainer.call(trainer_process.save_state, digest, draft, resources.retired_states)
+            resources.trainer.call(trainer_process.save_state, digest, draft)
         make_durable(updated.checkpoint)
         sync_folder(draft)
     shutil.rmtree(state, ignore_errors=True)

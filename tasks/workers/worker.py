@@ -33,11 +33,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)  # opened here, because opening it bet
 
 
 class WorkerDiedError(NightError):
-    """A child process ended before it answered (killed, out of memory, or crashed). The next call starts a new one."""
-
-
-class WorkerHungError(WorkerDiedError):
-    """A child process was killed because it made no progress or took far too long."""
+    """A child process ended before it answered (killed, out of memory, crashed or stuck). A new one starts next."""
 
 
 class HoursOverError(NightError):
@@ -77,7 +73,7 @@ class Worker:
         self._keeper = ThreadPoolExecutor(1, thread_name_prefix=f"{name}-keeper")
         self._pool: ProcessPoolExecutor | None = None
         self._sending = Lock()
-        self._ended = False
+        self._ended = self._paused = False
 
     @property
     def running(self) -> bool:
@@ -102,8 +98,8 @@ class Worker:
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Send a call, wait for it, and return its result.
 
-        Raises what the function raises, WorkerDiedError if the child dies, WorkerHungError if it hangs, HoursOverError
-        after `until`, and WorkerEndedError once `end` was called.
+        Raises what the function raises, WorkerDiedError if the child dies or hangs, HoursOverError after `until`, and
+        WorkerEndedError once `end` was called.
         """
         kind = " · ".join(dict.fromkeys(name for name in (_stage.get(), function.__name__) if name))
         if time.time() >= self.until:
@@ -127,7 +123,7 @@ class Worker:
         except (BrokenProcessPool, CancelledError) as broken:
             self._pool = None
             self._refuse_if_ended()
-            raise self._lost("died (killed, out of memory, or crashed)", kind, WorkerDiedError) from broken
+            raise self._lost("died (killed, out of memory, or crashed)", kind) from broken
 
     def _await(self, future: Future[R], kind: str) -> float:
         """Wait for a result, and return the seconds waited. Kill the child if it is stuck or if `until` has passed."""
@@ -140,20 +136,21 @@ class Worker:
             if time.time() >= self.until:
                 self.close(grace=0)
                 raise HoursOverError(f"time ran out before {kind} was done")
-            if complaint := heartbeat.complaint():
+            if not self._paused and (complaint := heartbeat.complaint()):
                 self.close(grace=0)
                 self._refuse_if_ended()
-                raise self._lost(f"{complaint}; it was ended", kind, WorkerHungError)
+                raise self._lost(f"{complaint}; it was ended", kind)
         return heartbeat.seconds
 
-    def _lost(self, how: str, kind: str, error: type[WorkerDiedError]) -> WorkerDiedError:
+    def _lost(self, how: str, kind: str) -> WorkerDiedError:
         """Report to `on_loss` how the child was lost, and return the error to raise."""
         at = f" at {kind}" if kind else ""
         self.on_loss(f"the {self.name} process {how}{at}")
-        return error(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
+        return WorkerDiedError(f"the {self.name} process {how}{at}{f'; its log: {self.log}' if self.log else ''}")
 
     def pause(self, paused: bool = True) -> None:
         """Stop the child in the middle of its work (SIGSTOP), or let it go on (SIGCONT)."""
+        self._paused = paused and self.running  # a paused child is not stuck
         for process in self._processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGSTOP if paused else signal.SIGCONT)

@@ -167,7 +167,7 @@ class School:
         source = write_gsm8k(self.root / f"gsm8k-{problems}", problems)
         config = load_night(STARTER, [*SETTINGS, f"benchmarks=[{{name: gsm8k, source: {source}}}]", *settings])
         night = Night(self.home(name), DATE, config)
-        night.engine, night.trainer = engine, self.trainer
+        night.engine, night.trainer, night.exam_questions = engine, self.trainer, ()
         self.trainer.until = math.inf  # not that of an earlier night
         night.folder.mkdir(parents=True, exist_ok=True)
         return night
@@ -180,12 +180,12 @@ class School:
         @flow
         def steps() -> tuple[Path, Rounds]:
             champion = night.home.checkpoints / self.student.name
-            quizzes = Quizzes(night, ())
+            quizzes = Quizzes(night)
             before = quizzes.ask("start", champion)
             division = divide(night.hours, night.config, night.folder, 100, 0, before)
-            lessons = Lessons(night, day, (), parent_of(champion) is not None)
+            lessons = Lessons(night, day, parent_of(champion) is not None)
             recipe = Recipe(night, champion, lessons, quizzes, division)
-            rounds = Rounds(night, (), tracking, set(), division, before, None, learned)
+            rounds = Rounds(night, tracking, set(), division, before, None, learned)
             distilled = recipe.before_rounds()
             return recipe.run(rounds, distilled), rounds
 

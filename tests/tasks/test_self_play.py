@@ -84,7 +84,7 @@ def admitted(
         proposals=proposed(tmp_path / "propose", texts),
         sources=ARITHMETIC,
         before=before,
-        excluded=("What is 9 + 9 + 1?",),
+        exam_questions=("What is 9 + 9 + 1?",),
         student=StudentConfig(),
         checkpoint=student,
         max_prompt_tokens=500,

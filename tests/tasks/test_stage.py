@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
-from prefect.settings import PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
 from conf.sections.lessons import DistillConfig, EndpointConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
-from tasks.stage import MANIFEST, Artifact, Stage, commit, committed, stage, uncommit
+from tasks.stage import MANIFEST, Artifact, Stage, committed, stage, uncommit
 from tasks.workers.worker import WorkerDiedError
 from tests.waiting import awaited
 
@@ -192,55 +192,39 @@ def test_only_a_lost_child_process_is_tried_again(tmp_path: Path) -> None:
     assert doomed.runs == ["one", "one"]
 
 
-def test_the_folder_is_the_truth_where_prefect_has_an_older_record(tmp_path: Path) -> None:
-    """A night may be killed after the commit and before Prefect writes its record."""
-    notes = Notes()
-    old = notes(tmp_path, text="one")
-    unmanifested(tmp_path / "notes")
-    (tmp_path / "notes" / "inner" / "run.json").write_text("2")
-    new = commit(tmp_path / "notes", "notes", notes.stage._inputs({"text": "one"}), 0.0)
-    assert new.digest != old.digest
-    assert notes(tmp_path, text="one") == new
+def test_prefect_shows_the_second_time_as_cached_with_the_same_edges(tmp_path: Path) -> None:
+    """A resumed night's graph is whole: what runs then depends on what had been committed."""
+    notes, night = Notes(), partial(two_stages, tmp_path)
+    sample, score = "round 3 · sample", "round 3 · score"
+    assert shown(night(notes)) == {sample: ("Completed", []), score: ("Completed", [sample])}
+    assert shown(night(notes)) == {sample: ("Cached", []), score: ("Cached", [sample])}
+    assert notes.runs == ["one", "two"]
+    flipped(tmp_path / "round-03" / "score")
+    assert shown(night(notes)) == {sample: ("Cached", []), score: ("Completed", [sample])}
+    assert notes.runs == ["one", "two", "two"]
 
 
-def test_a_truncated_record_of_prefects_costs_nothing(tmp_path: Path) -> None:
-    """Nothing forces it to the disk."""
-    notes = Notes()
-    with temporary_settings({PREFECT_LOCAL_STORAGE_PATH: tmp_path / "storage"}):
-        first = notes(tmp_path, text="one")
-        (record,) = (tmp_path / "storage").iterdir()
-        os.truncate(record, record.stat().st_size // 2)
-        assert notes(tmp_path, text="one") == first
-    assert notes.runs == ["one"]
+@flow
+def two_stages(folder: Path, notes: Any) -> str:
+    """Returns the flow run's id."""
+    sampled = notes(folder, "round-03/sample", text="one")
+    notes(folder, "round-03/score", text="two", wait_for=[sampled])
+    return str(flow_run.get_id())
 
 
-def test_prefect_shows_the_second_time_as_cached(tmp_path: Path) -> None:
-    notes = Notes()
-
-    @flow
-    def night() -> str:
-        notes(tmp_path, "round-03/sample", text="one")
-        return str(flow_run.get_id())
-
-    assert shown(night()) == {"round 3 · sample": "Completed"}
-    assert shown(night()) == {"round 3 · sample": "Cached"}
-    assert notes.runs == ["one"]
-    flipped(tmp_path / "round-03" / "sample")
-    assert shown(night()) == {"round 3 · sample": "Completed"}
-    assert notes.runs == ["one", "one"]
-    assert shown(night()) == {"round 3 · sample": "Cached"}
-
-
-def shown(flow_run_id: str) -> dict[str, str]:
-    """Return the states of a flow run's tasks by name; Prefect's server knows them a little later."""
+def shown(flow_run_id: str) -> dict[str, tuple[str, list[str]]]:
+    """Return the state of each of a flow run's two tasks, and what it waited for; the server knows them later."""
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
 
     def finished() -> list[TaskRun] | None:
         with get_client(sync_client=True) as client:
             runs = client.read_task_runs(flow_run_filter=chosen)
-        return runs if all(run.state and run.state.is_final() for run in runs) else None
+        return runs if len(runs) == 2 and all(run.state and run.state.is_final() for run in runs) else None
 
-    return {run.name: run.state_name or "" for run in awaited(finished, "end of the tasks", 30)}
+    runs = awaited(finished, "end of the tasks", 30)
+    names = {run.id: run.name for run in runs}
+    waited = {run.id: [names[one.id] for one in run.task_inputs.get("wait_for", [])] for run in runs}
+    return {run.name: (run.state_name or "", waited[run.id]) for run in runs}
 
 
 def test_a_full_disk_leaves_no_half_stage_and_the_next_try_goes_on(tmp_path: Path) -> None:

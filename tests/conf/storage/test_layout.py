@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from conf.storage.layout import committed_rounds, is_round, passes, ranking_path, rounds
+from conf.storage.layout import committed_rounds, is_round, passes, ranking_path, rounds, run_name
 
 
 def test_the_ranking_before_a_blocks_first_round_lies_beside_the_rounds() -> None:
@@ -21,3 +21,8 @@ def test_rounds_are_in_order_of_their_numbers(tmp_path: Path) -> None:
     assert committed_rounds(tmp_path) == []
     (tmp_path / "round-09" / "checkpoint" / "manifest.json").touch()
     assert committed_rounds(tmp_path) == [tmp_path / "round-09"]
+
+
+def test_a_stage_is_named_with_its_numbers() -> None:
+    assert run_name("round-03/refill-1/select_prompts") == "round 3 · refill 1 · select prompts"
+    assert run_name("quiz/rounds-2") == "quiz · rounds 2"

@@ -160,4 +160,6 @@ def test_a_deployed_exam_is_checked_by_the_flow(
     with pytest.raises(InputError, match="not writable"):
         flow.exam(mine, load_night(STARTER, SETTINGS + SHORT), None, tmp_path / "rows.csv")
     assert not home.root.exists()
+    with pytest.raises(InputError, match="against: there is no"):
+        flow.exam(mine, load_night(STARTER, SETTINGS + SHORT), "new:5M")
     assert engine.asked == []

@@ -25,7 +25,7 @@ from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.stage import Artifact, Stage
 from tasks.tables import EVALUATIONS, OWNER_PROMPTS, PROMPTS, read_table
-from tasks.training import feedback as train
+from tasks.training.feedback import feedback_lesson
 from tests.models.support.chat_server import chat_server, said
 from tests.rewards.datasets import write_rows
 from tests.tasks.doubles.exam import TableEngine
@@ -101,7 +101,7 @@ def selected(inputs: LessonInputs, leak: str, *drawn: Artifact) -> list[str]:
         checkpoint=inputs.student,
         solve_rates=None,
         seed="1",
-        excluded=EXCLUDED,
+        exam_questions=EXCLUDED,
         max_prompt_tokens=10_000,
         count=10,
         drawn=drawn,
@@ -202,26 +202,27 @@ def of_no_benchmark(inputs: LessonInputs, traces: Artifact) -> Artifact:
     return write_stage(inputs.folder / "answers", {"traces": (TRACES, rows.to_dict("records"))})
 
 
-def learned(inputs: LessonInputs, stage: Stage, table: str, schema: Any, rows: list[Any]) -> list[str]:
+def learned(inputs: LessonInputs, kind: str, table: str, schema: Any, rows: list[Any]) -> list[str]:
     day = write_stage(inputs.folder / "day", {table: (schema, rows)})
-    return taught(inputs, stage, config=getattr(LessonsConfig(), stage.name), day=day, max_tokens=10_000, pace=None)
+    config = getattr(LessonsConfig(), kind)
+    return taught(inputs, feedback_lesson, config=config, day=day, max_tokens=10_000, pace=None)
 
 
 def corrected(inputs: LessonInputs, question: str, correction: str) -> list[str]:
     pairs = ((question, correction), (INNOCENT, "About 4."))
     rows = [{"messages": said_in(asked), "response": "Hm.", "correction": better} for asked, better in pairs]
-    return learned(inputs, train.corrections, "corrections", CORRECTIONS, rows)
+    return learned(inputs, "corrections", "corrections", CORRECTIONS, rows)
 
 
 def words(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"text": f"A page of my notes.\n\n{leak}\n\nIt is 10 of 36."}, {"text": f"{INNOCENT} About 4."}]
-    return learned(inputs, train.words, "words", WORDS, rows)
+    return learned(inputs, "words", "words", WORDS, rows)
 
 
 def feedback(inputs: LessonInputs, leak: str) -> list[str]:
     rows = [{"messages": said_in(question), "response": "About 4.", "value": 1.0} for question in (leak, INNOCENT)]
     rows.append({"messages": said_in("Say something."), "response": leak, "value": -1.0})
-    return learned(inputs, train.feedback, "feedback", FEEDBACK, rows)
+    return learned(inputs, "feedback", "feedback", FEEDBACK, rows)
 
 
 def preferences(leak: str, *, held_out: bool = False) -> list[dict[str, Any]]:
@@ -231,7 +232,7 @@ def preferences(leak: str, *, held_out: bool = False) -> list[dict[str, Any]]:
 
 
 def picks(inputs: LessonInputs, leak: str) -> list[str]:
-    return learned(inputs, train.picks, "preferences", PREFERENCES, preferences(leak))
+    return learned(inputs, "picks", "preferences", PREFERENCES, preferences(leak))
 
 
 def reward_model(inputs: LessonInputs, leak: str) -> list[str]:

@@ -20,7 +20,7 @@ from prefect.events import Event
 from prefect.events.clients import PrefectEventsClient
 from prefect.events.worker import EventsWorker
 from prefect.runtime import flow_run
-from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from websockets.exceptions import InvalidStatus
@@ -207,7 +207,6 @@ def test_a_transaction_that_reads_first_waits_for_another(tmp_path: Path, monkey
 def test_a_configured_server_is_used_as_it_is(tmp_path: Path) -> None:
     with prefect_api(tmp_path / "school") as url:
         assert url == PREFECT_API_URL.value()
-        assert PREFECT_LOCAL_STORAGE_PATH.value() == tmp_path / "school" / "prefect" / "storage"
     assert stat.S_IMODE((tmp_path / "school").stat().st_mode) == 0o700
     assert list((tmp_path / "school").iterdir()) == []
 

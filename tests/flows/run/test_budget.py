@@ -3,6 +3,8 @@
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from tasks.stage import Artifact, commit
 from tasks.workers.worker import HoursOverError
 
 NOW = 1_795_217_400.0  # 2026-11-21 00:30 in Berlin
+KNOWN: Any = SimpleNamespace(round=30.0, step=25.0, minutes_enough=lambda: 4)  # an estimate
 
 
 @pytest.fixture
@@ -78,7 +81,7 @@ def test_lessons_get_half_of_what_is_left_and_the_division_is_kept(tmp_path: Pat
     assert (seconds_answering(taken), seconds_answering(None)) == (10.0, 0.0)
     arguments = Hours.of(config, "2026-11-20"), config
     clock[0] += 100
-    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: (30.0, 4, 25.0))
+    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: KNOWN)
     assert (found.hours, found.before, found.after) == (900, 100, 60)
     assert (found.lessons, found.rounds) == pytest.approx((653.2 / 2, 653.2 / 2))
     assert (found.round, found.enough, found.steps) == (30.0, 4, 14)  # of 25 s
@@ -109,7 +112,7 @@ def test_the_time_of_a_reward_model_fitted_before_the_division_is_not_taken_from
     (tmp_path / "fit_reward_model").mkdir()
     commit(tmp_path / "fit_reward_model", "fit_reward_model", {}, 40.0)
     clock[0] += 100
-    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: (30.0, 4, 25.0))
+    found = divide(*arguments, tmp_path, 868, 0, taken, lambda: KNOWN)
     assert (found.left(tmp_path, config.steps), found.rounds) == pytest.approx((326.6, 326.6))
     assert (found.lessons, found.steps) == (pytest.approx(366.6), 14)
 

@@ -111,6 +111,22 @@ def test_an_engine_that_cannot_be_put_to_sleep_in_time_does_not_end_the_night(tm
     night.close(grace=0)
 
 
+@pytest.mark.usefixtures("prefect_server")
+def test_a_stage_gets_what_the_nights_stages_share_unless_it_is_given_another(tmp_path: Path) -> None:
+    night, given = Night(Home(tmp_path), "2026-11-20", starter()), list[Any]()
+    night.exam_questions = ("2 + 2?",)
+
+    @stage(resources=("engine",))
+    def noted(folder: Path, *, date: str, student: Any, exam_questions: Any, engine: Any) -> None:
+        given.extend((date, student, exam_questions, engine))
+
+    night.run(noted, "noted", date="2026-11-19")
+    assert given == ["2026-11-19", night.config.student, ("2 + 2?",), night.engine]
+    assert night.committed(noted, "noted", date="2026-11-19")
+    assert not night.committed(noted, "noted")
+    night.close()
+
+
 # --- damaged checkpoints
 
 
@@ -126,12 +142,12 @@ def distill(folder: Path, *, checkpoints: Path) -> None:
 @pytest.mark.usefixtures("prefect_server")
 def test_a_night_does_not_go_on_from_a_damaged_checkpoint(tmp_path: Path) -> None:
     night = Night(Home(tmp_path), "2026-11-20", starter())
-    checkpoint = night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints)
-    assert night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints) == checkpoint
+    checkpoint = night.make_checkpoint(distill, "distill")
+    assert night.make_checkpoint(distill, "distill") == checkpoint
     for damage in (lambda: (checkpoint / "model.safetensors").write_text("wejghts"), lambda: shutil.rmtree(checkpoint)):
         damage()
         with pytest.raises(DamagedCheckpointError, match=f"{checkpoint}: .* start it over with --fresh"):
-            night.make_checkpoint(distill, "distill", checkpoints=night.home.checkpoints)
+            night.make_checkpoint(distill, "distill")
 
 
 def test_a_damaged_champion_is_refused_with_what_to_do(tmp_path: Path) -> None:

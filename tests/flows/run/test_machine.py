@@ -10,7 +10,13 @@ import torch
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.run.machine import checkpoints_written, disk_needed_gb, memory_needed_gib, require_machine
+from flows.run.machine import (
+    billions_of_parameters,
+    checkpoints_written,
+    disk_needed_gb,
+    memory_needed_gib,
+    require_machine,
+)
 from models.hf.hardware import Memory, compute_dtype, resolve_device
 from tests.refusal import refusal
 
@@ -63,6 +69,8 @@ def test_the_disk_that_a_night_needs(source: str, lora: str, needed: float, tmp_
         weights.truncate(500_000_000)  # a quarter of a billion parameters in bf16
     config = starter(f"student.source={source.replace('{tmp}', str(tmp_path))}", f"lora={lora}")
     assert disk_needed_gb(config) == pytest.approx(needed)
+    (tmp_path / "config.json").write_text('{"dtype": "float32"}')  # as Night school itself writes on some CPUs
+    assert billions_of_parameters(str(tmp_path)) == 0.125
 
 
 @pytest.mark.parametrize(

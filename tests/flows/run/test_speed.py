@@ -11,7 +11,7 @@ from conf.storage.home import SUMMARY, Home, InputError
 from conf.storage.layout import PACE_FOLDER
 from flows.commands.doctor import _speed
 from flows.run import speed
-from flows.run.speed import Estimate, check_hours, estimate, expected, forecast
+from flows.run.speed import Estimate, estimate, expected, forecast
 from models.hf.checkpoint import LINEAGE
 
 STUDENT = 0.135e9
@@ -68,12 +68,12 @@ def test_the_estimate_of_a_small_student_is_near_what_was_measured() -> None:
 
 
 def test_the_rounds_that_fit() -> None:
-    """Of 900 s: 60 fixed, 135 for the exam, 105 for 100 quizzed; of 600 left 450 at most for the lesson."""
-    known = Estimate(sampling=30, update=20, answer=0.5, step=10, steps=48, fixed=60, quizzed=210)
+    """Of 900 s: 90 fixed, 135 for the exam, 75 for 150 quizzed; of 600 left 450 at most for the lesson."""
+    known = Estimate(sampling=30, update=20, answer=0.5, step=10, steps=48, quizzed=150)
     assert (known.steps_that_fit(15), known.rounds_that_fit(15)) == (45, 3)
-    assert Estimate(30, 20, 0.5, 10, 5, 60, 210).rounds_that_fit(15) == 11  # a lesson of 50 s
+    assert Estimate(30, 20, 0.5, 10, 5, 150).rounds_that_fit(15) == 11  # a lesson of 50 s
     assert known.rounds_that_fit(1) == 0
-    assert known.least == 60 + 100
+    assert known.least == 90 + 100
     enough = known.minutes_enough()
     assert known.rounds_that_fit(enough) > 0
     assert known.steps_that_fit(enough - 1) < known.steps_that_fit(enough) == 48  # the whole lesson
@@ -144,8 +144,7 @@ def test_what_is_said_before_a_night(home: Home, minutes: float, level: str, wor
     assert (finding.level, finding.found.startswith(words)) == (level, True), finding
     if level == "error":
         with pytest.raises(InputError, match=f"take about {-(-known.least // 60):.0f} minutes on this machine"):
-            check_hours(home, config)
+            forecast(home, config)
     else:
-        check_hours(home, config)
         assert forecast(home, config).sentence == words
     assert forecast(home, starter("budget_minutes=null")) is None

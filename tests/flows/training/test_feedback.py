@@ -41,7 +41,7 @@ def teach(school: School) -> tuple[Any, Path]:
     @flow
     def lessons() -> Path:
         (step,) = (step for step in night.config.steps if step.kind == "lessons")
-        return Lessons(night, day, ()).teach(step, night.home.checkpoints / school.student.name)
+        return Lessons(night, day).teach(step, night.home.checkpoints / school.student.name)
 
     return night, lessons()
 

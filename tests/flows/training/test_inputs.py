@@ -35,7 +35,7 @@ def home(home_with_mlflow: Callable[[str], Home]) -> Iterator[Home]:
 def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tuple[Artifact, Any, Path]:
     """Return the stage, MLflow's data of the run, and the outcome that it keeps as an artifact."""
     night = Night(home, "2026-11-20", load_night(STARTER, ["preference_learning=both"]))
-    night.trainer = trainer or InProcessWorker()
+    night.trainer, night.exam_questions = trainer or InProcessWorker(), ()
     night.folder.mkdir(parents=True, exist_ok=True)
     tracking = Tracking(home, night.config)
     tracking.open_run(night.folder, night.config, {})
@@ -44,7 +44,7 @@ def fitted(home: Home, picks: int, trainer: InProcessWorker | None = None) -> tu
 
     @flow
     def fit() -> Artifact:
-        return reward_model_of(night, day, write_tiny(home.root / "champion"), tracking, ())
+        return reward_model_of(night, day, write_tiny(home.root / "champion"), tracking)
 
     artifact = fit()
     (kept,) = (home.root / "mlartifacts").rglob("reward_model/outcome.json")

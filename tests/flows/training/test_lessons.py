@@ -34,7 +34,7 @@ def night(tmp_path: Path, trainer: InProcessWorker) -> Callable[..., Night]:
         stages = "stages=[distill, {grpo: 1}, self_distill, {grpo: 1}]"
         config = load_night(STARTER, [small, stages, "engine.max_model_len=128", "student.system=null", *settings])
         night = Night(Home(tmp_path / "school"), DATE, config)
-        night.trainer = trainer
+        night.trainer, night.exam_questions = trainer, ()
         return night
 
     return make
@@ -50,13 +50,13 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
     file = tmp_path / "some.jsonl"
     rows = [{"prompt": "7 + 6?", "response": "<think>So</think><answer>13</answer>", "truth": "13"}, "no row"]
     file.write_text("\n".join(json.dumps(row) for row in rows))
-    exam = tuple(problem.question for problem in Arithmetic(levels=["1"]).problems("test"))
     with chat_server(lambda request: said("7 + 8 = 15\n#### 12")) as server:
         tonight = night(
             f"distill.files=[{{source: {file}, benchmark: arithmetic}}]",
             f"distill.teacher={{endpoint: {{base_url: '{server.url}', model: wise}}, answers: 1}}",
         )
         home = tonight.home
+        tonight.exam_questions = tuple(problem.question for problem in Arithmetic(levels=["1"]).problems("test"))
         write_round(home.nights / "2026-11-19/round-01", {"7 + 8?": [WRONG]})
         own = {"messages": '[{"role": "user", "content": "7 + 5?"}]', "teacher": "me", "source": "2026-11-20.jsonl:1"}
         own |= {"response": "#### 12", "benchmark": "arithmetic", "truth": "12"}
@@ -66,7 +66,7 @@ def test_journal_file_and_teacher_are_one_lesson(tmp_path: Path, night: Callable
         day = write_stage(home.night(DATE) / "freeze_journal", tables)
         before = champion(home)
         plenty = Pace(1e6, tmp_path / "pace.json")
-        lessons, step = Lessons(tonight, day, exam), tonight.config.steps[0]
+        lessons, step = Lessons(tonight, day), tonight.config.steps[0]
         after = lessons.teach(step, before, plenty)
         assert len(server.requests) == 1
     assert after != before
@@ -98,7 +98,7 @@ def test_a_slow_machine_plans_fewer_steps_and_rehearses_no_more_than_they_use(
 ) -> None:
     tonight = night("distill={steps: 20, batch_size: 4, rehearsal: 0.5}")
     day = write_stage(tonight.folder / "freeze_journal", ONE_TRACE)
-    Lessons(tonight, day, (), fitting=fitting).teach(tonight.config.steps[0], champion(tonight.home))
+    Lessons(tonight, day, fitting=fitting).teach(tonight.config.steps[0], champion(tonight.home))
     assert (planned["distill"]["config"].steps, planned["rehearsal"]["count"]) == (steps, 2 * steps)
 
 
@@ -116,7 +116,7 @@ def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], pla
     day, before = write_stage(tonight.folder / "freeze_journal", ONE_TRACE), champion(tonight.home)
     frozen_day(tonight, before)
     assert planned["freeze_journal"]["joined_levels"] == ("3", "4", "5")
-    Lessons(tonight, day, (), trained=True).teach(tonight.config.steps[0], before)
+    Lessons(tonight, day, trained=True).teach(tonight.config.steps[0], before)
     stories = [prompt.removeprefix(Arithmetic.instruction) for prompt in planned["rehearsal"]["practised"]]
     assert len(stories) == 20
     assert max(story.count(".") for story in stories) == 3
@@ -126,8 +126,8 @@ def test_exam_questions_are_not_rehearsed(tmp_path: Path, night: Callable[..., N
     source = write_gsm8k(tmp_path / "gsm8k", 4)
     tonight = night("distill.rehearsal=0.5", "distill.batch_size=8", f"benchmarks=[{{name: gsm8k, source: {source}}}]")
     day = write_stage(tonight.folder / "freeze_journal", ONE_TRACE)
-    lessons = Lessons(tonight, day, ("How many? 1", "How many? 3"), trained=True)
-    lessons.teach(tonight.config.steps[0], champion(tonight.home))
+    tonight.exam_questions = ("How many? 1", "How many? 3")
+    Lessons(tonight, day, trained=True).teach(tonight.config.steps[0], champion(tonight.home))
     asked = planned["rehearsal"]["practised"]
     assert sorted(prompt.rpartition(" ")[2] for prompt in asked) == ["0", "2"]
 
@@ -135,7 +135,7 @@ def test_exam_questions_are_not_rehearsed(tmp_path: Path, night: Callable[..., N
 def test_its_own_answers(night: Callable[..., Night]) -> None:
     tonight = night()
     before = champion(tonight.home)
-    lessons = Lessons(tonight, write_stage(tonight.folder / "freeze_journal", {}), ())
+    lessons = Lessons(tonight, write_stage(tonight.folder / "freeze_journal", {}))
     step = tonight.config.steps[2]
     assert lessons.teach(step, before) == before  # no answers yet
     right = ("#### 12", 1.0)

@@ -33,6 +33,7 @@ def night(tmp_path: Path, prefect_server: None) -> Iterator[Any]:
     config = load_night(STARTER, ["lessons.quiz_problems=3", "engine.max_model_len=4096"])
     night = Night(Home(tmp_path), "2026-11-20", config)
     night.engine.end()
+    night.exam_questions = ()
     night.engine = TableEngine(write_student(night.home.checkpoints / "cafe42"), {})
     yield night
     night.trainer.end()
@@ -40,27 +41,27 @@ def night(tmp_path: Path, prefect_server: None) -> Iterator[Any]:
 
 def test_a_committed_quiz_is_not_run_again(night: Any) -> None:
     checkpoint = night.home.checkpoints / "cafe42"
-    quiz = run_quiz(night, "round-05/quiz", checkpoint, (), 4)
+    quiz = run_quiz(night, "round-05/quiz", checkpoint, 4)
     shutil.rmtree(checkpoint)  # removed when later rounds took its place
-    assert run_quiz(night, "round-05/quiz", checkpoint, (), 4) == quiz
+    assert run_quiz(night, "round-05/quiz", checkpoint, 4) == quiz
     assert night.engine.calls == 1
 
 
 def test_neighbours_share_a_quiz_and_every_quiz_asks_the_same(night: Any, tmp_path: Path) -> None:
-    home, quizzes = night.home, Quizzes(night, ())
+    home, quizzes = night.home, Quizzes(night)
     first, second, third = (home.checkpoints / name for name in ("cafe42", "f00d42", "beef42"))
     start = quizzes.ask("start", first)
     assert quizzes.ask("distill-before", first) == start
     asked = night.engine.asked
     after = quizzes.ask_if_possible("distill", write_student(second))
     assert (night.engine.calls, night.engine.asked) == (2, asked)
-    assert quizzes.of({"start": first, "end": second, "nowhere": tmp_path}) == {"start": start, "end": after}
+    assert quizzes.taken == {first: start, second: after}
     assert sorted(folder.name for folder in (night.folder / "quiz").iterdir()) == ["distill", "start"]
     write_stage(night.folder / "decide", {})
     assert quizzes.ask_if_possible("end", write_student(third)) is None  # the night has decided without it
     assert quizzes.ask_if_possible("distill", second) == after
     none = Night(home, "2026-11-21", load_night(STARTER, ["lessons.quiz_problems=0"]))
-    assert Quizzes(none, ()).ask("start", first) is None
+    assert Quizzes(none).ask("start", first) is None
     none.trainer.end()
 
 

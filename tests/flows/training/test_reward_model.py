@@ -128,7 +128,7 @@ def study(
     night.trainer = trainer
     base = night.home.checkpoints / school.student.name
     day, fitted = write_day(night.folder, base.name, serves)
-    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base, ()))
+    candidate, rounds = school.run(night, day, learned=learned_reward(night, day, fitted, base))
     return Studied(night.folder, candidate, rounds, trainer, engine)
 
 

@@ -35,7 +35,7 @@ def test_solve_rates_live_on_over_nights(tmp_path: Path, day: int, solved: float
     finished_night(home, "2026-11-23", 9.0)
     for round_ in home.night("2026-11-23").glob("round-*"):  # it came to no round
         shutil.rmtree(round_)
-    known = GroupSampler(Night(home, f"2026-11-{day}", load_night(STARTER)), (), None).solve_rates
+    known = GroupSampler(Night(home, f"2026-11-{day}", load_night(STARTER)), None).solve_rates
     if solved is None:
         assert known is None
     else:

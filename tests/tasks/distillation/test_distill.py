@@ -19,7 +19,7 @@ from rewards.arithmetic import Arithmetic
 from tasks.distillation.distill import distill
 from tasks.distillation.trace_filter import FATES, Trace
 from tasks.journal.tables import TRACES
-from tasks.rollouts.episodes import Player
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 from tasks.tables import write_rollouts
 from tasks.training import trainer_process

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -219,16 +218,6 @@ def test_old_nights_lose_what_their_rounds_sampled_and_nothing_else(school: Scho
     for folder in folders[:2]:
         assert {str(file.relative_to(folder)) for file in gone[folder]} == SAMPLED
     assert school.prune() == []
-
-
-def test_prefects_results_go_after_as_many_days(school: School) -> None:
-    storage = school.home.root / "prefect" / "storage"
-    storage.mkdir(parents=True)
-    for name, days in (("new", 1), ("old", 3)):
-        (storage / name).write_text("{}")
-        os.utime(storage / name, times=(time.time() - days * 86_400,) * 2)
-    assert school.prune() == ["1 of Prefect's results"]
-    assert [file.name for file in storage.iterdir()] == ["new"]
 
 
 def test_stored_answers_go_with_their_checkpoint(school: School) -> None:

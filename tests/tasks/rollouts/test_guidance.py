@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig
+from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
 from rewards.verifier import Problem
@@ -98,7 +98,7 @@ def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: 
     rows = [prompt("a", 0) | {"solution": SOLUTION}, prompt("b", 1)]
     asked = write_stage(tmp_path / "prompts", {"prompts": (PROMPTS, rows)})
     engine, grpo = Engine(), GrpoConfig(group_size=2, temperature=1.3)
-    inputs = {"prompts": asked, "checkpoint": student, "config": EngineConfig(), "trust_remote_code": False}
+    inputs = {"prompts": asked, "checkpoint": student, "config": EngineConfig(), "student": StudentConfig()}
     run_stage(sample, tmp_path / "sample", grpo=grpo, seed=1, engine=engine, **inputs)
     assert engine.temperature == 1.3
     found = read_rollouts(tmp_path / "sample" / "rollouts.parquet")

@@ -53,7 +53,7 @@ def select(
         checkpoint=student,
         solve_rates=solve_rates,
         seed=seed,
-        excluded=excluded,
+        exam_questions=excluded,
         max_prompt_tokens=longest,
         count=count,
         drawn=tuple(Artifact(folder=place, digest="") for place in drawn),

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conf.schema import EngineConfig
+from conf.schema import EngineConfig, StudentConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
-from tasks.rollouts.verified import call_verified, sample_verified, shard_seed
+from tasks.rollouts.verified import Player, call_verified, sample_verified, shard_seed
 from tasks.workers import engine_process
 from tests.tasks.doubles.workers import InProcessWorker
 
@@ -66,7 +66,8 @@ class SeededEngine(InProcessWorker):
 def sampled(engine: SeededEngine, prompts: list[list[int]], shard: int | None, size: int = 8) -> Any:
     config = EngineConfig(shard_prompts=shard)
     worker: Any = engine
-    return sample_verified(worker, Path("cafe"), config, prompts, size, seed=7, temperature=1.0, max_tokens=9)
+    player = Player(Path("cafe"), StudentConfig(), config, worker, 9, temperature=1.0)
+    return sample_verified(player, prompts, size, seed=7)
 
 
 @pytest.mark.parametrize(("size", "shards"), [(1, [16, 14]), (3, [4] * 7 + [2]), (16, [2] * 15)])

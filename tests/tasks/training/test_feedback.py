@@ -1,4 +1,4 @@
-"""The feedback stages: which method learns which lines, what a stage writes, and that it is reproducible."""
+"""Feedback lessons: which method learns which lines, what the stage writes, and that it is reproducible."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from models.lessons import sft_preference
 from models.lessons.pace import TIMED, Pace
 from models.trainer import Trainer
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS
-from tasks.stage import Artifact, Stage
+from tasks.stage import Artifact
 from tasks.training import feedback as train
 from tasks.training import trainer_process
 from tests.models.support.tiny import trainer_config, write_tiny
@@ -23,11 +23,11 @@ from tests.tasks.doubles.journals import DAYS
 from tests.tasks.doubles.tables import run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
-STAGES: dict[str, tuple[Stage, LessonConfig, str]] = {
-    "corrections": (train.corrections, CorrectionsConfig(), "dpo"),
-    "words": (train.words, WordsConfig(), "imitation"),
-    "feedback": (train.feedback, FeedbackConfig(), "kto"),
-    "preferences": (train.picks, PicksConfig(epochs=1, batch_size=8), "dpo"),
+LESSONS: dict[str, tuple[LessonConfig, str]] = {
+    "corrections": (CorrectionsConfig(), "dpo"),
+    "words": (WordsConfig(), "imitation"),
+    "feedback": (FeedbackConfig(), "kto"),
+    "preferences": (PicksConfig(epochs=1, batch_size=8), "dpo"),
 }
 PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
 
@@ -64,14 +64,13 @@ def study(
     folder: Path, name: str, base: Path, lines: int = 5, pace: Pace | None = None, frozen: Artifact | None = None
 ) -> tuple[Path, Any, Any, int]:
     """Run a stage. Return its checkpoint, counts and curve, and the number of calls to the trainer's process."""
-    stage, config, _ = STAGES[name]
     trainer = InProcessWorker()
     written = run_stage(
-        stage,
+        train.feedback_lesson,
         folder / name,
         day=frozen or day(folder / "freeze_journal", lines),
         checkpoint=base,
-        config=config,
+        config=LESSONS[name][0],
         trainer_config=trainer_config(kl_coefficient=0.02),
         student=StudentConfig(),
         exam_questions=(),
@@ -97,7 +96,7 @@ def test_a_lesson_is_reproducible(tmp_path: Path, base: Path) -> None:
     assert (again[0], again[2]) == (taught, curve)
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", LESSONS)
 def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     used: list[tuple[str, int]] = []
     for method in ("imitation", "kto", "dpo"):
@@ -105,26 +104,26 @@ def test_each_kind_has_its_method(tmp_path: Path, base: Path, monkeypatch: pytes
         def learn(
             _: Trainer, examples: Any, config: Any, seed: int, pace: Any, method: str = method
         ) -> Iterator[dict[str, float]]:
-            assert (config, seed) == (STAGES[name][1], trainer_config().seed)
+            assert (config, seed) == (LESSONS[name][0], trainer_config().seed)
             used.append((method, len(examples)))
             yield {"step": 1.0, "kl": 0.2}
 
         monkeypatch.setattr(sft_preference, method, learn)
     _, counts, curve, _ = study(tmp_path, name, base)
     ((method, examples),) = used
-    assert method == STAGES[name][2]
+    assert method == LESSONS[name][1]
     assert examples >= counts["used"] == 5
     assert curve == [{"step": 1.0, "kl": 0.2}]
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", LESSONS)
 def test_without_lines_the_checkpoint_stays_the_same(tmp_path: Path, name: str) -> None:
     checkpoint, counts, curve, calls = study(tmp_path, name, tmp_path / "checkpoints" / "base", lines=0)
     assert checkpoint.name == "base"
     assert (counts, curve, calls) == ({"lines": 0, "used": 0, "exam": 0, "too_long": 0, "later": 0}, [], 0)
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", LESSONS)
 def test_a_checkpoint_knows_what_it_has_learned_and_learns_only_the_rest(tmp_path: Path, base: Path, name: str) -> None:
     write_learned(base, ["before", f"{name} 2"])
     learned_all, counts, _, _ = study(tmp_path / "once", name, base, lines=3)

@@ -77,8 +77,8 @@ class Round:
 
     @property
     def resources(self) -> UpdateResources:
-        retired = (self.policies[:-1], [self.state(number) for number in range(1, len(self.policies))])
-        return UpdateResources(self.predecessor, self.checkpoints, self.trainer, *retired)
+        retired = self.policies[:-1] + [self.state(number) for number in range(1, len(self.policies))]
+        return UpdateResources(self.predecessor, self.checkpoints, self.trainer, retired)
 
     def update(self) -> Updated:
         return update([self.rollouts], [self.advantages], CONFIG, 1.0, self.resources)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from conf.schema import EngineConfig
+from conf.schema import EngineConfig, StudentConfig
 from models.engine.environment import engine_environment
 from models.rollout import Rollout
 from rewards.mbpp import Mbpp
@@ -23,11 +24,11 @@ from rewards.programs.unit_tests import ProgramTests
 from rewards.verifier import Attempt, Problem
 from tasks.evaluation import stored_answers
 from tasks.rollouts import grade
-from tasks.rollouts.verified import sample_verified
+from tasks.rollouts.verified import Player, sample_verified
 from tasks.workers import cluster as machines
 from tasks.workers import engine_process
 from tasks.workers.cluster import HERE, Cluster, read_machines
-from tasks.workers.connection import is_loopback
+from tasks.workers.connection import danger_of, is_loopback
 from tasks.workers.worker import HoursOverError, Worker
 from tests.chaos import tiny_engine
 from tests.tasks.doubles.processes import gone_within
@@ -103,7 +104,8 @@ def alone(student: Path) -> Iterator[list[list[Rollout]]]:
 
 def sampled(engine: Worker, student: Path) -> list[list[Rollout]]:
     config = EngineConfig(shard_prompts=2)
-    return sample_verified(engine, student, config, PROMPTS, 8, seed=7, temperature=1.0, max_tokens=9)[0]
+    player = Player(student, StudentConfig(), config, engine, 9, temperature=1.0)
+    return sample_verified(player, PROMPTS, 8, seed=7)[0]
 
 
 def engine_of(node: Any) -> int:
@@ -255,3 +257,25 @@ def test_a_wrong_token_is_refused(ray_cluster: Any) -> None:
 )
 def test_which_addresses_only_the_machine_itself_can_reach(address: str, own: bool) -> None:
     assert is_loopback(address) == own
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "danger"),
+    [
+        (1, "ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken", None),
+        (0, "", "requires no token, so anyone"),
+        (1, "ray.exceptions.RpcError: Timed out", r"did not say .* \(ray.exceptions.RpcError: Timed out\); try again"),
+        (None, "", "did not say within 120 s"),
+    ],
+)
+def test_a_cluster_that_does_not_ask_for_a_token_is_dangerous(
+    code: int | None, said: str, danger: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        if code is None:
+            raise subprocess.TimeoutExpired(command, options["timeout"])
+        return subprocess.CompletedProcess(command, code, "", said)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    found = danger_of("10.0.0.2:6379")
+    assert found is danger is None or re.search(danger or "nothing", found or "")

@@ -1,30 +1,10 @@
-"""Saves each round's checkpoint while the next round samples, and deletes checkpoints that no later round needs."""
+"""Decides which of the rounds' checkpoints and trainer states are kept, and deletes those that no later round needs."""
 
 import shutil
-from collections.abc import Callable, Set
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Set
 from pathlib import Path
 
 from conf.storage.layout import round_path
-
-
-class Saver:
-    """Saves one round at a time on a background thread."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
-        self._saving: Future[None] | None = None
-
-    def start(self, save: Callable[[], None]) -> None:
-        """Start `save` on the background thread, as a part of the caller's Prefect run."""
-        self._saving = self._thread.submit(copy_context().run, save)
-
-    def finish(self) -> None:
-        """Wait until the last round is saved. Raises any error that saving it raised."""
-        saving, self._saving = self._saving, None
-        if saving is not None:
-            saving.result()
 
 
 class Retention:
@@ -46,13 +26,13 @@ class Retention:
         """Return the rounds' checkpoints, newest last, except those in `keep` and those that are registered."""
         return [policy for policy in self.policies if policy not in keep and policy.name not in self.registered]
 
-    def outdated(self, number: int, base: Path) -> tuple[list[Path], list[Path]]:
+    def outdated(self, number: int, base: Path) -> list[Path]:
         """Return the checkpoints and trainer states that round `number` may delete once the previous round is saved.
 
         `base`: the checkpoint that the block began with. It is kept, because all rounds of the block read it.
         """
         states = [state for old in range(1, number - 1) if (state := self.state(old)).exists()]
-        return self.superseded({base, *self.policies[-1:]}), states
+        return self.superseded({base, *self.policies[-1:]}) + states
 
     def remove(self, keep: Set[Path]) -> None:
         """Delete the rounds' checkpoints, except those in `keep` and those that are registered."""
