@@ -120,9 +120,9 @@ class Sandbox:
             raise SandboxUnavailable(f"the sandbox does not start: {error}") from error
 
     def _replace(self, worker: SandboxWorker) -> None:
-        worker.close()
-        fresh = self._new_worker()
+        fresh = self._new_worker()  # first: if it cannot start, `close` still has each worker once
         self.workers[self.workers.index(worker)] = fresh
+        worker.close()
         fresh.wait_until_ready()
 
     def _try_canaries(self) -> None:

@@ -260,6 +260,14 @@ class TestWorkersThatCannotStart:
             pass
         started[0].close.assert_called_once()
 
+    def test_one_that_cannot_be_replaced_is_closed_once(self, started: list[Mock]) -> None:
+        """Closing it again would close descriptors that are no longer its own."""
+        sandbox = Sandbox(workers=1)
+        sandbox._try_canaries = Mock()
+        with pytest.raises(SandboxUnavailable, match="temporarily unavailable"), sandbox:
+            sandbox._replace(started[0])
+        started[0].close.assert_called_once()
+
 
 class TestRefusal:
     def test_without_bubblewrap(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
