@@ -21,8 +21,7 @@ from flows import environment
 from models.hf.loading import load_tokenizer
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
-from models.lessons.reward_fit import fit
-from models.reward_model import RewardModel
+from models.reward_model import RewardModel, fit
 from tasks.reward_model.preferences import day_picks
 
 STUDENT = StudentConfig(system="")  # as in the starter night

@@ -15,7 +15,7 @@ from vllm.sampling_params import RequestOutputKind
 
 from conf.schema import EngineConfig
 from conf.storage.home import NightError
-from models.engine import cpu_lora, token_ranks, weight_sync
+from models.engine import cpu_lora, weight_sync
 from models.engine.adapters import adapter_arguments
 from models.engine.environment import CPU_BLOCK, gpu_share, kv_cache_bytes
 from models.engine.sync_probe import Probe, SyncError, must_differ, read_probe, tolerance
@@ -51,7 +51,7 @@ class Sampler:
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             cpu_lora.install()
-            token_ranks.disable()
+            cpu_lora.skip_token_ranks()
         self.llm = LLM(
             model=str(base),
             dtype="float32" if compute_dtype(device) == torch.float32 else "bfloat16",
