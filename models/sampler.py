@@ -190,7 +190,7 @@ class Sampler:
     def load_weights(self, checkpoint: Path) -> None:
         """Load a checkpoint in place (an adapter goes on top of its base's weights), and verify the result.
 
-        Three checks follow. (1) vLLM's loader filled every parameter. (2) The values that can be read back from the
+        Three checks follow. (1) The files have every parameter. (2) The values that can be read back from the
         engine's memory equal those in the files. (3) The probe's log-probabilities match the trainer's and, if they
         must change (see `must_differ`), have changed. vLLM itself loads the full model that a new engine starts with;
         only check 3 applies to it. A checkpoint from another program has no probe and skips check 3. With a probe, the
@@ -216,12 +216,12 @@ class Sampler:
 
     def _load_base(self, base: Path) -> None:
         try:
-            (missing,) = self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
+            self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
         except Exception as error:  # vLLM may raise anything
             _fail(base, f"vLLM could not load it ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
+        ((missing, wrong, compared),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
         if missing:
             _fail(base, f"its file has nothing for {_listed(missing)}")
-        ((wrong, compared),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
         if wrong or not compared:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
