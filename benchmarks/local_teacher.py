@@ -19,7 +19,8 @@ import torch
 
 from benchmarks.inputs.starter import studied
 from flows.run.child import Child, end_child, start_child
-from models.engine.environment import SERVER, kv_cache_bytes, server_environment
+from models.engine.environment import SERVER, server_environment
+from models.hf.hardware import GIB
 
 NAME, PORT = "studied-starter", 8001
 TOKENS = 2048  # of a question and its answer together
@@ -55,7 +56,7 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
 def command(model: str, port: int, name: str) -> list[str]:
     """Return the server's command line."""
     options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name, "--enforce-eager"]
-    cache = [] if torch.cuda.is_available() else ["--kv-cache-memory-bytes", str(kv_cache_bytes(1.0))]
+    cache = [] if torch.cuda.is_available() else ["--kv-cache-memory-bytes", str(GIB)]
     return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS), *cache]
 
 

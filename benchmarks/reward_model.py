@@ -22,8 +22,7 @@ from conf.schema import StudentConfig, TrainerConfig
 from flows import environment
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import Ranking, rank
-from models.lessons.reward_fit import fit
-from models.reward_model import RewardModel
+from models.reward_model import RewardModel, fit
 from tasks.reward_model.preferences import LONGEST, DayPicks, day_picks
 from tasks.training.examples import ExampleReader
 

@@ -15,12 +15,12 @@ from vllm.sampling_params import RequestOutputKind
 
 from conf.schema import EngineConfig
 from conf.storage.home import NightError
-from models.engine import cpu_lora, token_ranks, weight_sync
+from models.engine import cpu_lora, weight_sync
 from models.engine.adapters import adapter_arguments
-from models.engine.environment import CPU_BLOCK, gpu_share, kv_cache_bytes
+from models.engine.environment import CPU_BLOCK, gpu_share
 from models.engine.sync_probe import Probe, SyncError, must_differ, read_probe, tolerance
 from models.hf.checkpoint import base_of, wrong_precisions
-from models.hf.hardware import compute_dtype, resolve_device
+from models.hf.hardware import GIB, compute_dtype, resolve_device
 from models.hf.loading import answer_text
 from models.rollout import Rollout
 
@@ -28,7 +28,6 @@ from models.rollout import Rollout
 # `repetition_penalty` divides the positive logits of tokens that were there before, and multiplies the negative ones
 # (CTRL, arXiv 1909.05858, section 4.1): without it, a small model soon repeats its earlier answers in a chat.
 READABLE: dict[str, Any] = {"min_p": 0.1, "repetition_penalty": 1.05, "output_kind": RequestOutputKind.DELTA}
-ATTEMPTS = 3  # at a completion that keeps ending for a reason other than `stop` or `length`
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Sampler:
         adapters = {} if config.lora is None else adapter_arguments(config.lora, base)
         if not cuda:
             cpu_lora.install()
-            token_ranks.disable()
+            cpu_lora.skip_token_ranks()
         self.llm = LLM(
             model=str(base),
             dtype="float32" if compute_dtype(device) == torch.float32 else "bfloat16",
@@ -60,7 +59,7 @@ class Sampler:
             max_model_len=config.max_model_len,
             max_num_seqs=config.max_num_seqs,
             block_size=None if cuda else CPU_BLOCK,
-            kv_cache_memory_bytes=None if cuda else kv_cache_bytes(config.kv_cache_gb),
+            kv_cache_memory_bytes=None if cuda else int(config.kv_cache_gb * GIB),
             enforce_eager=not cuda,
             enable_sleep_mode=cuda,
             gpu_memory_utilization=gpu_share(config, base) if cuda else config.gpu_memory_share,
@@ -101,41 +100,34 @@ class Sampler:
         same seed, prompts and weights give the same completions, even in a restarted engine: torch's random state is
         seeded and the prefix cache emptied first (on a GPU, where vLLM draws from its own random state, each request
         gets a seed). Without `fresh`, the prefix cache is kept, so a later turn of a conversation computes only its new
-        tokens. A completion that ends for another reason than its end token or its limit is sampled again, up to twice.
-        Raises NightError before sampling if a prompt is empty or leaves no room for a token.
+        tokens. Raises NightError before sampling if a prompt is empty or leaves no room for a token, and RuntimeError
+        if vLLM ends a completion for another reason than its end token or its limit.
         """
         _check_room(prompts, self.config.max_model_len)
         limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else list(max_tokens)
         torch.manual_seed(seed)
         if fresh:
             self.llm.reset_prefix_cache()
-        sampled: list[list[Rollout]] = [[] for _ in prompts]
-        for attempt in range(ATTEMPTS):
-            missing = [index for index, rollouts in enumerate(sampled) if len(rollouts) < size]
-            if not missing:
-                return sampled
-            requests: Any = [{"prompt_token_ids": prompts[index]} for index in missing]
-            params = [
-                SamplingParams(
-                    n=size - len(sampled[i]),
-                    temperature=temperature,
-                    top_p=1.0,
-                    top_k=0,
-                    max_tokens=limits[i],
-                    logprobs=0,
-                    flat_logprobs=True,
-                    detokenize=False,  # decoding a whole completion is cheaper than token after token
-                    seed=random.Random(f"{seed} {attempt} {i}").getrandbits(48) if self._cuda else None,
-                )
-                for i in missing
-            ]
-            outputs = self.llm.generate(requests, params, use_tqdm=False, lora_request=self._adapter)
-            for index, output in zip(missing, outputs, strict=True):
-                for completion in output.outputs:
-                    if completion.finish_reason in ("stop", "length"):
-                        sampled[index].append(self._rollout(index, len(sampled[index]), prompts[index], completion))
-        unfinished = sum(size - len(rollouts) for rollouts in sampled)
-        raise RuntimeError(f"vLLM did not finish {unfinished} completions in {ATTEMPTS} attempts")
+        requests: Any = [{"prompt_token_ids": prompt} for prompt in prompts]
+        params = [
+            SamplingParams(
+                n=size,
+                temperature=temperature,
+                top_p=1.0,
+                top_k=0,
+                max_tokens=limit,
+                logprobs=0,
+                flat_logprobs=True,
+                detokenize=False,  # decoding a whole completion is cheaper than token after token
+                seed=random.Random(f"{seed} 0 {index}").getrandbits(48) if self._cuda else None,
+            )
+            for index, limit in enumerate(limits)
+        ]
+        outputs = self.llm.generate(requests, params, use_tqdm=False, lora_request=self._adapter)
+        return [
+            [self._rollout(group, sample, prompts[group], each) for sample, each in enumerate(output.outputs)]
+            for group, output in enumerate(outputs)
+        ]
 
     @property
     def kv_tokens(self) -> int:
@@ -198,7 +190,7 @@ class Sampler:
     def load_weights(self, checkpoint: Path) -> None:
         """Load a checkpoint in place (an adapter goes on top of its base's weights), and verify the result.
 
-        Three checks follow. (1) vLLM's loader filled every parameter. (2) The values that can be read back from the
+        Three checks follow. (1) The files have every parameter. (2) The values that can be read back from the
         engine's memory equal those in the files. (3) The probe's log-probabilities match the trainer's and, if they
         must change (see `must_differ`), have changed. vLLM itself loads the full model that a new engine starts with;
         only check 3 applies to it. A checkpoint from another program has no probe and skips check 3. With a probe, the
@@ -224,12 +216,12 @@ class Sampler:
 
     def _load_base(self, base: Path) -> None:
         try:
-            (missing,) = self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
+            self.llm.collective_rpc(weight_sync.reload, args=(str(base),))
         except Exception as error:  # vLLM may raise anything
             _fail(base, f"vLLM could not load it ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
+        ((missing, wrong, compared),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
         if missing:
             _fail(base, f"its file has nothing for {_listed(missing)}")
-        ((wrong, compared),) = self.llm.collective_rpc(weight_sync.differing, args=(str(base),))
         if wrong or not compared:
             _fail(base, f"the engine holds other values than the file for {_listed(wrong) or 'every tensor'}")
 
@@ -269,10 +261,12 @@ class Sampler:
             self._asleep = True
 
     def _rollout(self, group: int, sample: int, prompt: list[int], completion: Any) -> Rollout:
+        reason = completion.finish_reason
+        if reason not in ("stop", "length"):
+            raise RuntimeError(f"vLLM did not finish a completion: {reason}")
         token_ids, logprobs = [*completion.token_ids], [*completion.logprobs.logprobs]
         tokenizer: Any = self.llm.get_tokenizer()
-        text = answer_text(tokenizer, token_ids)
-        written, reason = [True] * len(token_ids), completion.finish_reason
+        text, written = answer_text(tokenizer, token_ids), [True] * len(token_ids)
         return Rollout("", group, sample, prompt, token_ids, logprobs, written, reason, text, self.digest)
 
 

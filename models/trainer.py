@@ -5,8 +5,8 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -29,8 +29,7 @@ from models.hf.loading import load_model, load_tokenizer
 from models.hf.merging import prove_merge
 from models.lessons.preference_data import EpisodeExample, Example
 from models.optim.master_weights import MasterWeights
-from models.optim.rng import RandomState
-from models.optim.trainer_state import TrainerState, read_state, write_state
+from models.optim.trainer_state import read_state, write_state
 from models.packing.batches import logprobs_by_row, padded_rows, rollout_logprobs
 from models.packing.grpo_round import GrpoRound, MicrobatchLoss, round_means
 from models.packing.packing import Group, Pack, pack, split
@@ -55,12 +54,9 @@ class Trainer:
         self.config = config
         self.device = resolve_device(config.device)
         self.dtype = compute_dtype(self.device)  # the model's precision; the master weights are fp32
-        # from the checkpoint too, or each block's adapters would begin with the same matrices
-        seed = random.Random(f"{config.seed} {checkpoint.name}").getrandbits(63)
-        self.random = RandomState(seed, self.device)
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
-        with self.random.drawing():
+        with self._drawing():
             goes_on = config.lora is not None and config.lora.keep and is_adapter(checkpoint)
             self.model = load_model(base_of(checkpoint) if goes_on else checkpoint, self.dtype, self.device, trusted)
             self.token_logprobs = choose_packing(self.model)
@@ -101,9 +97,9 @@ class Trainer:
         saved = None if state is None else read_state(state, checkpoint_digest)
         trainer = cls(checkpoint, config, reference)
         if saved is not None:
-            trainer.weights.restore(saved.weights, saved.step)
-            trainer.random.restore(saved.random)
-            trainer.non_finite = saved.non_finite
+            weights, note = saved
+            trainer.weights.restore(weights, note["step"])
+            trainer.non_finite = note["non_finite"]
         return trainer
 
     @property
@@ -213,7 +209,7 @@ class Trainer:
         self.weights.discard()  # drop gradients left by a step that raised an error
         finite, added = True, dict(sums)
         try:
-            with self.random.drawing(), lora.dropout(self.model, on=dropout):
+            with self._drawing(f"step {self.step}"), lora.dropout(self.model, on=dropout):
                 for batch in split(groups, self.tokens_per_pass):
                     packed = pack(batch, self.device, temperature)
                     logprobs, entropies = self.token_logprobs(self.model, packed)
@@ -232,9 +228,19 @@ class Trainer:
         sums.update(added)
         return finite
 
+    @contextmanager
+    def _drawing(self, purpose: str = "") -> Iterator[None]:
+        """Seed torch's random numbers for the block; after it, the process's own continue as if it had drawn none."""
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else [], device_type="cuda"):
+            torch.manual_seed(self._seed(purpose))
+            yield
+
     def _seed(self, purpose: str) -> int:
-        """Return a seed made of the config's seed, the name of the starting checkpoint (a digest), and `purpose`."""
-        return random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}").getrandbits(63)
+        """Return a seed made of the config's seed, the name of the starting checkpoint (a digest), and `purpose`.
+
+        Without the checkpoint's name, each block's adapters would begin with the same matrices.
+        """
+        return random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}".strip()).getrandbits(63)
 
     def save(self, checkpoint: Path, state: Path) -> None:
         """Write the weights as a Hugging Face folder, and the state from which training can continue exactly."""
@@ -243,8 +249,8 @@ class Trainer:
 
     def save_state(self, state: Path, checkpoint: str) -> None:
         """Write the state needed to resume training. `checkpoint`: the digest of the checkpoint with these weights."""
-        weights, generators = self.weights.tensors(), self.random.tensors()
-        write_state(state, TrainerState(weights, generators, self.step, self.non_finite, checkpoint))
+        tensors = self.weights.tensors()
+        write_state(state, tensors, checkpoint=checkpoint, step=self.step, non_finite=self.non_finite)
 
     def save_checkpoint(self, checkpoint: Path) -> None:
         """Write the weights and the sync probe as a Hugging Face folder, with adapters merged by stochastic rounding.

@@ -53,7 +53,8 @@ class Sandbox:
                 self.seccomp = policy.seccomp_program("pid_namespace" not in self.without)
             if "landlock" not in self.without:
                 self.ruleset = policy.landlock_ruleset(bubblewrap.readable_folders())
-            self.workers = [self._new_worker() for _ in range(self.size)]
+            for _ in range(self.size):
+                self.workers.append(self._new_worker())
             for worker in self.workers:
                 worker.wait_until_ready()
             self._try_canaries()
@@ -113,12 +114,15 @@ class Sandbox:
         return [scores[index] for index in range(len(programs))]
 
     def _new_worker(self) -> SandboxWorker:
-        return SandboxWorker(self.seccomp, self.ruleset, self.without)
+        try:
+            return SandboxWorker(self.seccomp, self.ruleset, self.without)
+        except OSError as error:  # no process, descriptor or memory is left
+            raise SandboxUnavailable(f"the sandbox does not start: {error}") from error
 
     def _replace(self, worker: SandboxWorker) -> None:
-        worker.close()
-        fresh = self._new_worker()
+        fresh = self._new_worker()  # first: if it cannot start, `close` still has each worker once
         self.workers[self.workers.index(worker)] = fresh
+        worker.close()
         fresh.wait_until_ready()
 
     def _try_canaries(self) -> None:

@@ -21,7 +21,8 @@ from conf.load import load_night
 from conf.schema import EngineConfig, NightConfig
 from conf.storage.home import Home
 from flows import environment
-from models.engine.environment import CPU_BLOCK, kv_cache_bytes
+from models.engine.environment import CPU_BLOCK
+from models.hf.hardware import GIB
 
 _llm: Any = None  # plain vLLM's, in its process
 Sampled = tuple[int, float]  # tokens, seconds
@@ -110,7 +111,7 @@ def offline_generate(
             max_num_seqs=config.max_num_seqs,
             block_size=None if CUDA else CPU_BLOCK,
             enforce_eager=not CUDA,
-            kv_cache_memory_bytes=None if CUDA else kv_cache_bytes(config.kv_cache_gb),
+            kv_cache_memory_bytes=None if CUDA else int(config.kv_cache_gb * GIB),
             gpu_memory_utilization=config.gpu_memory_share,
             generation_config="vllm",
         )

@@ -17,9 +17,9 @@ from conf.storage.home import Home, NightError
 from conf.storage.journal import TODAY
 from flows.run.child import end_child, start_child
 from models.engine.adapters import linear_layers
-from models.engine.environment import CPU_BLOCK, SERVER, kv_cache_bytes, server_environment
+from models.engine.environment import CPU_BLOCK, SERVER, server_environment
 from models.hf.checkpoint import base_of, is_adapter, learned, write_learned
-from models.hf.hardware import compute_dtype
+from models.hf.hardware import GIB, compute_dtype
 from models.hf.loading import load_tokenizer
 from tasks.workers.worker import call_once
 
@@ -107,7 +107,7 @@ def command(checkpoint: Path, config: NightConfig, folder: Path, today: Path | N
         words += ["--lora-target-modules", *linear_layers(checkpoint)]
     if not cuda:
         words += ["--enforce-eager", "--block-size", str(CPU_BLOCK)]
-        words += ["--kv-cache-memory-bytes", str(kv_cache_bytes(engine.kv_cache_gb))]
+        words += ["--kv-cache-memory-bytes", str(int(engine.kv_cache_gb * GIB))]
     words += ["--trust-remote-code"] if config.student.trust_remote_code else []
     return words
 

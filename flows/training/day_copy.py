@@ -119,8 +119,8 @@ class OwnersDay:
             if (adapter := night.checkpoint(replayed)) == self.champion:
                 return "The day copy has learned none of the day's lessons."
             day = night.merge("merge_day", adapter)
-        except MergeError:
-            return "The day copy could not be merged: its change would be lost in the weights' precision."
+        except MergeError as error:
+            return f"The day copy could not be merged: {error}."
         except (HoursOverError, WorkerDiedError, RuntimeError) as error:
             return f"The day copy was not made: {' '.join(str(error).split())[:200]}."
         rank_held_out(night, self.reward_model, "day", day)

@@ -1,6 +1,6 @@
-"""Faster and safer LoRA products for vLLM on a CPU.
+"""Faster and safer LoRA products for vLLM on a CPU, and no ranks of the sampled tokens, which nothing here uses.
 
-vLLM's versions copy the adapter's matrices for every token, and apply the last adapter to tokens that have no adapter.
+vLLM's products copy the adapter's matrices for every token, and apply the last adapter to tokens that have no adapter.
 Here, each run of consecutive tokens with the same adapter takes one pair of matrix products, and tokens and layers
 without an adapter take none.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -24,6 +25,19 @@ def install() -> None:
     Wrapper.update_metadata = _with_runs(Wrapper.update_metadata)
     Layer.reset_lora = _forgetting(Layer.reset_lora)
     Layer._apply_lora_to_output = _where_adapted(Layer._apply_lora_to_output)
+
+
+def skip_token_ranks() -> None:
+    """Stop vLLM from computing the rank of each sampled token among all tokens: each rank is then 0.
+
+    To compute them, vLLM makes torch compile a kernel (3 to 12 s) and reads every step's log-probabilities twice.
+    """
+    from vllm.v1.sample import sampler
+
+    def zeros(x: Tensor, values: Tensor) -> Tensor:
+        return torch.zeros(len(x), dtype=torch.int64, device=x.device)
+
+    sampler.batched_count_greater_than = zeros
 
 
 def add_products(

@@ -56,11 +56,6 @@ def server_environment() -> dict[str, str]:
     return environment
 
 
-def kv_cache_bytes(gib: float) -> int:
-    """Convert the size of vLLM's key/value cache on a CPU from GiB to bytes."""
-    return int(gib * 2**30)
-
-
 def gpu_share(config: EngineConfig, base: Path) -> float:
     """Return the share of the GPU's memory for the engine: the setting, or less if the trainer needs more of it."""
     import torch

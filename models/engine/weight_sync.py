@@ -1,7 +1,7 @@
 """Functions that run inside vLLM, through `collective_rpc`, to load weights into its engine and read them back."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,44 +16,19 @@ from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
 ADAPTER_PREFIX = "base_model.model."  # peft's prefix of module names
 COLUMNS = 8  # number read back from each packed matrix; an update changes nearly every column
 
-# It warns at each reload of layers that have no weights of their own; `reload` returns what is really missing.
+# It warns at each reload of layers that have no weights of their own; `differing` returns what is really missing.
 logging.getLogger("vllm.model_executor.model_loader.reload.layerwise").setLevel(logging.ERROR)
 
 
-def reload(worker: Any, folder: str) -> list[str]:
-    """Load a folder's weights in place, and return the names of the parameters that were not filled.
-
-    A parameter counts as filled if vLLM's loader reports its name and the files contain all tensors in it. The report
-    alone is not enough: a fused projection (of queries, keys and values) is reported after its first part.
-    """
+def reload(worker: Any, folder: str) -> None:
+    """Load a folder's weights in place."""
     model = worker.get_model()
-    parameters = [_plain(name) for name, _ in model.named_parameters()]
-    load = model.load_weights
-    given: set[str] = set()
-    reported: set[str] = set()
-
-    def recorded(weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
-        for name, tensor in weights:
-            given.add(name)
-            yield name, tensor
-
-    def load_recorded(weights: Iterable[tuple[str, Tensor]]) -> set[str]:
-        names = load(recorded(weights))
-        reported.update(parameters if names is None else names)  # a few models report nothing
-        return reported
-
-    model.load_weights = load_recorded
     try:
         worker.reload_weights(weights_path=folder)
     except Exception:
         finalize_layerwise_reload(model, worker.model_config)  # vLLM has left the layers disassembled
         raise
-    finally:
-        del model.load_weights
     _pack_tied_heads(model)
-    in_files = set(_renamed(model, given))
-    missing = {name for name in parameters if name not in in_files and not in_files.issuperset(_parts(model, name))}
-    return sorted(missing | (set(parameters) - {_plain(name) for name in reported}))
 
 
 def _pack_tied_heads(model: Any) -> None:
@@ -68,29 +43,23 @@ def _pack_tied_heads(model: Any) -> None:
             module.quant_method.process_weights_after_loading(module)
 
 
-def differing(worker: Any, folder: str) -> tuple[list[str], int]:
-    """Return the names of the parameters whose values in memory differ from the files, and how many were compared.
+def differing(worker: Any, folder: str) -> tuple[list[str], list[str], int]:
+    """Return the names of parameters that are not (or only in part) in the files, the names of those whose values in
+    memory differ from the files, and the number of comparisons.
 
     A fused parameter is compared with the concatenation of its parts. On a CPU, vLLM packs matrices and may free the
     originals (leaving shape (0,)), so some columns of a packed matrix are compared through the layer's product.
     """
     model = worker.get_model()
     tensors = _tensors(model, folder)
-    in_memory = {_plain(name): tensor for name, tensor in model.named_parameters() if tensor.numel()}
-    wrong, compared = set[str](), set[str]()
-
-    def compare(name: str, matches: Callable[[Tensor], bool]) -> None:
-        parts = [name] if name in tensors else _parts(model, name)
-        if tensors.keys() >= set(parts):
-            compared.add(name)
-            if not matches(torch.cat([tensors[part]() for part in parts])):
-                wrong.add(name)
-
-    for name, tensor in in_memory.items():
-        compare(name, partial(_holds, tensor))
-    for name, module in _packed(model):
-        compare(name, partial(_computes, module))
-    return sorted(wrong), len(compared)
+    parameters = {_plain(name): tensor for name, tensor in model.named_parameters()}
+    parts = {name: [name] if name in tensors else _parts(model, name) for name in parameters}
+    missing = {name for name in parameters if not tensors.keys() >= set(parts[name])}
+    checks = [(name, partial(_holds, tensor)) for name, tensor in parameters.items() if tensor.numel()]
+    checks += [(name, partial(_computes, module)) for name, module in _packed(model)]
+    checks = [(name, matches) for name, matches in checks if name not in missing]
+    wrong = {name for name, matches in checks if not matches(torch.cat([tensors[part]() for part in parts[name]]))}
+    return sorted(missing), sorted(wrong), len(checks)
 
 
 def _holds(tensor: Tensor, expected: Tensor) -> bool:
@@ -152,18 +121,14 @@ def _parts(model: Any, name: str) -> list[str]:
     return [".".join([*prefix, part, leaf]) for part in fused.get(module, [module])]
 
 
-def _renamed(model: Any, names: Iterable[str]) -> list[str]:
-    """Translate names in the files to those in vLLM's model, without joining the parts of fused parameters."""
-    mapper = getattr(model, "hf_to_vllm_mapper", None)
-    return list(names) if mapper is None else mapper.get_rename_mapper().apply_list(list(names))
-
-
 def _tensors(model: Any, folder: str) -> dict[str, Callable[[], Tensor]]:
-    """Return a reader for each tensor in a folder's files, keyed by vLLM's name for it."""
+    """Return a reader for each tensor in a folder's files, keyed by vLLM's name for it (before parts are fused)."""
+    mapper = getattr(model, "hf_to_vllm_mapper", None)
+    rename = list if mapper is None else mapper.get_rename_mapper().apply_list
     readers: dict[str, Callable[[], Tensor]] = {}
     for file in sorted(Path(folder).glob("*.safetensors")):
         tensors = safe_open(file, framework="pt")
         for name in tensors.keys():  # noqa: SIM118
-            for renamed in _renamed(model, [name.removeprefix(ADAPTER_PREFIX)]):
+            for renamed in rename([name.removeprefix(ADAPTER_PREFIX)]):
                 readers[renamed] = partial(tensors.get_tensor, name)
     return readers

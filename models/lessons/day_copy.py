@@ -14,7 +14,9 @@ from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
-from models.lessons.rows import Distributions, Hidden, Row, RowModel
+from models.lessons.rows import Distributions, Hidden, RowModel
+from models.packing.packing import Pack, answer_groups, pack
+from models.packing.self_check import choose_packing, packed_logprobs
 
 SEED = 0  # for the adapter's initial values
 HALVINGS = 3  # number of times a step is halved before its lesson is refused
@@ -42,7 +44,7 @@ class _View:
 
     prompt: list[int]
     answers: list[list[int]]
-    row: Row
+    packed: Pack
     lower: Hidden | None
     now: Distributions
     champion: list[Tensor]
@@ -61,6 +63,7 @@ class DayCopy:
         """Load the champion. `anchors`: see `anchor`."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
+        packs = choose_packing(self.model) is packed_logprobs
         count = self.model.config.get_text_config().num_hidden_layers
         first = count - math.ceil(ADAPTED * count)
         with torch.random.fork_rng():
@@ -69,13 +72,13 @@ class DayCopy:
         self.model.eval()
         self.adapter: Adapter = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self._view: _View | None = None
-        self._pass = RowModel(self.model, first)
+        self._pass = RowModel(self.model, first, packs)
         self.anchor(anchors)
 
     def anchor(self, examples: Sequence[Example]) -> None:
         """Set the prompts and answers (token ids) on which `day_kl` compares the copy with the champion."""
         pairs = [(prompt, [answer]) for prompt, answer in examples if answer]
-        self._anchors = Row(pairs, self.device) if pairs else None
+        self._anchors = self._packed(pairs) if pairs else None
         if self._anchors:
             with torch.no_grad(), lora.disabled(self.model):
                 self._at_anchors = self._pass(self._anchors)
@@ -94,17 +97,17 @@ class DayCopy:
     @torch.no_grad()
     def logprobs(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
-        return _tokens(self._pass(Row([(prompt, answers)], self.device))[0], answers)
+        return _tokens(self._pass(self._packed([(prompt, answers)]))[0], answers)
 
     def states(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor] | None:
-        """Return the mean over each answer's tokens of the frozen layers' output [width]; None if there are no rows.
+        """Return the mean over each answer's tokens of the frozen layers' output [width]; None if it is not kept.
 
-        A row leaves out each answer's last token, so another token is added that does not count.
+        A pack leaves out each answer's last token, so another token is added that does not count.
         """
-        row = Row([(prompt, [[*answer, 0] for answer in answers])], self.device)
-        if (lower := self._pass.lower(row)) is None:
+        packed = self._packed([(prompt, [[*answer, 0] for answer in answers])])
+        if (lower := self._pass.lower(packed)) is None:
             return None
-        read = lower[0, row.kept].split([len(answer) + 1 for answer in answers])
+        read = lower[0, packed.predictors].split(packed.lengths)
         return [each[1:].mean(dim=0) for each in read]
 
     @torch.no_grad()
@@ -166,13 +169,17 @@ class DayCopy:
         """Return the view of these answers from before the lesson. Compute it unless it has been prepared."""
         wanted = [*prompt], [[*answer] for answer in answers]
         if self._view is None or (self._view.prompt, self._view.answers) != wanted:
-            row = Row([(prompt, answers)], self.device)
+            packed = self._packed([(prompt, answers)])
             with torch.no_grad(), lora.disabled(self.model):
-                champion, lower = self._pass(row)
-            now, _ = self._pass(row, lower)
+                champion, lower = self._pass(packed)
+            now, _ = self._pass(packed, lower)
             detached = [each.detach() for each in now]
-            self._view = _View(*wanted, row, lower, detached, _tokens(champion, answers), _tokens(now, answers))
+            self._view = _View(*wanted, packed, lower, detached, _tokens(champion, answers), _tokens(now, answers))
         return self._view
+
+    def _packed(self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]) -> Pack:
+        """Return prompts with their answers as a pack, so that each prompt is computed only once."""
+        return pack(answer_groups(asked), self.device)
 
     def _credited(self, view: _View, credit: Credit) -> tuple[Sequence[Tensor], float, Adapter]:
         """Return the credit's weights and share, and the gradient of Σ weight × log-probability."""
@@ -190,7 +197,7 @@ class DayCopy:
         """Set the adapter to `before` + length × gradient. Return the measured change and the new distributions."""
         for name, parameter in self.adapter.items():
             parameter.copy_(before[name] + length * gradient[name])
-        new, _ = self._pass(view.row, view.lower)
+        new, _ = self._pass(view.packed, view.lower)
         pairs = zip(_tokens(new, view.answers), _tokens(view.now, view.answers), strict=True)
         return float(sum((w.to(a) * (a - b)).sum() for w, (a, b) in zip(weights, pairs, strict=True))), new
 

@@ -57,15 +57,13 @@ def answer_groups(answers: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]
 class Pack:
     """A packed sequence: the model's inputs, and the positions (`predictors`) that predict the tokens to train on.
 
-    `spans`: for each completion, the pack indices of the shared prefix, of the rest of the prompt, and of the
-    completion. `lengths`: the number of tokens to train on in each completion. `temperature`: divides the logits.
+    `lengths`: the number of tokens to train on in each completion. `temperature`: divides the logits.
     """
 
     input_ids: Int[Tensor, "1 tokens"]
     position_ids: Int[Tensor, "1 tokens"]
     layout: Layout
     groups: tuple[Group, ...]
-    spans: tuple[tuple[range, range, range], ...]
     predictors: Int[Tensor, "predicted"]
     targets: Int[Tensor, "predicted"]
     lengths: tuple[int, ...]
@@ -136,16 +134,12 @@ def pack(groups: Sequence[Group], device: torch.device, temperature: float = 1.0
     ends = [*accumulate((len(sequence) for level in levels for sequence in level.sequences), initial=0)]
     places = [range(*pair) for pair in pairwise(ends)]
     asked, answered = places[len(beginnings) :], places[len(beginnings) + len(groups) :]
-    spans = [
-        (places[beginnings[groups[owner].beginning]] if beginnings else range(0), asked[owner], own)
-        for owner, own in zip(levels[-1].owners, answered, strict=True)
-    ]
     completions = [completion for group in groups for completion in group.completions]
     masks = [mask for group in groups for mask in (group.masks or [[True] * len(each) for each in group.completions])]
     predictors = [
         place
-        for (_, prompt, own), mask in zip(spans, masks, strict=True)
-        for place in compress((prompt[-1], *own), mask)
+        for owner, own, mask in zip(levels[-1].owners, answered, masks, strict=True)
+        for place in compress((asked[owner][-1], *own), mask)
     ]
     targets = [token for each, mask in zip(completions, masks, strict=True) for token in compress(each, mask)]
     return Pack(
@@ -153,7 +147,6 @@ def pack(groups: Sequence[Group], device: torch.device, temperature: float = 1.0
         torch.tensor([[place for level in levels for place in _positions(level)]], device=device),
         _layout(levels, device),
         tuple(groups),
-        tuple(spans),
         torch.tensor(predictors, device=device),
         torch.tensor(targets, device=device),
         tuple(map(sum, masks)),

@@ -4,11 +4,10 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -45,8 +44,8 @@ def choose_packing(model: PreTrainedModel) -> LogProbs:
 def _is_packed(model: PreTrainedModel) -> bool:
     """Return whether packing matches the plain computation. Afterwards, the model has its own attention again.
 
-    Compares the log-probabilities of a small probe, and the gradient of their weighted sum with respect to each token's
-    embedding. Both are computed in fp32, so that rounding hides no fault. Only the first layers are checked, because an
+    Compares the log-probabilities of a small probe, and the gradient of their weighted sum at the model's norms and
+    biases. Both are computed in fp32, so that rounding hides no fault. Only the first layers are checked, because an
     fp32 copy of a whole bf16 model would take twice its memory.
     """
     own = str(model.config._attn_implementation)
@@ -111,18 +110,16 @@ def _probe(vocabulary: int) -> list[Group]:
 
 
 def _measured(model: PreTrainedModel, packed: Pack, logprobs: LogProbs) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities [predicted], and the gradient of their weighted sum at embeddings [tokens, hidden]."""
-    with torch.enable_grad(), _embeddings(model) as seen:
+    """Return log-probabilities [predicted], and the gradient of their weighted sum at all norms and biases, flat.
+
+    In the rare model without any, the gradient at all weights.
+    """
+    with torch.enable_grad():
         found, _ = logprobs(model, packed)
         weights = torch.randn(len(found), generator=torch.Generator().manual_seed(1)).to(found)
-        gradients = torch.autograd.grad((found * weights).sum(), seen)
-    if len(gradients) == 1:
-        return found.detach(), gradients[0][0]
-    whole = gradients[0].new_zeros(packed.input_ids.shape[1], gradients[0].shape[-1])
-    for gradient, spans in zip(gradients, packed.spans, strict=True):
-        for place, row in zip(chain(*spans), gradient[0], strict=True):
-            whole[place] += row
-    return found.detach(), whole
+        inputs = [each for each in model.parameters() if each.dim() == 1] or [*model.parameters()]
+        gradients = torch.autograd.grad((found * weights).sum(), inputs, allow_unused=True)
+    return found.detach(), torch.cat([each.flatten() for each in gradients if each is not None])
 
 
 @contextmanager
@@ -152,20 +149,6 @@ def _in_fp32(model: PreTrainedModel) -> Iterator[None]:
     finally:
         for parameter, own in weights.items():
             parameter.data = own
-
-
-@contextmanager
-def _embeddings(model: PreTrainedModel) -> Iterator[list[Tensor]]:
-    seen: list[Tensor] = []
-
-    def keep(module: torch.nn.Module, inputs: tuple[Int[Tensor, "..."]], output: Tensor) -> None:
-        seen.append(output)
-
-    handle = model.get_input_embeddings().register_forward_hook(keep)
-    try:
-        yield seen
-    finally:
-        handle.remove()
 
 
 def _difference(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> str | None:

@@ -30,10 +30,11 @@ def command(wrapper: str, program: str) -> list[str]:
     """Return the command that runs `python -c program` in bubblewrap, offline and with only `readable_folders` mounted.
 
     The warden keeps CAP_SYS_ADMIN within the sandbox's user namespace, so that it can give each program a PID
-    namespace. Every process that the warden forks drops this capability before it runs anything untrusted.
+    namespace. Every process that the warden forks drops this capability before it runs anything untrusted. All
+    processes inside die with the thread that started bubblewrap.
     """
     words = [wrapper, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]
-    words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--clearenv"]
+    words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--new-session", "--die-with-parent", "--clearenv"]
     for name, value in ENVIRONMENT.items():
         words += ["--setenv", name, value]
     for folder in readable_folders():

@@ -28,16 +28,10 @@ class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-class SeccompProgram:
-    """A compiled seccomp filter, ready for a child to load."""
-
-    def __init__(self, program: bytes) -> None:
-        self.program = program  # kept alive: the structure points to it
-        self.filter = _Filter(len(program) // INSTRUCTION_BYTES, program)
-
-    def load(self) -> None:
-        """Load the filter. From then on, any system call that the filter does not list kills the process."""
-        _checked(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(self.filter), 0, 0), "seccomp")
+def filter_system_calls(program: bytes) -> None:
+    """Load a compiled seccomp filter. From then on, any system call that it does not list kills the process."""
+    loaded = _Filter(len(program) // INSTRUCTION_BYTES, program)
+    _checked(LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(loaded), 0, 0), "seccomp")
 
 
 def drop_privileges() -> None:

@@ -43,7 +43,7 @@ PRELOADED = (
 class Isolation:
     """The isolation layers of this warden's children. A layer that is switched off is None or False."""
 
-    seccomp: isolation.SeccompProgram | None
+    seccomp: bytes | None
     landlock: int | None
     pid_namespaces: isolation.PidNamespaces | None
     limits: bool
@@ -66,7 +66,7 @@ def main(control_descriptor: int, landlock: int, hidden_proc: bool, pid_namespac
         isolation.hide_proc()
         isolation.protect_null()
     program = control.recv(1 << 16)
-    seccomp = isolation.SeccompProgram(program) if program != b"none" else None
+    seccomp = program if program != b"none" else None
     own = own_pages * os.sysconf("SC_PAGE_SIZE")
     layers = Isolation(seccomp, landlock if landlock >= 0 else None, namespaces, limits, own)
     gc.collect()
@@ -141,7 +141,7 @@ class Trial:
             os.dup2(descriptor, FIRST_FREE + index)
         os.closerange(FIRST_FREE + len(kept), 1 << 20)
         if self.layers.seccomp is not None:
-            self.layers.seccomp.load()
+            isolation.filter_system_calls(self.layers.seccomp)
 
     def _watch(self, candidate_pid: int, judge_pid: int, verdict_out: int) -> tuple[str, str] | None:
         """Wait for the judge's verdict and return None. If a limit is exceeded first, return verdict and detail."""

@@ -46,7 +46,9 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     with room_for(draft):
         if student.source == STARTER_MODEL:
-            write_starter(draft)
+            without_bars = trainer_environment() | {"TQDM_DISABLE": "1"}
+            with closing(Worker("starter", without_bars)) as worker:  # so that this process imports no models
+                worker.call(write_starter, draft)
         else:
             patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
             source, adapter = find_student(student, patterns, checkpoints.parent / STUDENTS)

@@ -33,8 +33,7 @@ def run_fit(
     picks' names in the journal. The fitted model is saved and loaded again before it is evaluated, so that the model
     that serves is exactly the one that was evaluated.
     """
-    from models.lessons.reward_fit import fit
-    from models.reward_model import RewardModel
+    from models.reward_model import RewardModel, fit
 
     trainer_process._let_go()
     release()  # memory suffices for only one model

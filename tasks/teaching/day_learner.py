@@ -30,8 +30,8 @@ from models.hf.lora import load_adapter, save_adapter
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
 from models.lessons.preference_data import Example
-from models.lessons.reward_fit import fit_head
 from models.optim.trainer_state import StateError
+from models.reward_model import fit_head
 from models.rollout import Rollout
 
 ANCHORS, ANCHOR_TOKENS = 4, 12  # everyday questions, and the most tokens of each answer; every lesson evaluates all

@@ -1,5 +1,6 @@
 """The sandbox's exact verdicts, its limits, retries and refusals. Attacks: programs/test_hostile.py."""
 
+import errno
 import importlib.util
 import os
 import shutil
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -235,6 +237,36 @@ def test_the_ruleset_may_have_any_descriptor(lowest: int) -> None:
         os.close(number)
         with Sandbox(workers=1) as opened:
             assert verdict(opened, "def f(x): return 2") == "correct"
+
+
+class TestWorkersThatCannotStart:
+    """The machine has no process or descriptor left for the second one."""
+
+    @pytest.fixture
+    def started(self, monkeypatch: pytest.MonkeyPatch) -> list[Mock]:
+        started: list[Mock] = []
+
+        def start(*_: object) -> Mock:
+            if started:
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+            started.append(Mock())
+            return started[0]
+
+        monkeypatch.setattr("rewards.sandbox.SandboxWorker", start)
+        return started
+
+    def test_those_that_have_started_are_closed(self, started: list[Mock]) -> None:
+        with pytest.raises(SandboxUnavailable, match="temporarily unavailable"), Sandbox(workers=2):
+            pass
+        started[0].close.assert_called_once()
+
+    def test_one_that_cannot_be_replaced_is_closed_once(self, started: list[Mock]) -> None:
+        """Closing it again would close descriptors that are no longer its own."""
+        sandbox = Sandbox(workers=1)
+        sandbox._try_canaries = Mock()
+        with pytest.raises(SandboxUnavailable, match="temporarily unavailable"), sandbox:
+            sandbox._replace(started[0])
+        started[0].close.assert_called_once()
 
 
 class TestRefusal:

@@ -31,7 +31,7 @@ import pyarrow as pa
 import torch
 
 from conf.storage.durable import DiskFullError, room_for, write_atomically
-from models.optim.trainer_state import TrainerState, write_state
+from models.optim.trainer_state import write_state
 from safetensors.torch import save_file
 from tasks.journal.tables import WORDS, WORDS_EXAMPLE
 from tasks.tables import write_table
@@ -54,7 +54,8 @@ refused(lambda folder: (folder / "big.txt").write_bytes(os.urandom(3_000_000)))
 refused(lambda folder: save_file({"a": torch.rand(1_000_000)}, folder / "a.safetensors"))
 rows = [{**WORDS_EXAMPLE, "text": os.urandom(9).hex()} for _ in range(300_000)]
 refused(lambda folder: write_table(folder / "a.parquet", WORDS, rows))
-refused(lambda folder: write_state(folder, TrainerState({"a": torch.rand(1_000_000)}, {}, 1, 0, "cafe42")))
+note = {"checkpoint": "cafe42", "step": 1, "non_finite": 0}
+refused(lambda folder: write_state(folder, {"a": torch.rand(1_000_000)}, **note))
 assert (disk / "good.txt").read_text() == "good"
 """
 

@@ -1,4 +1,4 @@
-"""LoRA products of a batch whose tokens have different adapters, or none."""
+"""LoRA products of a batch whose tokens have different adapters, or none; and what vLLM returns without ranks."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -42,3 +42,19 @@ def test_a_layer_computes_products_only_while_its_adapter_is_not_all_zeros() -> 
         layer.lora_b_stacked[0][0, 0, 1] = value
         sums.append([float(apply(layer, torch.ones(1), torch.zeros(1))) for _ in range(2)])
     assert sums == [[0, 0], [1, 1], [0, 0]]
+
+
+def test_without_ranks_log_probabilities_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vllm.v1.sample import sampler  # seconds, which each process that collects tests would need
+
+    def compiled(*_: object) -> None:
+        raise AssertionError("a kernel would be compiled")
+
+    monkeypatch.setattr(sampler, "batched_count_greater_than", compiled)  # fails where vLLM has moved it
+    cpu_lora.skip_token_ranks()
+    logprobs = torch.randn(3, 7, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
+    chosen = torch.tensor([4, 0, 6])
+    found = sampler.Sampler.gather_logprobs(logprobs, 0, chosen)
+    assert found.logprob_token_ids[:, 0].tolist() == chosen.tolist()
+    assert found.logprobs[:, 0].tolist() == logprobs[torch.arange(3), chosen].tolist()
+    assert found.selected_token_ranks.tolist() == [0, 0, 0]

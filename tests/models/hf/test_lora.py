@@ -13,10 +13,10 @@ from torch import Tensor
 
 from conf.schema import LoraConfig
 from models.engine.sync_probe import PROBE_FILE, read_probe
-from models.hf import lora, merging
-from models.hf.checkpoint import digest_folder
+from models.hf import merging
+from models.hf.checkpoint import MergeError, digest_folder
 from models.hf.loading import load_model
-from models.hf.lora import MergeError, attach, merged_weights
+from models.hf.lora import attach, merged_weights
 from models.hf.merging import file_logprobs, merge
 from models.trainer import Trainer
 from tests.models.support.tiny import PRECISION, plain_model, sampled_groups, trainer_config, write_tiny
@@ -79,9 +79,9 @@ def test_a_merge_rounds_the_exact_sum_once(folder: Path) -> None:
 
 
 @torch.no_grad()
-def test_a_merge_keeps_small_adapters_in_expectation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_keeps_small_adapters_in_expectation(folder: Path) -> None:
     """Those that add an eighth of the last place, 2 · 4 · 2⁻¹³ to 1, whose next number is 1 + 2⁻⁷. Rounding to nearest
-    would lose them, and is refused.
+    would lose them.
     """
     model = load_model(folder, torch.bfloat16, CPU)
     attach(model, CONFIG)
@@ -101,9 +101,6 @@ def test_a_merge_keeps_small_adapters_in_expectation(folder: Path, monkeypatch: 
     moved = torch.cat([one[f"{name}.weight"].float().flatten() - 1.0 for name in adapted])
     assert set(moved.tolist()) == {0.0, 2.0**-7}
     assert float(moved.mean()) == pytest.approx(2.0**-10, rel=0.11)  # five standard errors of 15,000 weights
-    monkeypatch.setattr(lora, "stochastic_bf16", lambda exact, generator: exact.bfloat16())
-    with pytest.raises(MergeError, match="0% of the adapters' change"):
-        merged_weights(model, seeded(1))
 
 
 def seeded(seed: int) -> torch.Generator:

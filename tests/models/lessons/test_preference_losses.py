@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.lessons.preference_losses import kto_kl, kto_loss
+from models.lessons.sft_preference import kto_kl, kto_loss
 
 NATS = st.floats(-60.0, 0.0, width=32)
 ANSWERS = st.lists(st.tuples(NATS, NATS, NATS, NATS), min_size=1, max_size=6)

@@ -7,8 +7,7 @@ import torch
 
 from models.lessons.preference_data import Pick
 from models.lessons.ranking import rank
-from models.lessons.reward_fit import PENALTY, fit
-from models.reward_model import RewardModel, choice_loss
+from models.reward_model import PENALTY, RewardModel, choice_loss, fit
 from tests.models.support.tiny import trainer_config
 from tests.models.support.tiny_picks import tiny_picks
 

@@ -144,7 +144,8 @@ def test_splitting_loses_nothing_and_keeps_the_budget(shapes: list[Any], budget:
         ([], []),
         ([begun(group(3, [1], n), 9).prompt for n in range(4)], [9] * 4),
         ([begun(group(3, [1], n), 7).prompt for n in range(4)], [0] * 4),  # too few to be worth it
-        ([begun(group(3, [1], n), size).prompt for n, size in enumerate([9, 30, 0, 30, 9])], [9, 30, 0, 30, 9]),
+        ([begun(group(3, [1], n), size).prompt for n, size in enumerate([9, 30, 0, 30, 9])], [0, 30, 0, 30, 0]),
+        ([begun(group(3, [1], n), size).prompt for n, size in enumerate([9, 30, 9, 0, 30, 9])], [9, 9, 9, 0, 9, 9]),
         # a few long ones are better off with the many
         ([begun(group(3, [1], n), size).prompt for n, size in enumerate([9, 12, 9, 9, 12, 9])], [9] * 6),
         ([BEGUN, BEGUN, BEGUN[:9]], [29, 29, 0]),  # never a whole prompt

@@ -15,6 +15,7 @@ from transformers import (
     LlamaConfig,
     MambaConfig,
     MistralConfig,
+    OlmoConfig,
     PretrainedConfig,
     Qwen3Config,
 )
@@ -31,6 +32,7 @@ PACKED = [
     Qwen3Config(**SHAPE, head_dim=12, tie_word_embeddings=False),
     MistralConfig(**SHAPE, sliding_window=4),  # shorter than the probe
     GPT2Config(vocab_size=60, n_embd=32, n_layer=2, n_head=4),
+    OlmoConfig(**SHAPE),  # has no norms' weights
 ]
 PLAIN = [
     (Gemma2Config(**SHAPE, head_dim=8), "ValueError: its attention is softcapped, or has sinks"),

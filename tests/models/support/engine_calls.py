@@ -44,14 +44,14 @@ def load_nothing(checkpoint: Path) -> str:
     """A loader that does nothing, and says that all is well."""
     from models.engine import weight_sync
 
-    return _with(weight_sync, "reload", lambda worker, folder: [], checkpoint)
+    return _with(weight_sync, "reload", lambda worker, folder: None, checkpoint)
 
 
 def load_without_readback(checkpoint: Path) -> str:
     """As if nothing of the engine's memory could be compared but what agrees."""
     from models.engine import weight_sync
 
-    return _with(weight_sync, "differing", lambda worker, folder: ([], 1), checkpoint)
+    return _with(weight_sync, "differing", lambda worker, folder: ([], [], 1), checkpoint)
 
 
 def load_with_the_head_of_before(checkpoint: Path) -> str:
