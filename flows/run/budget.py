@@ -18,26 +18,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conf.schema import NightConfig
 from conf.sections.stages import Step
 from conf.storage.durable import write_atomically
 from conf.storage.layout import DIVISION, MANIFEST, PACE_FOLDER
 from flows.run.dates import Hours
+from flows.run.estimate import EXAM_SHARE, Estimate, most_for_lessons
 from models.lessons.pace import TIMED, Pace
 from tasks.evaluation.sequential import looks
 from tasks.stage import Artifact
 from tasks.workers.worker import HoursOverError
 
-if TYPE_CHECKING:  # which imports this module
-    from flows.run.speed import Estimate
-
 # Seconds that saving the last round, exam, decision and report may run past the night's hours: a late outcome is better
 # than none.
 LATE = 30 * 60.0
-EXAM_SHARE, LESSONS_SHARE = 0.15, 0.5
-FEW, LEAST = 10, 3  # rounds
 LEAST_EXAM = 100  # problems: the first look is never shortened
 REST = 60.0  # seconds to save the last state, decide, promote and write the report
 MERGE = 60.0  # seconds, if the night merges adapters
@@ -94,7 +89,7 @@ def divide(
     problems: int,
     stored: int,
     quiz: Artifact | None,
-    expected: Callable[[], "Estimate | None"] = lambda: None,
+    expected: Callable[[], Estimate | None] = lambda: None,
     guards: int = 0,
 ) -> Division:
     """Divide the night's hours and record the division, or return the recorded division if there is one.
@@ -133,16 +128,6 @@ def divide(
         division = Division(most, exam, whole, before, after, lessons, rounds, a_round, enough, steps, answer)
     write_atomically(file, json.dumps(asdict(division)))
     return division
-
-
-def most_for_lessons(learning: float, a_round: float | None) -> float:
-    """Return how many of the `learning` seconds lessons may take. `a_round`: the seconds expected per round, if known.
-
-    Half of them at least. A few rounds teach less than more steps of the lesson (docs/performance.md, measured on a
-    slow CPU), so if fewer than ten would fit into the other half, lessons may take more, but leave time for three.
-    """
-    half = LESSONS_SHARE * learning
-    return half if a_round is None else max(half, min(FEW * a_round, learning - LEAST * a_round))
 
 
 def seconds_answering(quiz: Artifact | None) -> float:

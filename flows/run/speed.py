@@ -12,8 +12,8 @@ from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError, NightError
 from conf.storage.layout import PACE_FOLDER
-from flows.run.budget import EXAM_SHARE, most_for_lessons
 from flows.run.dates import Hours, date_of_night
+from flows.run.estimate import FIRST_LOOK, Estimate
 from flows.run.history import expected_start, finished, read_round_metrics
 from flows.run.levels import joined_levels
 from flows.run.machine import billions_of_parameters
@@ -35,65 +35,11 @@ SAMPLING, TRAINING = 0.6, 0.95
 SAMPLED_TOKEN, TRAINED_TOKEN, STEP = 0.0005 / 135e6, 0.001 / 135e6, 0.3
 ROUND = 1.0  # seconds of a round that any model takes, measured with one of a million parameters
 WITH_SIGNAL = 0.7  # share of a round's tokens that are trained on; groups without signal are left out
-FIXED = 90.0  # seconds for all but lessons, answers and updates: enrolment, imports, engine start-up, report
-FIRST_LOOK, MODELS = 100, 2  # problems in the exam's first look, and how many models answer them
 QUIZZES = 3  # before and after the lessons, and after the rounds
 ROWS, WIDTH, INNER = 1280, 576, 1536  # matmul shapes: a microbatch's tokens, and the starter student's layer sizes
 LIMIT = 120.0  # seconds
 NOMINAL = 1e12  # FLOP/s; an arbitrary value, because the estimate is rescaled to measured times
-LONGEST = 7 * 24 * 60  # minutes
 TIMED = {"seconds_sample", "seconds_update", "seconds_round"}  # metrics of an uninterrupted round
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """How many seconds each phase of a night takes on this machine.
-
-    `sampling`, `update`: seconds per round. `answer`: seconds for one model to answer one exam problem. `step`: seconds
-    per optimizer step of the worked-solutions lesson, including the sampling of its rehearsal. `steps`: the planned
-    number of such steps. `quizzed`: the number of training problems answered in quizzes.
-    """
-
-    sampling: float
-    update: float
-    answer: float
-    step: float
-    steps: int
-    quizzed: int
-
-    @property
-    def round(self) -> float:
-        """Seconds per round."""
-        return self.sampling + self.update
-
-    @property
-    def least(self) -> float:
-        """Seconds that the shortest night takes: the fixed costs plus an exam of one look."""
-        return FIXED + MODELS * FIRST_LOOK * self.answer
-
-    def rounds_that_fit(self, minutes: float) -> int:
-        """Estimate how many rounds fit into a night of `minutes` minutes besides its exam and lessons."""
-        left = self._learning(minutes)
-        rounds = left - min(self.steps * self.step, most_for_lessons(left, self.round))
-        return max(0, math.floor(rounds / self.round))
-
-    def steps_that_fit(self, minutes: float) -> int:
-        """Estimate how many of the lesson's planned steps fit into a night of `minutes` minutes."""
-        most = most_for_lessons(self._learning(minutes), self.round)
-        return min(self.steps, max(0, math.floor(most / self.step)))
-
-    def minutes_enough(self) -> int:
-        """Return the whole minutes of the shortest night with time for the whole lesson and a round; at most a week."""
-
-        def is_enough(minutes: int) -> bool:
-            return self.rounds_that_fit(minutes) > 0 and self.steps_that_fit(minutes) == self.steps
-
-        return next(filter(is_enough, range(1, LONGEST)), LONGEST)
-
-    def _learning(self, minutes: float) -> float:
-        """Return the seconds for lessons and rounds."""
-        exam = max(MODELS * FIRST_LOOK * self.answer, EXAM_SHARE * 60 * minutes)
-        return 60 * minutes - FIXED - exam - self.quizzed * self.answer
 
 
 def estimate(

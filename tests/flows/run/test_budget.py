@@ -10,9 +10,10 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.storage.home import Home
-from flows.run.budget import Allowance, Division, divide, end_of_asking, most_for_lessons, seconds_answering
+from flows.run.budget import Allowance, Division, divide, end_of_asking, seconds_answering
 from flows.run.context import Night
 from flows.run.dates import Hours
+from flows.run.estimate import most_for_lessons
 from flows.training.reward_model import slowest_ranking
 from tasks.stage import Artifact, commit
 from tasks.workers.worker import HoursOverError

@@ -11,7 +11,8 @@ from conf.storage.home import SUMMARY, Home, InputError
 from conf.storage.layout import PACE_FOLDER
 from flows.commands.doctor import _speed
 from flows.run import speed
-from flows.run.speed import Estimate, estimate, expected, forecast
+from flows.run.estimate import Estimate
+from flows.run.speed import estimate, expected, forecast
 from models.hf.checkpoint import LINEAGE
 
 STUDENT = 0.135e9
