@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,6 +64,7 @@ class DayCopy:
         """Load the champion. `anchors`: see `anchor`."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
+        self._attention = str(self.model.config._attn_implementation)  # the model's own
         packs = choose_packing(self.model) is packed_logprobs
         count = self.model.config.get_text_config().num_hidden_layers
         first = count - math.ceil(ADAPTED * count)
@@ -98,6 +100,17 @@ class DayCopy:
     def logprobs(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
         return _tokens(self._pass(self._packed([(prompt, answers)]))[0], answers)
+
+    @torch.no_grad()
+    def greedy(self, prompt: Sequence[int], max_tokens: int) -> list[int]:
+        """Return the copy's greedy answer (token ids)."""
+        model: Any = self.model
+        of_packs, ids = str(model.config._attn_implementation), torch.tensor([prompt], device=self.device)
+        model.set_attn_implementation(self._attention)  # with which it generates; packs have another one
+        try:
+            return model.generate(input_ids=ids, do_sample=False, max_new_tokens=max_tokens)[0][len(prompt) :].tolist()
+        finally:
+            model.set_attn_implementation(of_packs)
 
     def states(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor] | None:
         """Return the mean over each answer's tokens of the frozen layers' output [width]; None if it is not kept.

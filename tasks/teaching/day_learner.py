@@ -150,10 +150,7 @@ class DayLearner:
 
     def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> tuple[str, bool]:
         """Return the day copy's greedy answer to a conversation, and whether it is finished."""
-        prompt = torch.tensor([prompt_tokens(self.tokenizer, messages, self.student)], device=self.day.device)
-        model: Any = self.day.model
-        written = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=max_tokens)
-        tokens = written[0][prompt.shape[1] :].tolist()
+        tokens = self.day.greedy(prompt_tokens(self.tokenizer, messages, self.student), max_tokens)
         return answer_text(self.tokenizer, tokens), self.tokenizer.eos_token_id in tokens
 
     def _everyday_answers(self) -> list[Example]:
