@@ -5,14 +5,13 @@ counts as correct if its text equals the truth's.
 """
 
 import re
-from itertools import accumulate
-from math import prod
+from dataclasses import dataclass
 
 LONGEST = 400  # characters
 DEEPEST = 10  # nested brackets
 MAX_DIGITS = 100  # per number
-LARGEST_POWER = 5000  # exponent of a number or letter, times those of brackets
-LARGEST_EXPANSION = 100  # exponent of brackets, if there are letters: (x + 1)^2005 has 2006 terms
+LARGEST_POWER = 5000  # exponent of a number or letter; nested exponents are multiplied
+LARGEST_EXPANSION = 100  # exponent of a bracket with letters: (x + 1)^2005 has 2006 terms
 
 NOTATIONS = {
     "a factorial": r"!",
@@ -31,11 +30,8 @@ NOTATIONS = {
     "a dollar, a box or a doubled power sign": r"\$|\\[\[\]()]|\\f?box|\*\*",
 }
 PATTERNS = {reason: re.compile(pattern) for reason, pattern in NOTATIONS.items()}
-COMMAND, NUMBER, LETTER = re.compile(r"\\[A-Za-z]+"), re.compile(r"(?<![0-9.])[0-9]+"), re.compile("[A-Za-z]")
-LONG_NUMBER = re.compile(rf"[0-9.]{{{MAX_DIGITS + 1}}}")
-TOWER = re.compile(r"\^\s*(?:\{[^}]*\^|\([^)]*\^|\w\s*\^)")
-# The bracket that is raised to a power, if it is one, and the exponent
-POWER = re.compile(r"([)\]}]?)\s*\^\s*(\{(?:[^{}]|\{[^{}]*\})*\}|\([^()]*\)|[0-9]+)")
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\^|[({\[]|[)}\]]|[0-9]+(?:\.[0-9]+)?|[A-Za-z]")
+OPENING, CLOSING = ("(", "[", "{", r"\{"), (")", "]", "}", r"\}")
 
 
 def refusal(expression: str) -> str | None:
@@ -46,21 +42,66 @@ def refusal(expression: str) -> str | None:
     return notation or _explosion(expression)
 
 
-def _explosion(expression: str) -> str | None:
-    """Return what makes an expression too costly to parse (a power tower, deep nesting, a huge number), or None.
+@dataclass
+class _Bracket:
+    """What has been read of a bracket so far: its largest power, its largest number and its last item."""
 
-    Powers of brackets are multiplied, as if each bracket were inside the next.
-    """
-    plain = COMMAND.sub(" ", expression)
-    if LONG_NUMBER.search(plain):
+    exponent: bool = False  # the bracket itself is an exponent
+    inside_exponent: bool = False  # this bracket or one around it is an exponent
+    letters: bool = False
+    power: int = 1
+    largest: int = 1
+    last: str = ""  # "bracket", "bracket with letters", "atom" or "power"
+
+    def to_the(self, exponent: int) -> str | None:
+        """Raise the last item to a power. Return a reason if the power is too large, else None."""
+        power = exponent * (self.power if self.last.startswith("bracket") else 1)
+        if power > (LARGEST_EXPANSION if self.last == "bracket with letters" else LARGEST_POWER):
+            return "a huge exponent"
+        self.power, self.last = max(self.power, power), "power"
+        return None
+
+    def add(self, closed: "_Bracket") -> str | None:
+        """Add a closed bracket as a new item or the last item's exponent. Return a reason if a power is too large."""
+        if closed.exponent:
+            return self.to_the(closed.largest)
+        self.power, self.largest = max(self.power, closed.power), max(self.largest, closed.largest)
+        self.letters = self.letters or closed.letters
+        self.last = "bracket with letters" if closed.letters else "bracket"
+        return None
+
+
+def _explosion(expression: str) -> str | None:
+    """Return what makes an expression too costly to parse (a power tower, deep nesting, a huge number), or None."""
+    brackets, pending = [_Bracket()], False  # pending: the last token was `^`
+    for token in TOKEN.findall(expression):
+        inner, problem = brackets[-1], None
+        if token == "^":
+            if inner.inside_exponent or pending or inner.last == "power":
+                return "a power tower"
+            pending = True
+            continue
+        if token in OPENING:
+            brackets.append(_Bracket(exponent=pending, inside_exponent=pending or inner.inside_exponent))
+            problem = "deep nesting" if len(brackets) > DEEPEST else None
+        elif token in CLOSING:
+            if len(brackets) > 1:  # the parser refuses an unmatched one
+                problem = brackets[-2].add(brackets.pop())
+        else:
+            problem = _atom(token, inner, pending)
+        if problem:
+            return problem
+        pending = False
+    return None
+
+
+def _atom(token: str, inner: _Bracket, pending: bool) -> str | None:
+    """Add a number, letter or command to the bracket. Return why a number or power is too large, or None."""
+    if len(token) > MAX_DIGITS:
         return f"a number of more than {MAX_DIGITS} digits"
-    if max(accumulate((letter in "({[") - (letter in ")}]") for letter in plain), default=0) >= DEEPEST:
-        return "deep nesting"
-    if TOWER.search(plain):
-        return "a power tower"
-    powers = [(bracket, max([1, *map(int, NUMBER.findall(exponent))])) for bracket, exponent in POWER.findall(plain)]
-    outer = prod(power for bracket, power in powers if bracket)
-    inner = max((power for bracket, power in powers if not bracket), default=1)
-    if outer * inner > LARGEST_POWER or (outer > LARGEST_EXPANSION and LETTER.search(plain)):
-        return "a huge exponent"
+    value = int(token.partition(".")[0]) if token[0].isdigit() else 1
+    if pending:
+        return inner.to_the(value)
+    inner.largest, inner.last = max(inner.largest, value), "atom"
+    inner.letters = inner.letters or token.isalpha()
     return None

@@ -20,9 +20,6 @@ from rewards.symbolic.limits import refusal
         ("((9^{99})^{99})^{99}", "a huge exponent"),
         (r"\frac{9^{999}}{1}^{999}", "a huge exponent"),
         ("(x+1)^{2005}", "a huge exponent"),
-        ("(x+1)^{0}(x+1)^{2005}", "a huge exponent"),
-        ("(x+1)^{20}(x-1)^{20}", "a huge exponent"),
-        (r"9^{\frac{99999}{1}}", "a huge exponent"),
         (r"(\frac{x}{2}+y)^{101}", "a huge exponent"),
         ("{" * 10 + "1" + "}" * 10, "deep nesting"),
         (r"\sqrt{" * 12 + "2" + "}" * 12, "deep nesting"),
@@ -56,7 +53,6 @@ def test_refused(expression: str, reason: str) -> None:
         "x^2)",
         "((",
         r"x^{\frac{1}{2}}",
-        "2^{0.99999}",
         "3(x)",
     ],
 )
