@@ -60,7 +60,7 @@ class Rounds:
         self.sampler = GroupSampler(night, teacher)
         self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
-        self._saving: Future[None] | None = None  # the last round's
+        self._saving: Future[None] | None = None  # of the round before
         self.retention = Retention(night.folder / "state", registered)
         self.allowance = Allowance(
             *(night.hours, night.config, division),

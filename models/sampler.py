@@ -119,7 +119,7 @@ class Sampler:
                 logprobs=0,
                 flat_logprobs=True,
                 detokenize=False,  # decoding a whole completion is cheaper than token after token
-                seed=random.Random(f"{seed} 0 {index}").getrandbits(48) if self._cuda else None,
+                seed=random.Random(f"{seed} {index}").getrandbits(48) if self._cuda else None,
             )
             for index, limit in enumerate(limits)
         ]

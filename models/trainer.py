@@ -56,7 +56,7 @@ class Trainer:
         self.dtype = compute_dtype(self.device)  # the model's precision; the master weights are fp32
         self.checkpoint = checkpoint
         trusted = config.trust_remote_code
-        with self._drawing():
+        with self._drawing("adapters"):
             goes_on = config.lora is not None and config.lora.keep and is_adapter(checkpoint)
             self.model = load_model(base_of(checkpoint) if goes_on else checkpoint, self.dtype, self.device, trusted)
             self.token_logprobs = choose_packing(self.model)
@@ -229,7 +229,7 @@ class Trainer:
         return finite
 
     @contextmanager
-    def _drawing(self, purpose: str = "") -> Iterator[None]:
+    def _drawing(self, purpose: str) -> Iterator[None]:
         """Seed torch's random numbers for the block; after it, the process's own continue as if it had drawn none."""
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else [], device_type="cuda"):
             torch.manual_seed(self._seed(purpose))
@@ -240,7 +240,7 @@ class Trainer:
 
         Without the checkpoint's name, each block's adapters would begin with the same matrices.
         """
-        return random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}".strip()).getrandbits(63)
+        return random.Random(f"{self.config.seed} {self.checkpoint.name} {purpose}").getrandbits(63)
 
     def save(self, checkpoint: Path, state: Path) -> None:
         """Write the weights as a Hugging Face folder, and the state from which training can continue exactly."""

@@ -52,7 +52,7 @@ class Stage:
 
     The function receives the folder to write into and the arguments. It may return a dict of metrics (e.g. seconds per
     phase). Its outputs must depend only on its inputs: artifacts, configuration sections and plain values. Arguments
-    named in `resources` (e.g. a worker) do not count as inputs and are left out of the cache key.
+    named in `resources` (e.g. a worker) do not count as inputs.
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:

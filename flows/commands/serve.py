@@ -56,7 +56,11 @@ def serve(
                 print(f"Also serving {TODAY!r}, which has learned what was taught by day{lacks}.", flush=True)
             return EngineServer(checkpoint, settings, Path(folder), home.root / LOG, holds, today)
 
-        serving = Serving(home, settings, gate, start, lambda engine: gate.open(engine.socket))
+        def opened(engine: EngineServer) -> bool:
+            gate.open(engine.socket)
+            return True
+
+        serving = Serving(home, settings, gate, start, opened)
         home.make_private()
         with listening(gate, address, socket_):
             if record:

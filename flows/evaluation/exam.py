@@ -34,7 +34,8 @@ Figures = dict[str, dict[str, Any]]
 def exam(
     checkpoint: str, config: NightConfig | None = None, against: str | None = None, rows: Path | None = None
 ) -> Figures:
-    """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and its other `figures`.
+    """Evaluate a checkpoint. Returns each part's accuracy, 95 % interval and n, and further metrics (see `figures`
+    in tasks/evaluation/metrics.py).
 
     `checkpoint`, `against`: a folder, a hub id, or a digest under the home. With `against`, each part also has that
     model's metrics (`against`) and the `comparison` (`checkpoint` minus `against`). `config`: by default, that of the

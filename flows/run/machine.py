@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from conf.schema import NightConfig
-from conf.storage.durable import existing_folder, free_bytes, read_json
+from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError, why_unwritable
 from models.hf.hardware import GIB, compute_dtype, memory, resolve_device
 
@@ -135,8 +135,9 @@ def billions_of_parameters(source: str) -> float:
     if (adapter := Path(source, "adapter_config.json")).is_file():
         return billions_of_parameters(str(json.loads(adapter.read_text()).get("base_model_name_or_path")))
     if Path(source).is_dir():
-        config = read_json(Path(source, "config.json"), {})
-        bytes_a_weight = 4 if (config.get("dtype") or config.get("torch_dtype")) == "float32" else 2
+        config = Path(source, "config.json")
+        is_float32 = config.is_file() and re.search(r'"(torch_)?dtype": *"float32"', config.read_text(errors="replace"))
+        bytes_a_weight = 4 if is_float32 else 2
         return sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) / bytes_a_weight / 1e9 or 1.0
     size = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z])", source.lower())
     return float(size[1]) / (1 if size[2] == "b" else 1000) if size else 1.0

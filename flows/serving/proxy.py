@@ -43,10 +43,9 @@ class Gate:
         self._why, self._retry_after = "it is being started", 10
         self.under_way = 0  # number of requests that are not yet answered in full
 
-    def open(self, engine: Path) -> bool:
-        """Start forwarding requests to the engine that listens on the Unix socket `engine`. Returns True."""
+    def open(self, engine: Path) -> None:
+        """Start forwarding requests to the engine that listens on the Unix socket `engine`."""
         self._engine = engine
-        return True
 
     def close(self, why: str, retry_after: int) -> None:
         """From now on, answer requests with 503, the reason `why`, and a Retry-After of `retry_after` seconds."""

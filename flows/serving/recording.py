@@ -112,8 +112,13 @@ class Recorder:
         if not end:
             return
         try:
-            await asyncio.to_thread(record, self._journal, **record_of(request, bytes(seen)))
-        except (ValueError, LookupError, TypeError, AttributeError):  # not to be kept, or too long for a journal's line
+            found = record_of(request, bytes(seen))
+        except (ValueError, LookupError, TypeError, AttributeError):  # not to be kept
+            found = {}
+        try:
+            if found:
+                await asyncio.to_thread(record, self._journal, **found)
+        except ValueError:  # too long for a line of the journal
             pass
         except InputError as error:
             if not self._has_warned:

@@ -69,7 +69,7 @@ def make_app(classroom: Classroom, port: int, token: str, once: bool = False) ->
         middleware=[Middleware(SameOrigin)],
         exception_handlers={
             RefusedError: _refused,
-            InputError: lambda _, error: refusal(507, str(error)),  # the journal or MLflow cannot be used
+            InputError: lambda _, error: refusal(507, str(error)),  # mostly: the journal cannot be written
             ClientDisconnect: lambda *_: Response(status_code=400),
         },
     )

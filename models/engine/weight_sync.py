@@ -45,7 +45,7 @@ def _pack_tied_heads(model: Any) -> None:
 
 def differing(worker: Any, folder: str) -> tuple[list[str], list[str], int]:
     """Return the names of parameters that are not (or only in part) in the files, the names of those whose values in
-    memory differ from the files, and the number of comparisons.
+    memory differ from the files or cannot be read, and the number of comparisons.
 
     A fused parameter is compared with the concatenation of its parts. On a CPU, vLLM packs matrices and may free the
     originals (leaving shape (0,)), so some columns of a packed matrix are compared through the layer's product.
@@ -59,7 +59,8 @@ def differing(worker: Any, folder: str) -> tuple[list[str], list[str], int]:
     checks += [(name, partial(_computes, module)) for name, module in _packed(model)]
     checks = [(name, matches) for name, matches in checks if name not in missing]
     wrong = {name for name, matches in checks if not matches(torch.cat([tensors[part]() for part in parts[name]]))}
-    return sorted(missing), sorted(wrong), len(checks)
+    unread = parameters.keys() - missing - {name for name, _ in checks}  # freed, and no packed copy is known
+    return sorted(missing), sorted(wrong | unread), len(checks)
 
 
 def _holds(tensor: Tensor, expected: Tensor) -> bool:

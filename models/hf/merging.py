@@ -49,7 +49,7 @@ def prove_merge(checkpoint: Path, adapted: Probe, trust_remote_code: bool = Fals
     if not difference <= TOLERANCE:
         raise MergeError(
             f"the merged model's log-probabilities differ from the adapters' by {difference:.3f} nats a token, more "
-            f"than {TOLERANCE}: the merge is wrong; leave `lora` out of the configuration, and report this"
+            f"than {TOLERANCE}: the merge is wrong; please report this"
         )
     write_probe(checkpoint, Probe(adapted.token_ids, merged))
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,10 +13,9 @@ from models.hf import lora
 from models.hf.hardware import resolve_device
 from models.hf.loading import load_model
 from models.lessons.outcome import LessonOutcome
+from models.lessons.partly_frozen import Distributions, Hidden, PartlyFrozen
 from models.lessons.preference_data import Example
-from models.lessons.rows import Distributions, Hidden, RowModel
 from models.packing.packing import Pack, answer_groups, pack
-from models.packing.self_check import choose_packing, packed_logprobs
 
 SEED = 0  # for the adapter's initial values
 HALVINGS = 3  # number of times a step is halved before its lesson is refused
@@ -39,7 +37,7 @@ Credit = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Sequence[Tensor], 
 class _View:
     """A prompt's answers before a lesson: the copy's distributions (`now`) and the `champion`'s log-probabilities [T].
 
-    `lower`: see `RowModel`. `logprobs`: the copy's log-probabilities [T], through which the adapter's gradient can
+    `lower`: see `PartlyFrozen`. `logprobs`: the copy's log-probabilities [T], through which the adapter's gradient can
     be computed once.
     """
 
@@ -64,17 +62,15 @@ class DayCopy:
         """Load the champion. `anchors`: see `anchor`."""
         self.config, self.device = config, resolve_device("auto")
         self.model = load_model(champion, torch.float32, self.device, trust_remote_code)
-        self._attention = str(self.model.config._attn_implementation)  # the model's own
-        packs = choose_packing(self.model) is packed_logprobs
         count = self.model.config.get_text_config().num_hidden_layers
         first = count - math.ceil(ADAPTED * count)
+        self._pass = PartlyFrozen(self.model, first)
         with torch.random.fork_rng():
             torch.manual_seed(SEED)
             lora.attach(self.model, DAY_ADAPTER, range(first, count))
         self.model.eval()
         self.adapter: Adapter = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self._view: _View | None = None
-        self._pass = RowModel(self.model, first, packs)
         self.anchor(anchors)
 
     def anchor(self, examples: Sequence[Example]) -> None:
@@ -100,17 +96,6 @@ class DayCopy:
     def logprobs(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the log-probabilities of each answer's tokens [T], in nats."""
         return _tokens(self._pass(self._packed([(prompt, answers)]))[0], answers)
-
-    @torch.no_grad()
-    def greedy(self, prompt: Sequence[int], max_tokens: int) -> list[int]:
-        """Return the copy's greedy answer (token ids)."""
-        model: Any = self.model
-        of_packs, ids = str(model.config._attn_implementation), torch.tensor([prompt], device=self.device)
-        model.set_attn_implementation(self._attention)  # with which it generates; packs have another one
-        try:
-            return model.generate(input_ids=ids, do_sample=False, max_new_tokens=max_tokens)[0][len(prompt) :].tolist()
-        finally:
-            model.set_attn_implementation(of_packs)
 
     def states(self, prompt: Sequence[int], answers: Sequence[Sequence[int]]) -> list[Tensor] | None:
         """Return the mean over each answer's tokens of the frozen layers' output [width]; None if it is not kept.

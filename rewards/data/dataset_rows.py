@@ -7,9 +7,10 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
@@ -102,11 +103,14 @@ def checked(row: Any, fields: Mapping[str, type], where: str) -> dict[str, Any]:
 
 def read_once(read: Read) -> Read:
     """Decorate a benchmark's `problems`: each object reads a split once, and returns a new list of it each time."""
-    known = cache(read)
+    known: WeakKeyDictionary[Any, dict[Split, list[Problem]]] = WeakKeyDictionary()
 
     @wraps(read)
     def problems(benchmark: Any, split: Split) -> list[Problem]:
-        return list(known(benchmark, split))
+        splits = known.setdefault(benchmark, {})
+        if split not in splits:
+            splits[split] = read(benchmark, split)
+        return list(splits[split])
 
     decorated: Any = problems
     return decorated

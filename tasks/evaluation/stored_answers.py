@@ -11,7 +11,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -140,8 +140,10 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
     """Yield the name and folder of stored answers whose checkpoint is not in `checkpoints`, and of stale folders."""
     for folder in sorted(exams.glob("*")):
         checkpoint = _checkpoint_of(folder)
-        if checkpoint is None and time.time() - folder.stat().st_mtime > STALE:
-            yield folder.name, folder
+        if checkpoint is None:
+            with suppress(FileNotFoundError):  # another process has removed it
+                if time.time() - folder.stat().st_mtime > STALE:
+                    yield folder.name, folder
         elif checkpoint is not None and checkpoint not in checkpoints:
             yield checkpoint, folder
 

@@ -122,7 +122,7 @@ class DayLearner:
     def preferred(self, shown: Preference) -> int | None:
         """Return which of the answers shown the owner would pick, as far as today's picks and corrections tell.
 
-        `shown.chosen` is ignored. None without picks, or if the model cannot compute several answers at once.
+        `shown.chosen` is ignored. None without picks, or if the output of the model's frozen layers cannot be kept.
         """
         picks = [pick for lesson in self.lessons.items() if (pick := self._pick(*lesson))]
         prompt, tokens = self._rendering(shown)
@@ -150,7 +150,10 @@ class DayLearner:
 
     def greedy_answer(self, messages: Sequence[dict[str, str]], max_tokens: int) -> tuple[str, bool]:
         """Return the day copy's greedy answer to a conversation, and whether it is finished."""
-        tokens = self.day.greedy(prompt_tokens(self.tokenizer, messages, self.student), max_tokens)
+        prompt = torch.tensor([prompt_tokens(self.tokenizer, messages, self.student)], device=self.day.device)
+        model: Any = self.day.model
+        written = model.generate(input_ids=prompt, do_sample=False, max_new_tokens=max_tokens)
+        tokens = written[0][prompt.shape[1] :].tolist()
         return answer_text(self.tokenizer, tokens), self.tokenizer.eos_token_id in tokens
 
     def _everyday_answers(self) -> list[Example]:

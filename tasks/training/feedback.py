@@ -64,7 +64,7 @@ def feedback_lesson(
     cut = {*reader.lessons[tonight:]}  # a text of which only a part fits tonight is not learned tonight
     if examples:
         lessons = [None if lesson in cut else lesson for lesson in reader.lessons[:tonight]]
-        with working_on(name):  # a long kind may follow a short one
+        with working_on(folder.name):  # a long kind may follow a short one
             checkpoint, curve = trainer.call(
                 trainer_process.lesson, checkpoint, trainer_config, config, examples, checkpoints, pace, lessons
             )

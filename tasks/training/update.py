@@ -33,7 +33,7 @@ class UpdateChangedError(NightError):
 
 @dataclass(frozen=True)
 class UpdateResources:
-    """What an update uses besides its inputs; none of it is part of the stage's cache key.
+    """What an update uses besides its inputs; a change of these does not run the stage again.
 
     `retired`: checkpoints and trainer states from which no later round will continue. The update removes them.
     """

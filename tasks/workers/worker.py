@@ -83,7 +83,8 @@ class Worker:
     @property
     def lost(self) -> bool:
         """Whether the child process died while it had no call to answer. The next call would start an empty one."""
-        return self._pool is not None and bool(self._pool._broken)
+        pool = self._pool  # another thread may end it
+        return pool is not None and bool(pool._broken)
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Send a call and return its future. `function` is imported by name; arguments and result are pickled."""

@@ -92,7 +92,11 @@ def serving(school: School, tmp_path: Path, broken: set[str]) -> Iterator[Servin
     def start(checkpoint: Path, holds: Sequence[int]) -> EngineServer:
         return EngineServer(checkpoint, CONFIG, tmp_path, tmp_path / "serve.log", holds)
 
-    server = Serving(school.home, CONFIG, gate, start, lambda engine: gate.open(engine.socket))
+    def opened(engine: EngineServer) -> bool:
+        gate.open(engine.socket)
+        return True
+
+    server = Serving(school.home, CONFIG, gate, start, opened)
     yield server
     server.end()
 

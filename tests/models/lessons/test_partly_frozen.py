@@ -19,9 +19,8 @@ from transformers import (
 
 from conf.schema import LoraConfig
 from models.hf.lora import attach, save_adapter
-from models.lessons.rows import RowModel
+from models.lessons.partly_frozen import PartlyFrozen
 from models.packing.packing import answer_groups, pack
-from models.packing.self_check import choose_packing, packed_logprobs
 from tests.models.support import tiny
 from tests.models.support.tiny import plain_logprobs, random_tokens
 
@@ -35,7 +34,7 @@ GROUPS = [
 PAIRS = [(prompt, answer) for prompt, answers in GROUPS for answer in answers]
 
 
-def model(kind: str) -> tuple[Any, RowModel]:
+def model(kind: str) -> tuple[Any, PartlyFrozen]:
     torch.manual_seed(1)
     match kind:
         case "llama":
@@ -46,13 +45,13 @@ def model(kind: str) -> tuple[Any, RowModel]:
             made = Gemma3ForCausalLM(Gemma3TextConfig(**SHAPE, sliding_window=4))
         case _:
             made = GraniteForCausalLM(GraniteConfig(**tiny.SHAPE | {"num_hidden_layers": 6}, logits_scaling=8.0))
-    packs = choose_packing(made) is packed_logprobs
-    attach(made.eval(), LoraConfig(rank=2, alpha=4), range(FROZEN, 6))
+    passes = PartlyFrozen(made.eval(), FROZEN)
+    attach(made, LoraConfig(rank=2, alpha=4), range(FROZEN, 6))
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if ".lora_B." in name:
                 parameter.normal_(0, 0.2)
-    return made, RowModel(made, FROZEN, packs)
+    return made, passes
 
 
 @pytest.mark.parametrize(
@@ -60,14 +59,13 @@ def model(kind: str) -> tuple[Any, RowModel]:
 )
 @torch.no_grad()
 def test_each_answer_gets_the_log_probabilities_of_a_pass_of_its_own(kind: str, packs: bool) -> None:
-    adapted, rows = model(kind)
+    adapted, passes = model(kind)
     packed = pack(answer_groups(GROUPS), CPU)
-    whole, lower = rows(packed)
+    whole, lower = passes(packed)
     assert (lower is not None) == packs
-    alone = rows.lower(packed)
+    alone = passes.lower(packed)
     assert torch.equal(alone, lower) if alone is not None and lower is not None else alone is lower
-    found = [whole, rows(packed, lower)[0]]
-    adapted.set_attn_implementation("sdpa")
+    found = [whole, passes(packed, lower)[0]]
     for distributions in found:
         for each, (prompt, answer) in zip(distributions, PAIRS, strict=True):
             logprobs = each.gather(1, torch.tensor(answer)[:, None]).squeeze(1)
@@ -75,30 +73,29 @@ def test_each_answer_gets_the_log_probabilities_of_a_pass_of_its_own(kind: str, 
 
 
 def test_a_failed_pass_leaves_the_model_as_it_was() -> None:
-    _, rows = model("llama")
+    _, passes = model("llama")
     packed = pack(answer_groups(GROUPS), CPU)
     with torch.no_grad():
-        expected, _ = rows(packed)
+        expected, _ = passes(packed)
         with pytest.raises((RuntimeError, IndexError)):
-            rows(packed, torch.zeros(1, 2, 32))  # of another pack
-        assert all(torch.equal(one, other) for one, other in zip(rows(packed)[0], expected, strict=True))
+            passes(packed, torch.zeros(1, 2, 32))  # of another pack
+        assert all(torch.equal(one, other) for one, other in zip(passes(packed)[0], expected, strict=True))
 
 
 def test_layers_that_cannot_be_skipped_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As those that a model's own code calls with named arguments only."""
-    monkeypatch.setattr("models.lessons.rows._skipped", lambda *, hidden_states: hidden_states)
-    _, rows = model("llama")
+    monkeypatch.setattr("models.lessons.partly_frozen._skipped", lambda *, hidden_states: hidden_states)
+    _, passes = model("llama")
     packed = pack(answer_groups(GROUPS), CPU)
     with torch.no_grad():
-        whole, lower = rows(packed)
+        whole, lower = passes(packed)
     assert [len(each) for each in whole] == [len(answer) for _, answer in PAIRS]
     assert lower is None
-    assert rows.lower(packed) is None
+    assert passes.lower(packed) is None
 
 
 def test_adapters_of_some_layers_are_saved_and_loaded(tmp_path: Path) -> None:
     adapted, _ = model("llama")
-    adapted.set_attn_implementation("sdpa")
     assert {name.split(".")[2] for name, p in adapted.named_parameters() if p.requires_grad} == {"3", "4", "5"}
     save_adapter(adapted, tmp_path)
     torch.manual_seed(1)

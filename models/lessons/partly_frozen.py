@@ -1,5 +1,6 @@
 """A model that computes its frozen lower layers only once for each pack of prompts and answers."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,11 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from transformers import PreTrainedModel
 
+from models.packing.attention import ATTENTION
 from models.packing.packing import Pack, answer_groups, hidden_states, pack
+from models.packing.self_check import choose_packing, packed_logprobs
+
+log = logging.getLogger("nightschool")
 
 DIFFERENCE = 1e-3  # nats; the most by which two computations of a log-probability may differ
 
@@ -18,19 +23,25 @@ Hidden = Float[Tensor, "1 tokens width"]
 Distributions = list[Float[Tensor, "tokens vocabulary"]]  # log-probabilities, one tensor per answer
 
 
-class RowModel:
-    """A model whose first layers are frozen: their output for a pack can be kept, and later calls skip them."""
+class PartlyFrozen:
+    """A model whose first layers are frozen: their output for a pack can be kept, and later calls skip them.
 
-    def __init__(self, model: PreTrainedModel, frozen: int, packs: bool) -> None:
-        """`frozen`: how many layers, from the first, are never changed. `packs`: whether packing works for the model.
+    If packing fails for the model, it computes one answer at a time. Outside of a call, the model is as it was loaded.
+    """
 
-        Without packing, it computes one answer at a time.
-        """
+    def __init__(self, model: PreTrainedModel, frozen: int) -> None:
+        """`frozen`: how many layers, from the first, are never changed. To be made before parameters are frozen."""
         count = model.config.get_text_config().num_hidden_layers
         layers = next(m for m in model.modules() if isinstance(m, ModuleList) and len(m) == count)
         self.model, self._frozen, self._trained = model, [*layers[:frozen]], layers[frozen]
-        self._packs = self._keeps = packs  # so that `_skips` can try it
-        self._keeps = packs and self._skips()
+        self._attention = str(model.config._attn_implementation)
+        self._packs = self._keeps = choose_packing(model) is packed_logprobs
+        model.set_attn_implementation(self._attention)
+        if self._packs and not self._skips():
+            self._keeps = False
+            log.warning(
+                "%s: lessons by day are slower, because its frozen layers cannot be skipped", type(model).__name__
+            )
 
     def __call__(self, packed: Pack, lower: Hidden | None = None) -> tuple[Distributions, Hidden | None]:
         """Return the whole vocabulary's log-probabilities at each answer's tokens, and the frozen layers' output.
@@ -68,7 +79,7 @@ class RowModel:
 
         hook = self._trained.register_forward_pre_hook(stop)
         try:
-            hidden_states(self.model, packed)
+            self._hidden_states(packed)
         except _Enough:
             return entering[0]
         finally:
@@ -79,7 +90,14 @@ class RowModel:
         if not self._packs:
             return [self._alone(group.prompt, each) for group in packed.groups for each in group.completions]
         head: Any = self.model.get_output_embeddings()
-        return [*head(hidden_states(self.model, packed)).float().log_softmax(dim=-1).split(packed.lengths)]
+        return [*head(self._hidden_states(packed)).float().log_softmax(dim=-1).split(packed.lengths)]
+
+    def _hidden_states(self, packed: Pack) -> Tensor:
+        self.model.set_attn_implementation(ATTENTION)
+        try:
+            return hidden_states(self.model, packed)
+        finally:
+            self.model.set_attn_implementation(self._attention)
 
     def _alone(self, prompt: Tokens, answer: Tokens) -> Float[Tensor, "tokens vocabulary"]:
         """Return the whole vocabulary's log-probabilities at an answer's tokens, by a forward pass of its own."""
