@@ -13,8 +13,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
+from conf.load import load_night
 from conf.storage.durable import read_json, write_atomically
-from conf.storage.home import SHORT_REPORT, SUMMARY
+from conf.storage.home import SHORT_REPORT, SUMMARY, Home, InputError
 from conf.storage.layout import DIVISION, MANIFEST, QUIZ, is_round
 from tasks.evaluation.metrics import ROLES
 from tasks.monitoring.incidents import ended_early, incidents
@@ -115,10 +116,29 @@ def summarise(
         "serving": decision.get("serving", ""),  # empty if MLflow could not be asked, None if no model serves
         "by_hand": decision.get("by_hand", []),
         "withheld": decision.get("withheld"),
-        "way_back": shlex.join(["nightschool", "rollback", "--config", str(folder / "config.yaml")]),
+        "way_back": way_back(folder),
         "links": dict(links),
         "report": str(folder / "report.html"),
     }
+
+
+def way_back(folder: Path) -> str:
+    """Return the command that undoes the night's promotion.
+
+    The command names the night's configuration if the home has one of its own that leads to another model's versions.
+    """
+    own, night = Home(folder.parents[1]).config_file, folder / "config.yaml"
+    named = own.exists() and _registered_in(own) != _registered_in(night)
+    return shlex.join(["nightschool", "rollback", *(["--config", str(night)] if named else [])])
+
+
+def _registered_in(file: Path) -> tuple[str, str | None] | None:
+    """Return the model's name and MLflow's address, or None if the configuration is invalid."""
+    try:
+        config = load_night(file)
+    except InputError:
+        return None
+    return config.name, config.tracking.tracking_uri
 
 
 def division_of(folder: Path) -> dict[str, Any] | None:

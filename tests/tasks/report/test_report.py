@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from conf.load import STARTER
 from tasks.monitoring.incidents import end_early, note
 from tasks.report.page import render
-from tasks.report.report import division_of, report, stage_seconds, summarise, wall_seconds
+from tasks.report.report import division_of, report, stage_seconds, summarise, wall_seconds, way_back
 from tasks.stage import MANIFEST
 from tests.tasks.doubles.exam import taken_quiz
 from tests.tasks.doubles.night import DIGESTS, PARTS, TARGET, Night
@@ -73,7 +74,6 @@ def test_the_summary_has_the_nights_outcome_and_its_numbers(night: Night) -> Non
             assert interval["n"] == count
             assert interval["low"] <= interval["accuracy"] <= interval["high"]
     assert found["report"] == str(folder / "report.html")
-    assert found["way_back"] == f"nightschool rollback --config {folder / 'config.yaml'}"
     assert (found["ended_early"], found["incidents"]) == (None, [])
     assert [summary(folder, promote=promote)["decision"] for promote in (True, False)] == ["promoted", "kept"]
 
@@ -143,3 +143,15 @@ def test_the_clock_counts_overlapping_stages_once_and_no_pause(timed: Path, monk
     context = SimpleNamespace(start_time=SimpleNamespace(timestamp=lambda: 118.5))
     monkeypatch.setattr("tasks.report.report.FlowRunContext", SimpleNamespace(get=lambda: context))
     assert wall_seconds(timed) == pytest.approx(earlier + 0.5 + 60.0)
+
+
+@pytest.mark.parametrize(("own", "named"), [(None, False), ("name: starter", False), ("name: another", True)])
+def test_the_way_back_names_the_nights_configuration_only_if_the_homes_is_another_models(
+    tmp_path: Path, own: str | None, named: bool
+) -> None:
+    folder = tmp_path / "nights" / "2026-11-20"
+    folder.mkdir(parents=True)
+    shutil.copy(STARTER, folder / "config.yaml")
+    if own is not None:
+        (tmp_path / "config.yaml").write_text(STARTER.read_text().replace("name: starter", own))
+    assert way_back(folder) == "nightschool rollback" + f" --config {folder / 'config.yaml'}" * named
