@@ -1,7 +1,8 @@
 """The classroom's engine: its end is noticed even while nobody asks."""
 
+import os
+import signal
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -9,17 +10,22 @@ from conf.load import STARTER, load_night
 from flows.teaching import engine
 from tasks.workers.worker import WorkerEndedError
 from tests.flows.teaching.conftest import Do
+from tests.waiting import awaited
 
 
 def test_an_engine_that_ended_while_idle_is_not_running(
     do: Do, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = Mock(running=True, lost=False)
-    monkeypatch.setattr(engine, "Worker", lambda *_: worker)
+    monkeypatch.setattr(engine.writing, "load", repr)  # of a champion that the test does not need
     here = engine.Engine(tmp_path, load_night(STARTER, []), tmp_path, tmp_path / "teach.log")
-    assert here.running
-    worker.lost = True  # it died, and had no call to answer
-    assert not here.running
-    with pytest.raises(WorkerEndedError, match="ask again in a moment"):
-        do(here.use_adapter(None))
-    worker.call.assert_not_called()
+    try:
+        assert here.wait_until_healthy(lambda: True)
+        assert here.running
+        (process,) = here._worker._pool._processes  # pyrefly: ignore[missing-attribute]
+        os.kill(process, signal.SIGKILL)  # it has no call to answer
+        awaited(lambda: not here.running)
+        with pytest.raises(WorkerEndedError, match="ask again in a moment"):
+            do(here.use_adapter(None))
+        assert not here.running  # the call has started no other
+    finally:
+        here.end()
