@@ -25,15 +25,14 @@ from benchmarks.machine.child import engine
 from benchmarks.outputs.page import markdown
 from conf.load import load_night
 from conf.schema import GrpoConfig
-from models.advantages import group_advantages
-from models.credit import GAMMA, Visit, state_values, turn_advantages
+from models.advantages import GAMMA, Visit, group_advantages, state_values, turn_advantages
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.transcript import Transcript
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes, replay
 from rewards.verifier import Turn
 from tasks.rollouts.episodes import Episode, Game, play
-from tasks.rollouts.turns import spans
+from tasks.rollouts.score import spans
 from tasks.rollouts.verified import Player
 
 GROUP = 8

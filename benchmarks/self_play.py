@@ -31,7 +31,7 @@ from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
 from rewards.data.arithmetic_exercises import Exercise, written_exercise
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
-from tasks.self_play import EXAMPLES
+from tasks.rollouts.self_play import EXAMPLES
 
 RESULTS, PAGE, NAME = Path("docs/self-play.jsonl"), Path("docs/self-play.md"), "benchmarks.self_play"
 HOMES = SCHOOL / "self-play"

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from conf.config_errors import Key, all_faults, fault, shown
 from conf.schema import NightConfig
+from conf.sections.errors import Key, all_faults, fault, shown
 from conf.storage.durable import read_json
 from conf.storage.home import NIGHTS, SUMMARY, Home, InputError
 

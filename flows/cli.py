@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from conf.redact import redact
+from conf.sections.redact import redact
 from conf.storage.home import Home, InputError, NightError
 from conf.storage.locks import NightRunningError
 from flows import environment

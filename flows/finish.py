@@ -9,7 +9,7 @@ from typing import Any
 
 from prefect.runtime import flow_run
 
-from conf.redact import redact
+from conf.sections.redact import redact
 from conf.storage.durable import disk_is_full
 from conf.storage.home import SHORT_REPORT, NightError
 from conf.storage.locks import AliasesHeldError

@@ -116,7 +116,7 @@ ADVANTAGES, ADVANTAGES_EXAMPLE = table(NUMBERED, {"advantage": 0.5, "token_advan
 
 # One turn of an episode; the tokens themselves are in the rollouts table. `first`: the index of the turn's first token
 # in the episode's `token_ids`. `tokens`: the turn's number of tokens. `state_key`: a digest of what the policy saw.
-# `value`: the value of the state (see `models/credit.py`); null, like `advantage`, until the turns are credited.
+# `value`: the value of the state (see `models/advantages.py`); null, like `advantage`, until the turns are credited.
 TURNS, TURNS_EXAMPLE = table(
     {
         **NUMBERED,

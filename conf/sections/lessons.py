@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from conf.redact import ENDPOINT, refuse_password
 from conf.sections.benchmark import BenchmarkName, OwnBenchmark
+from conf.sections.redact import ENDPOINT, refuse_password
 from conf.sections.section import NotInIdentity, Positive, Section, Share, checked
 
 EndpointUrl = Annotated[str, checked(partial(refuse_password, instead=ENDPOINT))]

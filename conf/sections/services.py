@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from conf.redact import MLFLOW, refuse_password
+from conf.sections.redact import MLFLOW, refuse_password
 from conf.sections.section import Section, checked
 
 

@@ -42,7 +42,7 @@ class GrpoConfig(Section):
     )
     credit: Literal["episode", "td"] = Field(
         default="episode",
-        description="advantages in multi-turn episodes: the same for all turns, or one per turn (models/credit.py)",
+        description="advantages in multi-turn episodes: the same for all turns, or one per turn (models/advantages.py)",
     )
     clip_low: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.2, description="lower clip of the ratio: 1 - clip_low"

@@ -12,9 +12,9 @@ import typer
 from httpx import HTTPError
 
 from conf.load import own_file
-from conf.redact import redact
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in, time_zone
+from conf.sections.redact import redact
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json

@@ -8,9 +8,9 @@ from typing import Any
 
 from prefect.settings import get_current_settings
 
-from conf.redact import MLFLOW, PREFECT, without_password
 from conf.schema import NightConfig, SandboxConfig
 from conf.sections.benchmark import PROGRAMS
+from conf.sections.redact import MLFLOW, PREFECT, without_password
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import Finding, require_machine
 from flows.run.speed import Forecast, forecast
@@ -26,7 +26,7 @@ from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook
 from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.import_model import STARTER_MODEL, check_source, find_model
-from tasks.self_play import proposing_benchmark
+from tasks.rollouts.self_play import proposing_benchmark
 from tasks.workers.connection import connect
 
 NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}

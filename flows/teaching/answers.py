@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import random
+import secrets
 import unicodedata
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from conf.storage.home import InputError
+from conf.storage.journal import CONVERSATION, Correction, Preference
 from flows.teaching.engine import Engine
 from flows.teaching.markdown import as_html
 from tasks.journal import conversations
+from tasks.teaching.lessons import Lesson
 
 QUESTIONS = 100  # how many of the latest questions are kept, so that the owner can still teach from their answers
 SHOWN, DRAWN = 5, 10  # per question: the most answers shown, and the most sampled to find that many different ones
@@ -135,8 +138,8 @@ Sampling = Callable[[Engine, Question], AsyncIterator[Event]]  # writes a questi
 class Questions:
     """The latest questions of a session, kept so that the owner can still teach from their answers."""
 
-    def __init__(self, prefix: str) -> None:
-        """`prefix`: the start of each question's name."""
+    def __init__(self, journal: Path) -> None:
+        self.journal, prefix = journal, secrets.token_hex(2)
         self._names = (f"{prefix}-{number}" for number in itertools.count(1))
         self._questions: deque[Question] = deque(maxlen=QUESTIONS)
 
@@ -145,9 +148,9 @@ class Questions:
         """The question asked last, or None before the first."""
         return self._questions[-1] if self._questions else None
 
-    def like(self, name: str, journal: Path) -> Question | None:
+    def like(self, name: str) -> Question | None:
         """Return a question without answers and name, to ask again one of the latest or of a recorded conversation."""
-        same = self.with_answer(f"{name}-1") or recorded_answer(journal, f"{name}-1")
+        same = self.with_answer(f"{name}-1") or recorded_answer(self.journal, f"{name}-1")
         return replace(same[0], name="", answers={}, merged={}, judged=False, pick=("", "", "")) if same else None
 
     def with_answer(self, name: str) -> tuple[Question, Shown] | None:
@@ -157,11 +160,28 @@ class Questions:
                 return question, shown
         return None
 
-    def forget(self, lesson: str) -> None:
-        """Forget a correction that was undone."""
+    def named(self, name: str) -> tuple[Question, Shown]:
+        """Return an answer and its question. Raises RefusedError if there is no such answer.
+
+        In a chat, the recorded answer counts: another one may have been picked in its place.
+        """
+        found, recorded = self.with_answer(name), recorded_answer(self.journal, name)
+        if recorded and (found is None or recorded[1].text != found[1].better):
+            return recorded
+        if found is None:
+            raise RefusedError(404, "there is no such answer; ask again")
+        return found
+
+    def restore(self, lesson: Lesson) -> None:
+        """Put back what a correction, or a pick in a chat, has replaced."""
         for question in self._questions:
             for answer in question.answers.values():
-                answer.corrections.pop(lesson, None)
+                answer.corrections.pop(lesson.name, None)
+        entry, chat = lesson.entries[0], lesson.key(CONVERSATION)
+        if chat and isinstance(entry, Correction | Preference):
+            better = entry.correction if isinstance(entry, Correction) else entry.responses[entry.chosen]
+            with contextlib.suppress(InputError):  # the lesson is undone, whatever becomes of the conversation
+                conversations.restore_answer(self.journal, chat, entry.messages[-1].content, better)
 
     def add(self, question: Question) -> Question:
         """Add a question that has no answers yet; give it a name if it has none. Only the latest QUESTIONS are kept."""

@@ -138,7 +138,7 @@ class _Endpoints:
 
     async def blame(self, _: Request, body: dict[str, Any]) -> Response:
         """Return how likely an answer was under each champion so far and after each lesson."""
-        question, answer = self.classroom.answer_named(_text(body, "answer"))
+        question, answer = self.classroom.questions.named(_text(body, "answer"))
         if not answer.better and not answer.finished:
             raise RefusedError(400, "this answer was stopped before its first word")
         day = self.classroom.opened()

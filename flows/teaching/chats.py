@@ -89,7 +89,7 @@ class Chats:
         Raises RefusedError if there is no such answer in a chat, and otherwise as `say` does.
         """
         room = self.room
-        question, shown = room.answer_named(answer)
+        question, shown = room.questions.named(answer)
         if shown.finished or not question.conversation:
             raise RefusedError(409, "this answer is complete")
         async for event in room.answers(room.ready_for(shown.text), question, partial(sample_rest, shown)):
@@ -134,7 +134,7 @@ class Chats:
         """
         room = self.room
         day, asked = room.ready_for(text), [{"role": "user", "content": text}]
-        earlier = room.questions.like(again, self.journal)
+        earlier = room.questions.like(again)
         question = Question("compare", earlier.messages if earlier else asked)
         async for _ in room.answers(day, question, sample_both):
             pass

@@ -14,27 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig
-from conf.storage.home import Home, InputError
-from conf.storage.journal import CONVERSATION, LESSON, LIVE, SESSION, Correction, Preference, entry_of
+from conf.storage.home import Home
+from conf.storage.journal import LESSON, LIVE, SESSION, entry_of
 from conf.storage.journal_file import append, retract
 from conf.storage.locks import running_night
-from flows.teaching.answers import (
-    Event,
-    Question,
-    Questions,
-    RefusedError,
-    Sampling,
-    Shown,
-    recorded_answer,
-    sample,
-    sample_what_fits,
-)
+from flows.teaching.answers import Event, Question, Questions, RefusedError, Sampling, sample, sample_what_fits
 from flows.teaching.book import Book
 from flows.teaching.day import Day
 from flows.teaching.engine import Engine
 from flows.teaching.entries import Kind, Lines, any_pick, conversation, entries_of, teach_what_is_implied
 from models.lessons.outcome import LessonOutcome
-from tasks.journal import conversations
 from tasks.teaching.lessons import Lesson
 from tasks.workers.worker import WorkerDiedError, WorkerEndedError
 
@@ -54,7 +43,7 @@ class Classroom:
         self._day: Day | None = None
         self._engine: Engine | None = None  # the one that was opened last
         self._taught: Path | None = None  # the champion that wrote the answers to `questions`
-        self.questions = Questions(secrets.token_hex(2))
+        self.questions = Questions(self.home.journal)
         self._answering = asyncio.Lock()
         self._order = asyncio.Lock()  # lessons go into the journal, and to the learner, in the same order
         self._learning = 0  # number of lessons that are being learned or undone, or wait for that
@@ -75,7 +64,7 @@ class Classroom:
             day.end()
             return False
         if self._taught != engine.champion:  # nobody must teach this champion from answers of the one before
-            self._taught, self.questions = engine.champion, Questions(secrets.token_hex(2))
+            self._taught, self.questions = engine.champion, Questions(self.home.journal)
         self.book, self._day, self._engine = day.book, day, engine
         self._say("")
         first, self.on_first_open = self.on_first_open, lambda: None
@@ -152,25 +141,13 @@ class Classroom:
         await self.stop()
         if kind == "words":
             return await self.teach_lines(lambda _, keys: [entry_of({"kind": "words", "text": text, **keys})])
-        question, shown = self.answer_named(answer or "")
+        question, shown = self.questions.named(answer or "")
         taught = await self.teach_lines(
             lambda champion, keys: entries_of(kind, question, shown, champion, text, from_char, keys),
             lambda lesson: question.note(kind, shown, text, lesson, self.home.journal),
             lambda: question.replaced_by(kind, shown, self.book.lessons),
         )
         return taught | ({"authors": question.authors} if taught["lesson"] == question.pick[-1] else {})
-
-    def answer_named(self, name: str) -> tuple[Question, Shown]:
-        """Return an answer and its question. Raises RefusedError if there is no such answer.
-
-        In a chat, the recorded answer counts: another one may have been picked in its place.
-        """
-        found, recorded = self.questions.with_answer(name), recorded_answer(self.home.journal, name)
-        if recorded and (found is None or recorded[1].text != found[1].better):
-            return recorded
-        if found is None:
-            raise RefusedError(404, "there is no such answer; ask again")
-        return found
 
     async def teach_lines(
         self, lines: Lines, then: Callable[[str], object] = lambda _: None, replaced: Callable[[], str] = lambda: ""
@@ -189,7 +166,7 @@ class Classroom:
                     entries = [day.marked(entry) for entry in lines(day.champion.name, keys)]
                     written = await asyncio.to_thread(append, self.home.journal, entries)
                     if earlier:
-                        await asyncio.to_thread(self._restore, day.book.lessons[earlier])
+                        await asyncio.to_thread(self.questions.restore, day.book.lessons[earlier])
                     await asyncio.to_thread(then, name)
                 except ValueError as error:
                     raise RefusedError(400, str(error)) from None
@@ -219,19 +196,10 @@ class Classroom:
                 if (lesson := day.book.lessons.get(name)) is None:
                     raise RefusedError(404, "there is no such lesson, or it was undone already")
                 forgetting = await self._take_back(day, name)
-                await asyncio.to_thread(self._restore, lesson)
+                await asyncio.to_thread(self.questions.restore, lesson)
             await forgetting
         self._in_background(day.offer())  # now, so that no question has to wait for it
         return {"lesson": name, "day": day.digest, "seconds": time.perf_counter() - began}
-
-    def _restore(self, lesson: Lesson) -> None:
-        """Put back what a correction, or a pick in a chat, has replaced."""
-        self.questions.forget(lesson.name)
-        entry, chat = lesson.entries[0], lesson.key(CONVERSATION)
-        if chat and isinstance(entry, Correction | Preference):
-            better = entry.correction if isinstance(entry, Correction) else entry.responses[entry.chosen]
-            with contextlib.suppress(InputError):  # the lesson is undone, whatever becomes of the conversation
-                conversations.restore_answer(self.home.journal, chat, entry.messages[-1].content, better)
 
     async def _take_back(self, day: Day, name: str) -> Awaitable[None]:
         """Remove a lesson from the journal. To wait until the day copy has forgotten it, too, await the result."""
@@ -309,7 +277,7 @@ class Classroom:
         if follow_up and not earlier:
             raise RefusedError(409, "there is no answer to follow up: pick one first")
         question = Question("", [*earlier, {"role": "user", "content": text}], unfinished=unfinished)
-        return self.questions.add(self.questions.like(again, self.home.journal) or question)
+        return self.questions.add(self.questions.like(again) or question)
 
     def notice(self, earlier: Question | None, question: Question) -> None:
         """Teach, in the background, what the owner implies by asking `question` after `earlier`."""

@@ -99,7 +99,7 @@ class Terminal:
         elif command == "e" and number.isdecimal() and text:
             await self._teach("correct", int(number), text)
         elif command == "x" and number.isdecimal() and text:
-            _, answer = self.classroom.answer_named(self._answer(int(number)))
+            _, answer = self.classroom.questions.named(self._answer(int(number)))
             if (start := answer.better.find(text)) < 0:
                 raise RefusedError(400, f"answer {number} has no {text!r}")
             await self._teach("wrong_from", int(number), from_char=start)

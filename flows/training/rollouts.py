@@ -18,8 +18,8 @@ from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sample
 from tasks.rollouts.score import SOLVE_RATE_DECAY, score
 from tasks.rollouts.select_prompts import select_prompts
+from tasks.rollouts.self_play import admit, ask_for_problems, credit_questions
 from tasks.rollouts.teacher_advantages import add_teacher
-from tasks.self_play import admit, ask_for_problems, credit_questions
 from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import SampledBatch
 

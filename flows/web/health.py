@@ -14,8 +14,8 @@ from mlflow.tracking._tracking_service.utils import get_default_host_creds
 from mlflow.utils.rest_utils import http_request
 from packaging.version import InvalidVersion, Version
 
-from conf.redact import redact
 from conf.schema import NightConfig
+from conf.sections.redact import redact
 from conf.storage.home import Home, InputError
 from tasks.monitoring.tracking import tracking_uri
 from tasks.registry.mlflow_registry import Registry

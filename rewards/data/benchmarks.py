@@ -15,13 +15,13 @@ from rewards.arithmetic import Arithmetic
 from rewards.competition_math import CompetitionMath
 from rewards.data.dataset_rows import DATA_VARIABLE
 from rewards.data.instructions import Instructions
+from rewards.data.questions import Questions
 from rewards.environments.ants import Ants
 from rewards.environments.episodes import Episodes
 from rewards.gsm8k import Gsm8k
 from rewards.humaneval import HumanEval
 from rewards.mbpp import Mbpp
 from rewards.programs.unit_tests import DEFAULT_SANDBOX
-from rewards.questions import Questions
 from rewards.triviaqa import TriviaQa
 from rewards.verifier import Benchmark, Problem
 

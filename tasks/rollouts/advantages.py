@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 
 from conf.schema import GrpoConfig
-from models.advantages import group_advantages, most_varied, overlong_rewards
-from models.credit import Visit, state_values, turn_advantages
+from models.advantages import Visit, group_advantages, most_varied, overlong_rewards, state_values, turn_advantages
 from models.rollout import Rollout
 from tasks.rollouts.sample import sampled_rollouts
-from tasks.rollouts.turns import on_tokens
 from tasks.stage import Artifact, stage
 from tasks.tables import ADVANTAGES, SCORES, TURNS, Row, completion_key, read_table, table_rows, write_table
 
@@ -80,9 +78,17 @@ def _credit_turns(
             for row, value, advantage in zip(episode, its_values, its_advantages, strict=True):
                 row |= {"value": value, "advantage": advantage}
             if grpo.credit != "episode":
-                found[_key(rollout)] = on_tokens(rollout, episode, its_advantages)
+                found[_key(rollout)] = _on_tokens(rollout, episode, its_advantages)
     write_table(folder / "turns.parquet", TURNS, [row for episode in turns.values() for row in episode])
     return found
+
+
+def _on_tokens(rollout: Rollout, turns: Sequence[Row], advantages: Sequence[float]) -> list[float]:
+    """Return one advantage per token: that of the token's turn, or 0 if the policy did not write the token."""
+    values = [0.0] * len(rollout.token_ids)
+    for turn, advantage in zip(turns, advantages, strict=True):
+        values[turn["first"] : turn["first"] + turn["tokens"]] = [advantage] * turn["tokens"]
+    return values
 
 
 def _key(rollout: Rollout) -> tuple[int, int]:

@@ -1,15 +1,18 @@
 """Score a round's completions, and update each kind's solve rate."""
 
+import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from conf.schema import BenchmarkConfig, GrpoConfig, RewardConfig, SandboxConfig
 from conf.sections.lessons import LearnedRewardConfig
+from models.rollout import Rollout
 from rewards.verifier import Attempt, Score
 from tasks.reward_model.learned_reward import with_learned
 from tasks.rollouts import verdicts
@@ -17,7 +20,6 @@ from tasks.rollouts.curriculum import ARMS, next_arms, read_arms, tried
 from tasks.rollouts.grade import compose, score_all
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.select_prompts import problem_of
-from tasks.rollouts.turns import turn_rows
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import Artifact, stage
 from tasks.tables import LEARNED, PROMPTS, SCORES, SOLVE_RATES, TURNS, Row, completion_key, table_rows, write_table
@@ -126,3 +128,32 @@ def _write_solve_rates(
         for (kind, benchmark, level), (tried, solved) in sorted(rates.items(), key=lambda item: item[0][0])
     ]
     write_table(folder / "solve_rates.parquet", SOLVE_RATES, rows)
+
+
+def turn_rows(rollout: Rollout, score: Score) -> Iterator[Row]:
+    """Yield a row of the turns table for each turn of an episode, in order, or nothing for a single answer."""
+    by_agent = sorted(range(len(score.turns)), key=lambda number: score.turns[number].agent)  # as in the rollout
+    places = dict(zip(by_agent, spans(rollout), strict=False))
+    for number, turn in enumerate(score.turns):
+        if number not in places:
+            continue
+        first, length = places[number]
+        yield completion_key(rollout) | {
+            "turn": number,
+            "agent": turn.agent,
+            "first": first,
+            "tokens": length,
+            "state_key": hashlib.sha256(turn.observation.encode()).hexdigest()[:20],
+            "action": turn.action,
+            "valid": turn.valid,
+            "reward": turn.reward,
+            "parts": json.dumps(dict(turn.parts)),
+        }
+
+
+def spans(rollout: Rollout) -> list[tuple[int, int]]:
+    """Return the token span (start, length) of each answer that the policy wrote in an episode."""
+    runs = [
+        [index for index, _ in run] for written, run in groupby(enumerate(rollout.loss_mask), lambda x: x[1]) if written
+    ]
+    return [(run[0], len(run)) for run in runs]

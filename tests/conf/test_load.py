@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.inputs.starter import STUDIED
-from conf.config_errors import REMOVED
 from conf.load import FROZEN, STARTER, frozen_yaml, identity, load_night
 from conf.schema import NightConfig
+from conf.sections.errors import REMOVED
 from conf.sections.teaching import TeachConfig
 from conf.storage.home import InputError
 

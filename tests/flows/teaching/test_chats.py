@@ -75,7 +75,7 @@ def test_corrections_are_undone_one_by_one_and_one_of_two_like_ones_leaves_the_o
     for left in ("13.", ANSWERS[0]):
         do(chats.room.undo(do(settled(chats.room))[0]["id"]))
         assert texts(chats, name) == ["7 + 5?", left]
-        assert chats.room.answer_named(first["answer"]["id"])[1].better == left
+        assert chats.room.questions.named(first["answer"]["id"])[1].better == left
     second = do(say(chats, "And 1 more?", name))
     for done in (first, second):
         do(chats.room.teach("correct", done["answer"]["id"], text="13."))

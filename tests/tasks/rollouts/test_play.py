@@ -27,7 +27,7 @@ from rewards.environments.episodes import Episodes
 from rewards.verifier import Attempt, Problem
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
-from tasks.rollouts.turns import spans, turn_rows
+from tasks.rollouts.score import spans, turn_rows
 from tasks.stage import Artifact, committed, uncommit
 from tasks.tables import PROMPTS
 from tasks.workers import engine_process

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from conf.redact import redact
+from conf.sections.redact import redact
 from conf.storage.home import InputError
 
 # Options of earlier versions that were moved, and their present names.

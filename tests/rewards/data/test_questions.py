@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conf.storage.home import InputError
-from rewards.questions import Questions
+from rewards.data.questions import Questions
 
 ROWS = [{"question": f"{n} dozen?", "answer": 12 * n, "solution": f"{n} × 12"} for n in range(60)]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conf.schema import GrpoConfig
-from models.credit import Visit, state_values, td_advantages, turn_advantages
+from models.advantages import Visit, state_values, td_advantages, turn_advantages
 
 # Two episodes begin in a; the first goes on to b and earns 1, the second to c and earns nothing.
 GROUP = [[Visit("a", 0.0), Visit("b", 1.0)], [Visit("a", 0.0), Visit("c", 0.0)]]

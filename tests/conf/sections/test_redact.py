@@ -3,7 +3,7 @@
 import pytest
 
 from conf.load import STARTER, load_night
-from conf.redact import MLFLOW, redact, without_password
+from conf.sections.redact import MLFLOW, redact, without_password
 from conf.storage.home import InputError
 
 CARRYING = {

@@ -11,7 +11,7 @@ from conf.sections.stages import SelfPlayConfig
 from conf.storage.home import InputError
 from rewards.arithmetic import Arithmetic
 from rewards.verifier import Attempt
-from tasks.self_play import admit, ask_for_problems, credit_questions, question_reward
+from tasks.rollouts.self_play import admit, ask_for_problems, credit_questions, question_reward
 from tasks.stage import Artifact
 from tasks.tables import ADVANTAGES, NUMBERED, PROMPTS, PROPOSALS, ROLLOUTS, SCORES, read_table
 from tests.tasks.doubles.tables import rollout, run_stage, score, write_stage
