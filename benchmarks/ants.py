@@ -10,7 +10,6 @@ are never practised. A recorded seed is not repeated; an interrupted one goes on
 without `--set`, docs/ants.png.
 """
 
-import argparse
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
@@ -40,12 +40,8 @@ POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
 def main() -> None:
     """Run the missing seeds, then write the tables and the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--nights", type=int, default=3)
-    parser.add_argument("--set", nargs="*", default=[], dest="settings", help="settings for all nights")
-    options = parser.parse_args()
-    if runs := sweep(RESULTS, run, seed=options.seeds, nights=[options.nights], settings=[options.settings]):
+    given = options(__doc__, {"--seeds": [1, 2], "--nights": 3, "--set": []})
+    if runs := sweep(RESULTS, run, seed=given.seeds, nights=[given.nights], settings=[given.set]):
         fill(PAGE, NAME, tables(runs))
         draw([one for one in runs if not one["settings"]])
 

@@ -14,7 +14,6 @@ Before and after, the owner rates 400 answers to other questions, which vLLM sam
 docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -29,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import QUESTIONS
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
@@ -74,14 +74,9 @@ Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answ
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--ratings", type=int, default=RATINGS)
-    options = parser.parse_args()
+    given = options(__doc__, {"--arms": ARMS, "--tastes": TASTES, "--seeds": [1, 2, 3], "--ratings": RATINGS})
     with engine() as worker:
-        axes = {"taste": options.tastes, "arm": options.arms, "seed": options.seeds, "ratings": [options.ratings]}
+        axes = {"taste": given.tastes, "arm": given.arms, "seed": given.seeds, "ratings": [given.ratings]}
         runs = sweep(RESULTS, partial(day, Student(worker)), **axes)
     fill(PAGE, NAME, table(runs))
 

@@ -9,7 +9,6 @@ finished run is a line in docs/learning.jsonl and is not run again. Writes docs/
 docs/performance.md. If `--seeds` names no seed, just these are written.
 """
 
-import argparse
 import itertools
 import statistics
 import tempfile
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.nights.learning_runs import (
@@ -49,13 +49,9 @@ VARIANTS = (*EARLIER[:1], *NIGHTS, *EARLIER[1:])  # others are compared with the
 
 def main() -> None:
     """Do the missing runs, then draw the picture and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10, help="of learning, per run")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--variants", nargs="+", default=[*NIGHTS], choices=NIGHTS)
-    options = parser.parse_args()
+    given = options(__doc__, {"--minutes": 10.0, "--seeds": [1, 2, 3], "--variants": NIGHTS})
     environment.prepare()
-    if runs := sweep(RESULTS, run, variant=options.variants, seed=options.seeds, minutes=[options.minutes]):
+    if runs := sweep(RESULTS, run, variant=given.variants, seed=given.seeds, minutes=[given.minutes]):
         draw(runs)
         fill(PAGE, NAME, f"{table(runs)}\n\n![Share solved]({PICTURE.name})")
 

@@ -10,7 +10,6 @@ after, the taste rates 200 answers to other questions. KL is the mean KL(champio
 nats a token. Each run is a line in docs/night-lessons.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -25,6 +24,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.eligibility import Student
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.inputs.owners import TASTES as BETTER
 from benchmarks.machine.child import engine
@@ -50,16 +50,11 @@ ARMS = ("corrections", "ratings", "picks", "imitation")
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS)
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--rate", type=float, help="default: the starter night's")
-    options = parser.parse_args()
+    given = options(__doc__, {"--arms": ARMS, "--tastes": TASTES, "--seeds": [1, 2, 3], "--rate": 0.0})
     with engine() as worker:
         owner = Owner(worker)
-        for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-            lesson = settings(arm, options.rate)
+        for seed, taste, arm in itertools.product(given.seeds, given.tastes, given.arms):
+            lesson = settings(arm, given.rate)
             what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
             run_once(RESULTS, what, partial(owner.night, taste, arm, lesson, seed))
     fill(PAGE, NAME, table(recorded(RESULTS)))

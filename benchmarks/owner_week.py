@@ -10,7 +10,6 @@ are never taught are rated by both tastes. Each week is a line in docs/owner-wee
 interrupted one begins with the day that is missing. Writes the table in docs/teaching.md.
 """
 
-import argparse
 import datetime
 import json
 import random
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.inputs.school import make
 from benchmarks.inputs.starter import starter
@@ -46,13 +46,8 @@ Day = dict[str, Any]
 
 def main() -> None:
     """Do the missing weeks, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--starts", nargs="+", default=[*STARTS], choices=STARTS)
-    parser.add_argument("--weeks", nargs="+", default=["short"], choices=WEEKS)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--days", type=int, default=5)
-    options = parser.parse_args()
-    runs = sweep(RESULTS, teach_week, week=options.weeks, start=options.starts, seed=options.seeds, days=[options.days])
+    given = options(__doc__, {"--starts": STARTS, "--weeks": ["short"], "--seeds": [1, 2], "--days": 5}, weeks=WEEKS)
+    runs = sweep(RESULTS, teach_week, week=given.weeks, start=given.starts, seed=given.seeds, days=[given.days])
     fill(PAGE, NAME, table(runs))
 
 

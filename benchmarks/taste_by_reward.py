@@ -18,7 +18,6 @@ in docs/taste-by-reward.jsonl and is not repeated in the same precision; interru
 docs/teaching.md.
 """
 
-import argparse
 import json
 import random
 import re
@@ -32,6 +31,7 @@ import torch
 
 from benchmarks.eligibility import log_distribution
 from benchmarks.inputs import owners
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, TOKENS, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
@@ -119,14 +119,9 @@ class Polite(Short):
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--picks", type=int, default=len(TAUGHT))
-    options = parser.parse_args()
-    axes = {"taste": options.tastes, "arm": options.arms, "picks": [options.picks], "precision": [precision()]}
-    fill(PAGE, NAME, table(sweep(RESULTS, night, **axes, seed=options.seeds)))
+    given = options(__doc__, {"--tastes": TASTES, "--arms": ARMS, "--seeds": [1, 2, 3], "--picks": len(TAUGHT)})
+    axes = {"taste": given.tastes, "arm": given.arms, "picks": [given.picks], "precision": [precision()]}
+    fill(PAGE, NAME, table(sweep(RESULTS, night, **axes, seed=given.seeds)))
 
 
 def night(taste: str, arm: str, picks: int, precision: str, seed: int) -> dict[str, Any]:

@@ -9,13 +9,13 @@ line in docs/week.jsonl and is not run again; an interrupted one goes on. Writes
 docs/week.png of the last recorded week.
 """
 
-import argparse
 import datetime
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
@@ -33,12 +33,8 @@ ALL_LEVELS = f"exam={{target: {TARGET}, max_completion_tokens: 96}}"
 
 def main() -> None:
     """Run the missing weeks, then write the table and the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nights", type=int, default=5)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1])
-    parser.add_argument("--set", action="append", default=[], dest="settings", help="a setting of all nights")
-    options = parser.parse_args()
-    if runs := sweep(RESULTS, week, seed=options.seeds, nights=[options.nights], settings=[options.settings]):
+    given = options(__doc__, {"--nights": 5, "--seeds": [1], "--set": []})
+    if runs := sweep(RESULTS, week, seed=given.seeds, nights=[given.nights], settings=[given.set]):
         fill(PAGE, NAME, table(runs))
         draw(runs[-1]["exams"])
 

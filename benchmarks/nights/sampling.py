@@ -7,7 +7,6 @@ table), while nothing else runs. In between, plain vLLM samples the same round i
 settings. Prints one JSON object: tokens per second.
 """
 
-import argparse
 import json
 import tempfile
 import time
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.inputs.options import options
 from benchmarks.machine.child import engine
 from benchmarks.nights.timed import DATE
 from conf.load import load_night
@@ -30,9 +30,7 @@ Sampled = tuple[int, float]  # tokens, seconds
 
 def main() -> None:
     """Measure our stage before and after plain vLLM, so that a change in the machine's speed affects both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    repeats = options(__doc__, {"--repeats": 3}).repeats
     environment.prepare()
     folder = Home.here().night(DATE)
     config = load_night(folder / "config.yaml")
