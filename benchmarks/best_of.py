@@ -19,7 +19,7 @@ from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
-from benchmarks.outputs.records import Run, by, sweep
+from benchmarks.outputs.records import Run, by, ordered, sweep
 from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"
@@ -65,7 +65,7 @@ def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[b
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by taste and seed, and what the best of four adds."""
     rows = []
-    for (taste,), same in by(sorted(runs, key=lambda run: LIKED.index(run["taste"])), "taste").items():
+    for (taste,), same in by(ordered(runs, taste=LIKED), "taste").items():
         rates = ["; ".join(f"{statistics.mean(run[when]):.2f}" for run in same) for when in ("before", "one", "best")]
         pairs = [pair for run in same for pair in zip(run["one"], run["best"], strict=True)]
         p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))

@@ -99,7 +99,7 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
             checkpoint = student.save(Path(folder))
         else:
             imitated = [(pair.prompt, pair.answers[pair.chosen]) for pair in pairs]
-            lesson = settings(arm, None).model_copy(update={"epochs": epochs})
+            lesson = settings(arm).model_copy(update={"epochs": epochs})
             examples = imitated if arm == "imitation" else pairs
             checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
             student.use(checkpoint)

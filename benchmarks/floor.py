@@ -23,7 +23,7 @@ from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, by, flips, sweep
+from benchmarks.outputs.records import Run, by, flips, ordered, sweep
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -69,7 +69,7 @@ def table(runs: Sequence[Run]) -> str:
 
     `practised`: the mean reward of the first and of the last ten rounds.
     """
-    runs = sorted(runs, key=lambda run: (NEW_SIZES.index(run["size"]), run["seed"]))
+    runs = ordered(runs, size=NEW_SIZES, seed=None)
     columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | practised"
     return "\n".join([markdown(f"{columns} | minutes", map(_row, runs)), "", *_pooled(runs)])
 

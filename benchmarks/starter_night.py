@@ -23,7 +23,7 @@ from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, by, flips, machine, sweep
+from benchmarks.outputs.records import Run, by, flips, machine, ordered, sweep
 from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
@@ -85,7 +85,7 @@ def table(runs: Sequence[Run]) -> str:
 
     The one-sided exact test is about these students; the mean gain by seed has Student's 95 % interval.
     """
-    runs = sorted(runs, key=lambda run: ([*VARIANTS].index(run["variant"]), run["machine"], run["seed"]))
+    runs = ordered(runs, variant=VARIANTS, machine=None, seed=None)
     head = "variant | machine | seed | untouched | after the lesson | after the rounds | what the rounds brought"
     rows = markdown(f"{head} | rounds | instructions | English, nats a token | decision | minutes", map(_row, runs))
     return "\n".join([rows, "", *_pooled(runs)])

@@ -25,7 +25,7 @@ from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, by, paired, sweep
+from benchmarks.outputs.records import Run, by, ordered, paired, sweep
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
@@ -114,8 +114,7 @@ def table(runs: Sequence[Run]) -> str:
 
     The gain is also compared with that of *shipped*, seed by seed, with Student's 95 % interval.
     """
-    rows, runs = [], sorted(runs, key=lambda run: (run["turns"], ARMS.index(run["arm"])))
-    kinds = by(runs, "arm", "turns")
+    rows, kinds = [], by(ordered(runs, turns=None, arm=ARMS), "arm", "turns")
     for (arm, turns), same in kinds.items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(map(_gain, same))

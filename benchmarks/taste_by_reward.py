@@ -31,6 +31,7 @@ import torch
 
 from benchmarks.eligibility import log_distribution
 from benchmarks.inputs import owners
+from benchmarks.inputs.answers import sampled
 from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, TOKENS, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
@@ -40,7 +41,7 @@ from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, by, flips, paired, precision, sweep
+from benchmarks.outputs.records import Run, by, flips, ordered, paired, precision, sweep
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
@@ -48,7 +49,6 @@ from flows.run.history import read_round_metrics
 from models.hf.loading import encode, load_model, load_tokenizer, prompt_tokens
 from rewards.verifier import Attempt, Problem, Score, Split
 from tasks.evaluation.english import mean_nats
-from tasks.workers import engine_process
 
 RESULTS, PAGE, NAME = Path("docs/taste-by-reward.jsonl"), Path("docs/teaching.md"), "benchmarks.taste_by_reward"
 HOMES = SCHOOL / "taste-by-reward"
@@ -67,7 +67,6 @@ QUESTIONS = random.Random("taste by reward").sample(
 )
 TAUGHT, UNSEEN = QUESTIONS[:200], QUESTIONS[200:]
 POLITE = re.compile(r"\b(thank|hope|please|welcome|enjoy|glad|regards|sincerely|best wishes|happy to)", re.IGNORECASE)
-
 
 TASTES: Mapping[str, Callable[[str], bool]] = {
     "short": GOOD["short"],
@@ -170,14 +169,11 @@ def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> l
     """
     cache = HOMES / f"{model.name}-{precision()}-{len(questions)}-{samples}-{seed}.json"
     if not cache.exists():
-        config = load_night(STARTER)
-        tokenizer = load_tokenizer(model, config.student.trust_remote_code)
-        prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": q}], config.student) for q in questions]
+        talks = [[{"role": "user", "content": question}] for question in questions]
         with engine() as worker:
-            how: Any = {"seed": seed, "temperature": 0.8, "max_tokens": TOKENS}
-            groups, _ = worker.call(engine_process.sample, model, config.sampler, prompts, samples, **how)
+            groups = sampled(worker, model, talks, samples, seed)
         cache.write_text(json.dumps([[(one.text, one.finish_reason == "length") for one in group] for group in groups]))
-    return [[(text, cut) for text, cut in group] for group in json.loads(cache.read_text())]
+    return json.loads(cache.read_text())
 
 
 def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
@@ -189,11 +185,8 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
     tokenizer = load_tokenizer(base, student.trust_remote_code)
     loaded = [load_model(each, torch.float32, torch.device("cpu"), False).eval() for each in (model, base)]
     for question, text in zip(UNSEEN, written, strict=True):
-        prompt, answer = (
-            prompt_tokens(tokenizer, [{"role": "user", "content": question}], student),
-            encode(tokenizer, text),
-        )
-        if answer:
+        prompt = prompt_tokens(tokenizer, [{"role": "user", "content": question}], student)
+        if answer := encode(tokenizer, text):
             chosen = torch.tensor(answer)[:, None]
             with torch.no_grad():
                 own, other = (log_distribution(each, prompt, answer).gather(1, chosen).sum() for each in loaded)
@@ -229,17 +222,8 @@ def table(runs: Sequence[Run]) -> str:
     Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval and
     the smallest difference that would be detected.
     """
-    rows, count, tastes, arms = [], len(UNSEEN), [*TASTES], [*ARMS, *EARLIER]
-    runs = sorted(
-        runs,
-        key=lambda one: (
-            tastes.index(one["taste"]),
-            one["picks"],
-            arms.index(one["arm"]),
-            one["precision"],
-            one["seed"],
-        ),
-    )
+    rows, count = [], len(UNSEEN)
+    runs = ordered(runs, taste=TASTES, picks=None, arm=(*ARMS, *EARLIER), precision=None, seed=None)
     kinds = by(runs, "taste", "arm", "picks", "precision")
     for (taste, arm, picks, used), same in kinds.items():
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
