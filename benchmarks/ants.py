@@ -10,7 +10,6 @@ are never practised. A recorded seed is not repeated; an interrupted one goes on
 without `--set`, docs/ants.png.
 """
 
-import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +20,7 @@ import pandas as pd
 from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import nightschool
-from benchmarks.nights.whole import whole_night
+from benchmarks.nights.whole import date_of, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.records import Run, sweep
 from conf.sections.benchmark import TIERS
@@ -33,7 +32,6 @@ from rewards.verifier import Problem
 CONFIG = Path("conf/ants.yaml")
 RESULTS, PAGE, PICTURE = (Path("docs/ants").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
 NAME = "benchmarks.ants"
-FIRST = datetime.date(2026, 1, 1)
 LAYOUTS = {"0": 100, "1": 100, "2": 100}  # and 30 of the other tiers
 POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
@@ -51,8 +49,9 @@ def run(seed: int, nights: int, settings: Sequence[str]) -> Run:
     home = SCHOOL / "ants" / "-".join(["shipped", *settings]).replace("/", "-") / f"seed-{seed}"
     done = list[Run]()
     for number in range(nights):
-        date = (FIRST + datetime.timedelta(days=number)).isoformat()
-        found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG, date=date)
+        found = whole_night(
+            home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG, date=date_of(number)
+        )
         rounds, growth = read_round_metrics(found["folder"]), found["growth"]
         exams = found["accuracy"]["champion"], growth["before"], growth["after"]
         kept = {name: found[name] for name in ("target", "decision", "minutes", "serving")}
