@@ -55,19 +55,12 @@ def main() -> None:
         player = Player(checkpoint, config.student, config.sampler, worker, config.grpo.max_completion_tokens, 1.0)
         sampled = audited(opened, player, given.groups, given.states)
         worth = continuations(sampled, opened, player, given.continuations)
-    half = worth.shape[1] // 2
-    halves = rank_correlation(worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1))
-    found = {"states": len(sampled), "two halves of the continuations": halves}
-    for number, kind in enumerate(KINDS):
-        found[kind] = rank_correlation([one.advantages[number] for one in sampled], worth.mean(axis=1))
-    rows = ([name, f"{value:.3f}"] for name, value in found.items())
-    print(markdown("credit | Spearman's ρ", rows))
-
-
-def rank_correlation(first: Any, second: Any) -> float:
-    """Return Spearman's rank correlation ρ."""
-    result: Any = spearmanr(first, second)
-    return float(result.statistic)
+    half, whole = worth.shape[1] // 2, worth.mean(axis=1)
+    pairs = {"two halves of the continuations": (worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1))}
+    pairs |= {kind: (np.array([one.advantages[at] for one in sampled]), whole) for at, kind in enumerate(KINDS)}
+    found: dict[str, Any] = {name: spearmanr(*pair) for name, pair in pairs.items()}
+    rows = ([name, f"{each.statistic:.3f}"] for name, each in found.items())
+    print(f"{len(sampled)} states\n\n{markdown('credit | Spearman’s ρ', rows)}")
 
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:
