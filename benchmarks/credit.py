@@ -60,7 +60,7 @@ def main() -> None:
     pairs |= {kind: (np.array([one.advantages[at] for one in sampled]), whole) for at, kind in enumerate(KINDS)}
     found: dict[str, Any] = {name: spearmanr(*pair) for name, pair in pairs.items()}
     rows = ([name, f"{each.statistic:.3f}"] for name, each in found.items())
-    print(f"{len(sampled)} states\n\n{markdown('credit | Spearman’s ρ', rows)}")
+    print(f"{len(sampled)} states", markdown("credit | Spearman's ρ", rows), sep="\n\n")
 
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:

@@ -26,10 +26,8 @@ from typing import Any
 
 from tasks.workers.worker import die_with_parent
 
-SHAPE: dict[str, Any] = {
-    **{"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16},
-    **{"num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936, "tie_word_embeddings": True},
-}
+SHAPE: dict[str, Any] = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28}
+SHAPE |= {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
 TRAINER = ("gradients", "update", "capped", "repeated", "tests")
 STAGES = {"trainer": TRAINER, "engine": ("engine",), "night": ("night",)}
 LINES = Path("docs/gpu.jsonl")
@@ -101,7 +99,7 @@ def _random_model(folder: Path) -> Path:
 
         return tiny_student(folder / "student")
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(Qwen3Config(**SHAPE), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(Qwen3Config(**SHAPE, tie_word_embeddings=True), dtype=torch.bfloat16)
     model.save_pretrained(folder / "student")
     return folder / "student"
 

@@ -55,9 +55,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     seconds = time.perf_counter() - started
     held_out = _ranking(model, day.held_out)
     seen = {pick.prompt for pick in (*day.fitted, *day.held_out)}
-    others = _read(
-        picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise), options.backbone
-    )
+    more = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
+    others = _read(more, options.backbone)
     unseen = [pick for pick in (*others.fitted, *others.held_out) if pick.prompt not in seen]
     fresh = _ranking(model, unseen[: options.fresh])
     best = attainable(options.taste, options.noise)
