@@ -10,8 +10,6 @@ are never practised. A recorded seed is not repeated; an interrupted one goes on
 without `--set`, docs/ants.png.
 """
 
-import argparse
-import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -19,9 +17,10 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import nightschool
-from benchmarks.nights.whole import whole_night
+from benchmarks.nights.whole import date_of, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.records import Run, sweep
 from conf.sections.benchmark import TIERS
@@ -33,19 +32,14 @@ from rewards.verifier import Problem
 CONFIG = Path("conf/ants.yaml")
 RESULTS, PAGE, PICTURE = (Path("docs/ants").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
 NAME = "benchmarks.ants"
-FIRST = datetime.date(2026, 1, 1)
 LAYOUTS = {"0": 100, "1": 100, "2": 100}  # and 30 of the other tiers
 POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
 
 def main() -> None:
     """Run the missing seeds, then write the tables and the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--nights", type=int, default=3)
-    parser.add_argument("--set", nargs="*", default=[], dest="settings", help="settings for all nights")
-    options = parser.parse_args()
-    if runs := sweep(RESULTS, run, seed=options.seeds, nights=[options.nights], settings=[options.settings]):
+    given = options(__doc__, {"--seeds": [1, 2], "--nights": 3, "--set": []})
+    if runs := sweep(RESULTS, run, seed=given.seeds, nights=[given.nights], settings=[given.set]):
         fill(PAGE, NAME, tables(runs))
         draw([one for one in runs if not one["settings"]])
 
@@ -55,8 +49,9 @@ def run(seed: int, nights: int, settings: Sequence[str]) -> Run:
     home = SCHOOL / "ants" / "-".join(["shipped", *settings]).replace("/", "-") / f"seed-{seed}"
     done = list[Run]()
     for number in range(nights):
-        date = (FIRST + datetime.timedelta(days=number)).isoformat()
-        found = whole_night(home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG, date=date)
+        found = whole_night(
+            home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG, date=date_of(number)
+        )
         rounds, growth = read_round_metrics(found["folder"]), found["growth"]
         exams = found["accuracy"]["champion"], growth["before"], growth["after"]
         kept = {name: found[name] for name in ("target", "decision", "minutes", "serving")}

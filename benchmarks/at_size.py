@@ -7,7 +7,6 @@ answers to MATH's problems are graded (half right, half wrong: the dataset's sol
 number), and the time and peak memory of updates on completions of up to 2,048 tokens.
 """
 
-import argparse
 import os
 import tempfile
 import time
@@ -40,10 +39,9 @@ def main() -> None:
     print(markdown("round | 1 | 2 | 3 | 4", [["seconds to draw its prompts", *(f"{each:.2f}" for each in draws())]]))
     seconds, right = graded()
     print(f"\n{ANSWERS} answers to MATH graded in {seconds:.0f} s, {right} of them correct\n")
-    options = argparse.Namespace(student=starter(), steps=2)
     print(markdown("completions × tokens | seconds | peak GB", []))
     for groups, length in UPDATES:
-        found = in_child({"method": "ours", "groups": groups, "length": length}, options)
+        found = in_child({"method": "ours", "groups": [(106, [length] * 4)] * groups}, starter(), steps=2)
         print(f"| {4 * groups} × {length} | {found['seconds']:.1f} | {found['peak_gb']:.2f} |", flush=True)
 
 

@@ -7,7 +7,6 @@ others in chats, first with `teach.best_of=4`, then with 1: the same day copy wr
 docs/best-of.jsonl and is not repeated. Writes the table in docs/teaching.md.
 """
 
-import argparse
 import random
 import statistics
 import time
@@ -16,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
-from benchmarks.outputs.records import Run, by, sweep
+from benchmarks.outputs.records import Run, by, ordered, sweep
 from tasks.evaluation.statistics import mcnemar
 
 RESULTS, PAGE, NAME = Path("docs/best-of.jsonl"), Path("docs/teaching.md"), "benchmarks.best_of"
@@ -30,11 +30,8 @@ PICKS, UNSEEN, BEST_OF = 25, 40, 4
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tastes", nargs="+", default=[*LIKED], choices=LIKED)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    options = parser.parse_args()
-    fill(PAGE, NAME, table(sweep(RESULTS, day, taste=options.tastes, seed=options.seeds)))
+    given = options(__doc__, {"--tastes": LIKED, "--seeds": [1, 2, 3]})
+    fill(PAGE, NAME, table(sweep(RESULTS, day, taste=given.tastes, seed=given.seeds)))
 
 
 def day(taste: str, seed: int) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[b
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by taste and seed, and what the best of four adds."""
     rows = []
-    for (taste,), same in by(sorted(runs, key=lambda run: LIKED.index(run["taste"])), "taste").items():
+    for (taste,), same in by(ordered(runs, taste=LIKED), "taste").items():
         rates = ["; ".join(f"{statistics.mean(run[when]):.2f}" for run in same) for when in ("before", "one", "best")]
         pairs = [pair for run in same for pair in zip(run["one"], run["best"], strict=True)]
         p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))

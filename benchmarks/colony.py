@@ -8,7 +8,6 @@ the same number of steps and turns. It then plays the exam's first 100 layouts. 
 docs/colony.jsonl and is not repeated; `--seeds` without a number only writes the tables in docs/ants.md.
 """
 
-import argparse
 import json
 import random
 from collections import Counter
@@ -21,6 +20,7 @@ import numpy as np
 
 from benchmarks.ants import CONFIG, PAGE, delivered
 from benchmarks.floor import TOKENS
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
 from benchmarks.machine.child import nightschool
@@ -41,11 +41,8 @@ STEPS, PROBLEMS, ROUNDS = 200, 12, 10  # steps of the lesson; problems of a roun
 
 def main() -> None:
     """Run the missing nights, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--ants", type=int, nargs="+", default=[1, 3])
-    options = parser.parse_args()
-    runs = sweep(RESULTS, night, ants=options.ants, seed=options.seeds)
+    given = options(__doc__, {"--seeds": [1, 2], "--ants": [1, 3]})
+    runs = sweep(RESULTS, night, ants=given.ants, seed=given.seeds)
     fill(PAGE, NAME, "\n\n".join(filter(None, [scripted(), students(runs)])))
 
 

@@ -1,6 +1,6 @@
 """Does the credit of a turn reflect its worth? Each kind of credit is compared with Monte-Carlo continuations.
 
-    python -m benchmarks.credit --checkpoint FOLDER [--states 200] [--continuations 16] [--json]
+    python -m benchmarks.credit --checkpoint FOLDER [--states 200] [--continuations 16]
 
 The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants. At random turns, it continues the
 episode several times from the state before the turn, and several times from the state after it. A turn's worth is its
@@ -9,9 +9,7 @@ worth and the advantages that `episode` and `td` give the same turns. The correl
 two halves of the continuations shows how much is attainable.
 """
 
-import argparse
 import copy
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
+from benchmarks.inputs.options import options
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import markdown
 from conf.load import load_night
@@ -49,32 +48,19 @@ class Sampled(NamedTuple):
 
 def main() -> None:
     """Play the episodes, continue them from the sampled turns, and print the correlations."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--states", type=int, default=200)
-    parser.add_argument("--continuations", type=int, default=16)
-    parser.add_argument("--groups", type=int, default=16)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    given = options(__doc__, {"--checkpoint": Path, "--states": 200, "--continuations": 16, "--groups": 16})
     config = load_night(Path("conf/ants.yaml"))
-    checkpoint: Path = options.checkpoint.resolve()
+    checkpoint: Path = given.checkpoint.resolve()
     with Game(Episodes(Ants(), bounded=True)) as opened, engine() as worker:
         player = Player(checkpoint, config.student, config.sampler, worker, config.grpo.max_completion_tokens, 1.0)
-        sampled = audited(opened, player, options.groups, options.states)
-        worth = continuations(sampled, opened, player, options.continuations)
-    half = worth.shape[1] // 2
-    halves = rank_correlation(worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1))
-    found = {"states": len(sampled), "two halves of the continuations": halves}
-    for number, kind in enumerate(KINDS):
-        found[kind] = rank_correlation([one.advantages[number] for one in sampled], worth.mean(axis=1))
-    rows = ([name, f"{value:.3f}"] for name, value in found.items())
-    print(json.dumps(found) if options.json else markdown("credit | Spearman's ρ", rows))
-
-
-def rank_correlation(first: Any, second: Any) -> float:
-    """Return Spearman's rank correlation ρ."""
-    result: Any = spearmanr(first, second)
-    return float(result.statistic)
+        sampled = audited(opened, player, given.groups, given.states)
+        worth = continuations(sampled, opened, player, given.continuations)
+    half, whole = worth.shape[1] // 2, worth.mean(axis=1)
+    pairs = {"two halves of the continuations": (worth[:, :half].mean(axis=1), worth[:, half:].mean(axis=1))}
+    pairs |= {kind: (np.array([one.advantages[at] for one in sampled]), whole) for at, kind in enumerate(KINDS)}
+    found: dict[str, Any] = {name: spearmanr(*pair) for name, pair in pairs.items()}
+    rows = ([name, f"{each.statistic:.3f}"] for name, each in found.items())
+    print(f"{len(sampled)} states", markdown("credit | Spearman's ρ", rows), sep="\n\n")
 
 
 def audited(opened: Game, player: Player, groups: int, states: int) -> list[Sampled]:

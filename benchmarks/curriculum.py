@@ -10,31 +10,91 @@ the difference from `even` over pairs of nights with the same seed (Student's 95
 that of the best level in the nights of `even` (Lattimore and Szepesvári, Bandit Algorithms, chapter 4).
 """
 
-import argparse
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.nights.paired import ROUNDS, Run, short_nights, table
+from benchmarks.inputs.options import options
+from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.starter import starter
+from benchmarks.nights.learning_runs import distilled
+from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import joined, markdown
+from benchmarks.outputs.power import mean_difference
+from conf.storage.home import Home
 from tasks.rollouts.curriculum import ARMS
 
+HOMES = SCHOOL / "short_nights"
 EVEN = "even"
 CHOICES = (EVEN, "solve_rate", "signal")
 LEVELS = ("1", "2", "3", "4", "5")
+SETTINGS = (
+    "stages=[{grpo: 6}]",
+    "benchmarks=[{name: arithmetic}]",
+    "grpo.prompts_per_round=16",
+    "grpo.refills=0",
+    "grpo.quiz_every_rounds=0",
+    "budget_minutes=null",
+    "day.generated_traces=0",
+    "exam.guards=[]",
+    "exam.english_margin=null",
+    "exam.after_lessons=true",
+    "lessons.quiz_problems=0",
+    "exam.next_level_at=null",
+    "exam.target={benchmark: arithmetic, problems: 400}",
+)
+
+
+class Run(NamedTuple):
+    """A night: its folder, its gain in accuracy in the exam, and the number of tokens that it sampled."""
+
+    folder: Path
+    gain: float
+    tokens: int
 
 
 def main() -> None:
     """Run the missing nights and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--variants", nargs="+", default=CHOICES, choices=CHOICES)
-    options = parser.parse_args()
-    stages = f"stages=[{{grpo: {ROUNDS}}}]"
-    found = short_nights({choice: (stages, f"grpo.choice={choice}") for choice in options.variants}, options.seeds)
-    print(table(found, EVEN), regret(found), sep="\n\n")
+    given = options(__doc__, {"--seeds": [1, 2, 3, 4, 5], "--variants": CHOICES})
+    nights = {(choice, seed): night(choice, seed) for seed in given.seeds for choice in given.variants}
+    found = {choice: [nights[choice, seed] for seed in given.seeds] for choice in given.variants}
+    print(table(found), regret(found), sep="\n\n")
+
+
+def night(choice: str, seed: int) -> Run:
+    """Run a night, unless it is finished, and return its outcome.
+
+    All nights start with one student, which answers the exam once.
+    """
+    student = distilled(starter(), 1, make(HOMES) / "student")
+    home, exams = Home(HOMES.resolve() / f"{choice}-{seed}"), HOMES / "exams"
+    if exams.exists() and not home.root.exists():
+        home.make_private()
+        shutil.copytree(exams, home.exams)
+    settings = f"seed={seed}", f"student.source={student.resolve()}", *SETTINGS, f"grpo.choice={choice}"
+    summary = whole_night(home.root, *settings)
+    if not exams.exists():
+        shutil.copytree(home.exams, exams)
+    sampled = summary["folder"].glob("round-*/**/rollouts.parquet")
+    tokens = sum(int(pd.read_parquet(file, columns=["token_ids"])["token_ids"].map(len).sum()) for file in sampled)
+    return Run(summary["folder"], summary["growth"]["difference"], tokens)
+
+
+def table(found: Mapping[str, Sequence[Run]]) -> str:
+    """Return a Markdown table of the gains, with each choice compared to `even`, seed by seed."""
+    rows = []
+    for choice, runs in found.items():
+        gains = [run.gain for run in runs]
+        rate = fmean(1e6 * run.gain / run.tokens for run in runs)
+        pairs = zip(runs, found[EVEN], strict=True) if choice != EVEN and EVEN in found else ()
+        beside = [run.gain - other.gain for run, other in pairs]
+        rows.append([choice, joined(gains, "+.3f"), f"{fmean(gains):+.3f}", f"{rate:+.2f}", mean_difference(beside)])
+    return markdown(f"problems | gain, each seed | mean | per million tokens | against {EVEN}", rows)
 
 
 def regret(found: Mapping[str, Sequence[Run]]) -> str:
@@ -44,35 +104,27 @@ def regret(found: Mapping[str, Sequence[Run]]) -> str:
     """
     if EVEN not in found:
         return ""
-    arms = {choice: pd.concat([arms_of(run.folder) for run in runs]) for choice, runs in found.items()}
-    levels = {level: signal_of(arms[EVEN][arms[EVEN]["level"] == level]) for level in LEVELS}
+    drawn = {choice: pd.concat([by_level(run.folder) for run in runs]) for choice, runs in found.items()}
+    drawn = {choice: arms.groupby("level").sum().reindex(LEVELS, fill_value=0) for choice, arms in drawn.items()}
+    levels = (drawn[EVEN]["signal"] / drawn[EVEN]["drawn"].clip(lower=1)).to_dict()
     best = max(levels, key=lambda level: levels[level])
     rows = []
-    for choice, drawn in arms.items():
-        signal = signal_of(drawn)
-        rows.append([choice, shares_of(drawn), f"{signal:.3f}", f"{levels[best] - signal:.3f}"])
-    by_level = ", ".join(f"{level}: {signal:.3f}" for level, signal in levels.items())
+    for choice, arms in drawn.items():
+        groups = arms["drawn"].sum()
+        signal = arms["signal"].sum() / groups
+        rows.append([choice, joined(arms["drawn"] / groups, ".2f"), f"{signal:.3f}", f"{levels[best] - signal:.3f}"])
+    of_levels = ", ".join(f"{level}: {signal:.3f}" for level, signal in levels.items())
     shares = markdown(f"problems | share of each level drawn | signal of a group | regret to level {best}", rows)
-    return f"Signal of a group by level: {by_level}.\n\n{shares}"
+    return f"Signal of a group by level: {of_levels}.\n\n{shares}"
 
 
-def arms_of(night: Path) -> pd.DataFrame:
-    """Return the arms that each of a night's rounds drew and graded, with their levels."""
+def by_level(night: Path) -> pd.DataFrame:
+    """Return each arm that a night's rounds drew and graded: its `level`, its groups, and the sum of their signals."""
     rounds = [json.loads(file.read_text()) for file in sorted(night.glob(f"round-*/score/{ARMS}"))]
     arms = pd.concat([pd.DataFrame.from_dict(one, orient="index") for one in rounds])
     arms = arms[(arms["drawn"] > 0) & arms["signal"].notna()]
-    return arms.assign(level=arms.index.str.split("/").str[1])
-
-
-def signal_of(arms: pd.DataFrame) -> float:
-    """Return the mean signal per group, or 0 if no group was drawn."""
-    return float((arms["signal"] * arms["drawn"]).sum() / max(arms["drawn"].sum(), 1))
-
-
-def shares_of(arms: pd.DataFrame) -> str:
-    """Return each level's share of the problems drawn, as one cell of a table."""
-    drawn = arms.groupby("level")["drawn"].sum() / arms["drawn"].sum()
-    return joined((drawn.get(level, 0.0) for level in LEVELS), ".2f")
+    levels = arms.index.str.split("/").str[1]
+    return pd.DataFrame({"level": levels, "drawn": arms["drawn"], "signal": arms["signal"] * arms["drawn"]})
 
 
 if __name__ == "__main__":

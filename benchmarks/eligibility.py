@@ -14,7 +14,6 @@ Before and after, the owner rates 400 answers to other questions, which vLLM sam
 docs/eligibility.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -29,12 +28,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.inputs.owners import QUESTIONS
+from benchmarks.inputs.answers import sampled
+from benchmarks.inputs.options import options
+from benchmarks.inputs.owners import QUESTIONS, TOKENS
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, by, flips, sweep
+from benchmarks.outputs.records import Run, by, flips, ordered, sweep
 from conf.load import STARTER, load_night
 from conf.schema import TeachConfig
 from models import learn
@@ -47,11 +48,9 @@ from models.lessons.day_copy import DayCopy
 from models.optim.master_weights import stochastic_bf16
 from models.rollout import Rollout
 from models.td import gae, trace_weights
-from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/eligibility.jsonl"), Path("docs/teaching.md"), "benchmarks.eligibility"
-TOKENS = 48
 UNSEEN = 40  # questions that are never taught; the owner rates a few answers to each
 SAMPLES = 10
 RATINGS = 80
@@ -74,14 +73,9 @@ Lesson = Callable[[Sequence[int], Sequence[int], float], object]  # prompt, answ
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--ratings", type=int, default=RATINGS)
-    options = parser.parse_args()
+    given = options(__doc__, {"--arms": ARMS, "--tastes": TASTES, "--seeds": [1, 2, 3], "--ratings": RATINGS})
     with engine() as worker:
-        axes = {"taste": options.tastes, "arm": options.arms, "seed": options.seeds, "ratings": [options.ratings]}
+        axes = {"taste": given.tastes, "arm": given.arms, "seed": given.seeds, "ratings": [given.ratings]}
         runs = sweep(RESULTS, partial(day, Student(worker)), **axes)
     fill(PAGE, NAME, table(runs))
 
@@ -90,7 +84,7 @@ def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Ru
     """Rate answers until the model has changed enough. Return the share of liked answers before and after."""
     likes, values = TASTES[taste], list[float]()
     questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
-    unseen, asked = tuple(questions[:UNSEEN]), itertools.cycle(questions[UNSEEN:])
+    unseen, asked = questions[:UNSEEN], itertools.cycle(questions[UNSEEN:])
     student.use(student.folder)
     lesson = student.lesson(arm)
     torch.manual_seed(seed)
@@ -100,17 +94,8 @@ def day(student: "Student", taste: str, arm: str, seed: int, ratings: int) -> Ru
             values.append(1.0 if likes(student.text(answer)) else -1.0)
             lesson(prompt, answer, values[-1])
     with tempfile.TemporaryDirectory() as folder:
-        looks = student.untaught(unseen, seed), student.answers(student.save(Path(folder)), unseen, seed)
-    before, after = ([likes(text) for group in look for text in group] for look in looks)
-    return {
-        "before": statistics.mean(before),
-        "after": statistics.mean(after),
-        "gained": sum(b < a for b, a in zip(before, after, strict=True)),
-        "lost": sum(b > a for b, a in zip(before, after, strict=True)),
-        "rated": len(values),
-        "praised": statistics.mean(value > 0 for value in values),
-        "kl": student.kl(),
-    }
+        looks = student.looks(student.save(Path(folder)), seed, unseen, likes)
+    return looks | {"rated": len(values), "praised": statistics.mean(value > 0 for value in values)}
 
 
 class Student:
@@ -120,8 +105,7 @@ class Student:
     """
 
     def __init__(self, worker: Worker, samples: int = SAMPLES) -> None:
-        night = load_night(STARTER)
-        self.worker, self.config, self.sampler, self.samples = worker, night.student, night.sampler, samples
+        self.worker, self.config, self.samples = worker, load_night(STARTER).student, samples
         self.folder = starter().resolve()
         self.tokenizer = load_tokenizer(self.folder)
         self.untaught = cache(partial(self.answers, self.folder))
@@ -170,15 +154,23 @@ class Student:
         """Return an answer's text."""
         return str(self.tokenizer.decode([*answer], skip_special_tokens=True))
 
-    def answers(
-        self, checkpoint: Path, questions: Sequence[str], seed: int, temperature: float = 1.0
-    ) -> list[list[str]]:
+    def answers(self, checkpoint: Path, questions: Sequence[str], seed: int, temperature: float = 1) -> list[list[str]]:
         """Return a checkpoint's answers, `samples` to each question."""
-        prompts, how = [*map(self.prompt, questions)], {"temperature": temperature, "max_tokens": TOKENS}
-        groups, _ = self.worker.call(
-            engine_process.sample, checkpoint, self.sampler, prompts, self.samples, seed=seed, **how
-        )
+        talks = [[{"role": "user", "content": question}] for question in questions]
+        groups = sampled(self.worker, checkpoint, talks, self.samples, seed, temperature)
         return [[rollout.text for rollout in group] for group in groups]
+
+    def looks(self, checkpoint: Path, seed: int, questions: Sequence[str], likes: Callable[[str], bool]) -> Run:
+        """Return the share of liked answers to questions, the starter's and a checkpoint's, and the change of both."""
+        looks = self.untaught(tuple(questions), seed), self.answers(checkpoint, questions, seed)
+        before, after = ([likes(text) for group in look for text in group] for look in looks)
+        return {
+            "before": statistics.mean(before),
+            "after": statistics.mean(after),
+            "gained": sum(new > old for old, new in zip(before, after, strict=True)),
+            "lost": sum(new < old for old, new in zip(before, after, strict=True)),
+            "kl": self.kl(),
+        }
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Sequence[int]], greedy: bool = False) -> list[list[int]]:
@@ -271,8 +263,7 @@ def table(runs: Sequence[Run]) -> str:
     Below it, each arm's gain minus that of `whole`, over both tastes, seed by seed.
     """
     rows, gains = [], {(run["arm"], run["seed"], run["taste"]): run["after"] - run["before"] for run in runs}
-    runs = sorted(runs, key=lambda run: ([*TASTES].index(run["taste"]), ARMS.index(run["arm"]), run["seed"]))
-    for (taste, arm), same in by(runs, "taste", "arm").items():
+    for (taste, arm), same in by(ordered(runs, taste=TASTES, arm=ARMS, seed=None), "taste", "arm").items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(gains[arm, run["seed"], taste] for run in same)
         *_, p = flips(same)

@@ -10,7 +10,6 @@ questions, in nats a token. Each run is a line in docs/facts.jsonl and is not re
 docs/teaching.md.
 """
 
-import argparse
 import json
 import random
 import re
@@ -24,6 +23,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from benchmarks.eligibility import Student
+from benchmarks.inputs.options import options
 from benchmarks.machine.child import engine
 from benchmarks.night_lessons import MOST_TOKENS, settings
 from benchmarks.outputs.page import fill, markdown
@@ -70,14 +70,9 @@ How deep is our well? | Tell me the depth of our well. | Our well is 31 metres d
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS)
-    parser.add_argument("--lines", type=int, nargs="+", default=[2, 8])
-    parser.add_argument("--epochs", type=int, nargs="+", default=[2, 8, 16])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    options = parser.parse_args()
+    given = options(__doc__, {"--arms": ARMS, "--lines": [2, 8], "--epochs": [2, 8, 16], "--seeds": [1, 2, 3]})
     with engine() as worker:
-        axes = {"arm": options.arms, "lines": options.lines, "epochs": options.epochs, "seed": options.seeds}
+        axes = {"arm": given.arms, "lines": given.lines, "epochs": given.epochs, "seed": given.seeds}
         runs = sweep(RESULTS, partial(night, Student(worker, samples=1)), **axes)
     fill(PAGE, NAME, table(runs))
 
@@ -104,7 +99,7 @@ def night(student: Student, arm: str, lines: int, epochs: int, seed: int) -> Run
             checkpoint = student.save(Path(folder))
         else:
             imitated = [(pair.prompt, pair.answers[pair.chosen]) for pair in pairs]
-            lesson = settings(arm, None).model_copy(update={"epochs": epochs})
+            lesson = settings(arm).model_copy(update={"epochs": epochs})
             examples = imitated if arm == "imitation" else pairs
             checkpoint, curve = trainer_process.lesson(student.folder, config.trainer, lesson, examples, Path(folder))
             student.use(checkpoint)

@@ -9,7 +9,6 @@ asks for. Each night is a line in docs/floor.jsonl and is not run again; what wa
 docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` without a seed only writes these.
 """
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, by, flips, sweep
+from benchmarks.outputs.records import Run, by, flips, ordered, sweep
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -41,12 +41,8 @@ ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
 
 def main() -> None:
     """Run what is missing, then write the picture and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", choices=NEW_SIZES, default=["1M", "5M", "15M"])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
-    options = parser.parse_args()
-    if runs := sweep(RESULTS, night, size=options.sizes, seed=options.seeds, arm=options.arms):
+    given = options(__doc__, {"--sizes": ["1M", "5M", "15M"], "--seeds": [1, 2, 3], "--arms": ARMS}, sizes=NEW_SIZES)
+    if runs := sweep(RESULTS, night, size=given.sizes, seed=given.seeds, arm=given.arms):
         draw(runs)
         fill(PAGE, "benchmarks.floor", f"{table(runs)}\n\n![Solved]({PICTURE.name})")
 
@@ -73,7 +69,7 @@ def table(runs: Sequence[Run]) -> str:
 
     `practised`: the mean reward of the first and of the last ten rounds.
     """
-    runs = sorted(runs, key=lambda run: (NEW_SIZES.index(run["size"]), run["seed"]))
+    runs = ordered(runs, size=NEW_SIZES, seed=None)
     columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | practised"
     return "\n".join([markdown(f"{columns} | minutes", map(_row, runs)), "", *_pooled(runs)])
 

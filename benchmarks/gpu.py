@@ -4,7 +4,7 @@
     python -m benchmarks.gpu engine      # needs vLLM, too
     python -m benchmarks.gpu night       # a short night of conf/nightly.yaml with `--student`
 
-Options: [--json] [--only gradients update …] [--student FOLDER] [--minutes 25]. On a GPU, each run adds a line to
+Options: [--only gradients update …] [--student FOLDER] [--minutes 25]. On a GPU, each run adds a line to
 docs/gpu.jsonl, with card, versions and commit.
 
 Each part runs in its own process (gpu_parts.py and gpu_engine.py in benchmarks/machine). If a part fails, the table
@@ -26,22 +26,16 @@ from typing import Any
 
 from tasks.workers.worker import die_with_parent
 
-SHAPE = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16}
-SHAPE |= {"num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
-TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
-TINY |= {"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
-STAGES = {
-    "trainer": ("gradients", "update", "capped", "repeated", "tests"),
-    "engine": ("engine",),
-    "night": ("night",),
-}
+SHAPE: dict[str, Any] = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28}
+SHAPE |= {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
+TRAINER = ("gradients", "update", "capped", "repeated", "tests")
+STAGES = {"trainer": TRAINER, "engine": ("engine",), "night": ("night",)}
 LINES = Path("docs/gpu.jsonl")
 
 
 def main() -> None:
     """Run the parts one after the other until the time is used up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("stage", choices=STAGES, nargs="?", default="trainer")
     parser.add_argument("--only", nargs="+", help="parts of the stage")
     parser.add_argument("--student", type=Path, help="a folder with a model and its tokenizer")
@@ -60,10 +54,8 @@ def main() -> None:
         student = options.student or (_random_model(Path(temporary)) if options.stage == "trainer" else None)
         for part in ("versions", *(options.only or STAGES[options.stage])):
             figures[part] = child(part, student, max(1.0, until - time.monotonic()))
-            for name, result in [] if options.json else figures[part]:
+            for name, result in figures[part]:
                 print(f"{part:10} {name:44} {result}", flush=True)
-    if options.json:
-        print(json.dumps(figures))
     if "memory" in dict(figures["versions"]):  # there is a GPU
         with LINES.open("a") as file:
             file.write(json.dumps({"stage": options.stage, **figures}) + "\n")
@@ -98,13 +90,16 @@ def child(part: str, student: Path | None, limit: float = 600.0) -> list[tuple[s
 
 
 def _random_model(folder: Path) -> Path:
-    """Write a model with random weights and the shape of Qwen3-0.6B, or a tiny shape if there is no GPU."""
+    """Return a model with random weights and the shape of Qwen3-0.6B, or a tiny one if there is no GPU."""
     import torch
     from transformers import AutoModelForCausalLM, Qwen3Config
 
-    shape: dict[str, Any] = SHAPE if torch.cuda.is_available() else TINY
+    if not torch.cuda.is_available():
+        from benchmarks.inputs.starter import tiny_student
+
+        return tiny_student(folder / "student")
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(Qwen3Config(**shape, tie_word_embeddings=True), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(Qwen3Config(**SHAPE, tie_word_embeddings=True), dtype=torch.bfloat16)
     model.save_pretrained(folder / "student")
     return folder / "student"
 

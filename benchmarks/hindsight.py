@@ -1,6 +1,6 @@
 """Does a follow-up tell the student anything? What it answers with the follow-up in its context, and without it.
 
-    python -m benchmarks.hindsight [--student FOLDER] [--json]
+    python -m benchmarks.hindsight [--student FOLDER]
 
 Learning from a follow-up such as "Shorter, please." (hindsight: arXiv 2603.12273) takes the student with the follow-up
 in its context as the teacher of the student without it. This can only work if that teacher is better. The student
@@ -9,24 +9,19 @@ each wish, both shares, their difference with the p-value of a sign-flip test ov
 difference that would have been detected four times in five.
 """
 
-import argparse
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.inputs.owners import GOOD, QUESTIONS, TOKENS
+from benchmarks.inputs.answers import Talk, sampled
+from benchmarks.inputs.options import options
+from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import markdown
 from benchmarks.outputs.power import detectable_mean
-from conf.load import STARTER as STARTER_NIGHT
-from conf.load import load_night
-from models.hf.loading import load_tokenizer, prompt_tokens
 from tasks.evaluation.statistics import sign_flip
-from tasks.workers import engine_process
 
 WISHES = {  # by the name of the taste that rates the answers
     "short": "Shorter, please.",
@@ -40,21 +35,13 @@ ALPHA = 0.05
 
 def main() -> None:
     """Ask, wish, ask again, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--student", type=Path, default=STARTER)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    config, student = load_night(STARTER_NIGHT), starter(options.student).resolve()
-    tokenizer = load_tokenizer(student, config.student.trust_remote_code)
+    student = starter(options(__doc__, {"--student": STARTER}).student).resolve()
     asked = [[{"role": "user", "content": question}] for question in QUESTIONS]
     rows = []
     with engine() as worker:
 
-        def answers(talks: Sequence[list[dict[str, str]]], seed: int) -> list[list[str]]:
-            prompts = [prompt_tokens(tokenizer, talk, config.student) for talk in talks]
-            how: Any = {"seed": seed, "temperature": 0.8, "max_tokens": TOKENS}
-            groups, _ = worker.call(engine_process.sample, student, config.sampler, prompts, SAMPLES, **how)
-            return [[rollout.text for rollout in group] for group in groups]
+        def answers(talks: Sequence[Talk], seed: int) -> list[list[str]]:
+            return [[one.text for one in group] for group in sampled(worker, student, talks, SAMPLES, seed)]
 
         plain = answers(asked, 1)
         for number, (taste, wish) in enumerate(WISHES.items(), 2):
@@ -63,9 +50,6 @@ def main() -> None:
                 for talk, group in zip(asked, plain, strict=True)
             ]
             rows.append({"wish": wish, **compared(taste, plain, answers(talks, number))})
-    if options.json:
-        print(json.dumps(rows))
-        return
     print(table(rows))
 
 
@@ -77,12 +61,11 @@ def compared(taste: str, plain: Sequence[Sequence[str]], told: Sequence[Sequence
     before, after = (
         np.array([np.mean([GOOD[taste](text) for text in group]) for group in groups]) for groups in (plain, told)
     )
-    least = detectable_mean(after - before, ALPHA)
     return {
         "without": float(before.mean()),
         "with": float(after.mean()),
         "p": sign_flip(after - before),
-        "detectable": least,
+        "detectable": detectable_mean(after - before, ALPHA),
     }
 
 

@@ -9,17 +9,14 @@ finished run is a line in docs/learning.jsonl and is not run again. Writes docs/
 docs/performance.md. If `--seeds` names no seed, just these are written.
 """
 
-import argparse
-import itertools
-import statistics
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 import numpy as np
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
 from benchmarks.nights.learning_runs import (
@@ -34,7 +31,7 @@ from benchmarks.nights.learning_runs import (
 )
 from benchmarks.outputs.page import fill, joined, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, sweep
+from benchmarks.outputs.records import Run, by, ordered, paired, sweep
 from flows import environment
 
 RESULTS, PICTURE = (Path("docs/learning").with_suffix(kind) for kind in (".jsonl", ".png"))
@@ -49,13 +46,9 @@ VARIANTS = (*EARLIER[:1], *NIGHTS, *EARLIER[1:])  # others are compared with the
 
 def main() -> None:
     """Do the missing runs, then draw the picture and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10, help="of learning, per run")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--variants", nargs="+", default=[*NIGHTS], choices=NIGHTS)
-    options = parser.parse_args()
+    given = options(__doc__, {"--minutes": 10.0, "--seeds": [1, 2, 3], "--variants": NIGHTS})
     environment.prepare()
-    if runs := sweep(RESULTS, run, variant=options.variants, seed=options.seeds, minutes=[options.minutes]):
+    if runs := sweep(RESULTS, run, variant=given.variants, seed=given.seeds, minutes=[given.minutes]):
         draw(runs)
         fill(PAGE, NAME, f"{table(runs)}\n\n![Share solved]({PICTURE.name})")
 
@@ -84,10 +77,8 @@ def at_quarters(points: Sequence[Point]) -> list[Point]:
 
 def at(curve: Sequence[Sequence[float]], seconds: float) -> float:
     """Return the accuracy at a time by linear interpolation, or the last point's accuracy for later times."""
-    for (before, low), (after, high) in itertools.pairwise(curve):
-        if before <= seconds <= after:
-            return low + (high - low) * (seconds - before) / (after - before)
-    return curve[-1][1]
+    times, shares = zip(*curve, strict=True)
+    return float(np.interp(seconds, times, shares))
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -96,46 +87,32 @@ def table(runs: Sequence[Run]) -> str:
     *Against the first* is the mean difference of the ends from the first variant's with the same seeds, and its 95 % t
     interval.
     """
-    return markdown("minutes | variant | start | end, by seed | steps | against the first", _rows(runs))
+    rows = []
+    for (minutes,), of_minutes in by(ordered(runs, minutes=None, variant=VARIANTS, seed=None), "minutes").items():
+        first, *others = by(of_minutes, "variant").values()
+        for same in (first, *others):
+            start, steps = fmean(run["curve"][0][1] for run in same), fmean(run["steps"] for run in same)
+            gains = mean_difference([] if same is first else paired(same, first, end))
+            ends = joined(map(end, same))
+            rows.append([f"{minutes:g}", same[0]["variant"], f"{start:.3f}", ends, f"{steps:.0f}", gains])
+    return markdown("minutes | variant | start | end, by seed | steps | against the first", rows)
 
 
-def _rows(runs: Sequence[Run]) -> Iterator[list[Any]]:
-    for minutes, variants in by_variant(runs).items():
-        first = ends(next(iter(variants.values())), minutes * 60)
-        for variant, found in variants.items():
-            start = statistics.mean(one["curve"][0][1] for one in found)
-            last, steps = ends(found, minutes * 60), statistics.mean(one["steps"] for one in found)
-            yield [f"{minutes:g}", variant, f"{start:.3f}", joined(last.values()), f"{steps:.0f}", gain(last, first)]
-
-
-def by_variant(runs: Sequence[Run]) -> dict[float, dict[str, list[Run]]]:
-    """Return the runs by minutes and variant, in the order of `VARIANTS` and of the seeds."""
-    found: dict[float, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
-    for one in sorted(runs, key=lambda one: (one["minutes"], VARIANTS.index(one["variant"]), one["seed"])):
-        found[one["minutes"]][one["variant"]].append(one)
-    return found
-
-
-def ends(runs: Sequence[Run], seconds: float) -> dict[int, float]:
-    """Return each seed's accuracy when its time was over."""
-    return {one["seed"]: at(one["curve"], seconds) for one in runs}
-
-
-def gain(last: Mapping[int, float], first: Mapping[int, float]) -> str:
-    """Return the mean difference of two variants over the seeds of both, with its interval from two seeds on."""
-    return mean_difference([last[seed] - first[seed] for seed in last if seed in first] if last != first else [])
+def end(run: Run) -> float:
+    """Return a run's accuracy when its time was over."""
+    return at(run["curve"], run["minutes"] * 60)
 
 
 def draw(runs: Sequence[Run]) -> None:
     """Plot each variant's seeds as thin lines, and their mean as a thick one; a panel for each number of minutes."""
-    panels = by_variant(runs)
+    panels = by(ordered(runs, minutes=None, variant=VARIANTS, seed=None), "minutes")
     with picture(PICTURE, 7.5, 4.5, len(panels), squeeze=False) as panel:
-        for axes, (minutes, variants) in zip(panel[0], panels.items(), strict=True):
+        for axes, ((minutes,), of_minutes) in zip(panel[0], panels.items(), strict=True):
             grid = np.linspace(0, minutes * 60, 61)
-            for place, (variant, found) in enumerate(variants.items()):
-                for one in found:
-                    axes.plot(*zip(*one["curve"], strict=True), color=f"C{place}", alpha=0.45, lw=1)
-                mean = [statistics.mean(at(one["curve"], time) for one in found) for time in grid]
+            for place, ((variant,), same) in enumerate(by(of_minutes, "variant").items()):
+                for run in same:
+                    axes.plot(*zip(*run["curve"], strict=True), color=f"C{place}", alpha=0.45, lw=1)
+                mean = [fmean(at(run["curve"], time) for run in same) for time in grid]
                 axes.plot(grid, mean, color=f"C{place}", lw=2, label=variant)
             axes.set(xlabel="seconds of learning", ylabel="solved of the exam's levels 1 and 2")
             axes.set_xlim(0, minutes * 60)

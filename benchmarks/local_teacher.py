@@ -6,7 +6,6 @@ Serves the model under its own name until Ctrl-C, on the loopback address only. 
 starter fine-tuned on worked solutions that the student has not seen. The first call makes it, in a few minutes.
 """
 
-import argparse
 import os
 import signal
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 import httpx
 import torch
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.starter import studied
 from flows.run.child import Child, end_child, start_child
 from models.engine.environment import SERVER, server_environment
@@ -29,12 +29,8 @@ LIMIT = 600  # seconds until it serves
 
 def main() -> None:
     """Replace this process with the server."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="a folder or an id of the hub")
-    parser.add_argument("--port", type=int, default=PORT)
-    options = parser.parse_args()
-    name = options.model or NAME
-    program = command(options.model or str(studied()), options.port, name)
+    given = options(__doc__, {"--model": "", "--port": PORT})
+    program = command(given.model or str(studied()), given.port, given.model or NAME)
     os.execve(program[0], program, server_environment())
 
 
@@ -55,9 +51,9 @@ def served(model: Path, port: int, log: Path) -> Iterator[str]:
 
 def command(model: str, port: int, name: str) -> list[str]:
     """Return the server's command line."""
-    options = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name, "--enforce-eager"]
+    where = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name]
     cache = [] if torch.cuda.is_available() else ["--kv-cache-memory-bytes", str(GIB)]
-    return [*SERVER, "--model", model, *options, "--max-model-len", str(TOKENS), *cache]
+    return [*SERVER, "--model", model, *where, "--enforce-eager", "--max-model-len", str(TOKENS), *cache]
 
 
 def _wait_for(health: str, server: Child, log: Path) -> None:

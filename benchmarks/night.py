@@ -23,7 +23,8 @@ from typing import Any
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import STARTER, starter
 from benchmarks.machine.child import json_of
-from benchmarks.nights import fixed, medium
+from benchmarks.nights import medium
+from benchmarks.nights.fixed import fixed
 from benchmarks.nights.timed import (
     FEW_ROUNDS,
     metrics_of,
@@ -53,19 +54,13 @@ def main() -> None:
     options = parser.parse_args()
     if options.fixed:
         with tempfile.TemporaryDirectory(dir=make(WORK)) as work:
-            print(fixed.page(fixed.fixed(Path(work).resolve())))
+            print(fixed(Path(work).resolve()))
         return
     if options.rounds < 3:
         parser.error("--rounds: at least 3, the first and the last are not counted")
     starter(options.student)
     found = measure(options.student, options.rounds)
     print(json.dumps(found) if options.json else page(found))
-
-
-def night_figures(student: Path, rounds: int = 7) -> dict[str, float]:
-    """Return `sampling_ratio`, `round_ratio` and `overhead_share` for a student."""
-    found = measure(student, rounds)
-    return {name: found[name] for name in FIGURES}
 
 
 def measure(student: Path, rounds: int) -> dict[str, Any]:

@@ -10,14 +10,12 @@ after, the taste rates 200 answers to other questions. KL is the mean KL(champio
 nats a token. Each run is a line in docs/night-lessons.jsonl and is not repeated; writes the table in docs/teaching.md.
 """
 
-import argparse
 import itertools
 import json
 import random
-import re
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,47 +23,38 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.eligibility import Student
-from benchmarks.inputs.owners import GOOD, QUESTIONS
-from benchmarks.inputs.owners import TASTES as BETTER
+from benchmarks.inputs import owners
+from benchmarks.inputs.options import options
+from benchmarks.inputs.owners import GOOD, QUESTIONS, corrected
 from benchmarks.machine.child import engine
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import Run, by, flips, recorded, run_once
 from conf.load import STARTER, load_night
 from conf.sections.lessons import LessonConfig, WordsConfig
-from models.hf.loading import answer_tokens
 from tasks.training import trainer_process
 from tasks.training.examples import ExampleReader
-from tasks.workers.worker import Worker
 
 RESULTS, PAGE, NAME = Path("docs/night-lessons.jsonl"), Path("docs/teaching.md"), "benchmarks.night_lessons"
 TAUGHT, UNSEEN = 40, 40  # questions; those that are never taught
 SAMPLES = 5  # answers to each
 MOST_TOKENS = 512
-TASTES: Mapping[str, Callable[[str], str]] = {  # the correction of an answer
-    "one sentence": lambda text: re.split(r"(?<=[.!?])\s", text.strip())[0],
-    "asks back": lambda text: f"{TASTES['one sentence'](text)} What do you think?",
-}
+TASTES = ("one sentence", "asks back")
 ARMS = ("corrections", "ratings", "picks", "imitation")
 
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS)
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--rate", type=float, help="default: the starter night's")
-    options = parser.parse_args()
+    given = options(__doc__, {"--arms": ARMS, "--tastes": TASTES, "--seeds": [1, 2, 3], "--rate": 0.0})
     with engine() as worker:
-        owner = Owner(worker)
-        for seed, taste, arm in itertools.product(options.seeds, options.tastes, options.arms):
-            lesson = settings(arm, options.rate)
+        student = Student(worker, SAMPLES)
+        for seed, taste, arm in itertools.product(given.seeds, given.tastes, given.arms):
+            lesson = settings(arm, given.rate)
             what = {"taste": taste, "arm": arm, "rate": lesson.learning_rate, "seed": seed}
-            run_once(RESULTS, what, partial(owner.night, taste, arm, lesson, seed))
+            run_once(RESULTS, what, partial(night, student, taste, arm, lesson, seed))
     fill(PAGE, NAME, table(recorded(RESULTS)))
 
 
-def settings(arm: str, rate: float | None) -> LessonConfig:
+def settings(arm: str, rate: float = 0.0) -> LessonConfig:
     """Return the configuration of an arm's lesson. Its type decides the method."""
     shipped = load_night(STARTER).lessons
     lessons: Mapping[str, LessonConfig] = {
@@ -77,58 +66,41 @@ def settings(arm: str, rate: float | None) -> LessonConfig:
     return lessons[arm].model_copy(update={"learning_rate": rate} if rate else {})
 
 
-class Owner:
-    """Teaches the starter, and rates its answers before and after a night's lesson. `worker` holds the engine."""
+def night(student: Student, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
+    """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
+    questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
+    unseen, asked = questions[:UNSEEN], tuple(questions[UNSEEN:][:TAUGHT])
+    examples = taught(student, taste, arm, dict(zip(asked, student.untaught(asked, seed), strict=True)))
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint, curve = trainer_process.lesson(
+            student.folder, load_night(STARTER).trainer, lesson, examples, Path(folder)
+        )
+        student.use(checkpoint)
+        looks = student.looks(checkpoint, seed, unseen, GOOD[taste])
+    return looks | {"lines": len(examples), "steps": len(curve)}
 
-    def __init__(self, worker: Worker) -> None:
-        self.student, self.config = Student(worker, SAMPLES), load_night(STARTER)
 
-    def night(self, taste: str, arm: str, lesson: LessonConfig, seed: int) -> Run:
-        """Teach, take the lesson, and return the shares of liked answers to other questions, before and after."""
-        questions = random.Random(seed).sample(QUESTIONS, len(QUESTIONS))
-        unseen, asked = tuple(questions[:UNSEEN]), tuple(questions[UNSEEN:][:TAUGHT])
-        examples = self.taught(taste, arm, dict(zip(asked, self.student.untaught(asked, seed), strict=True)))
-        with tempfile.TemporaryDirectory() as folder:
-            checkpoint, curve = trainer_process.lesson(
-                self.student.folder, self.config.trainer, lesson, examples, Path(folder)
-            )
-            self.student.use(checkpoint)
-            looks = self.student.untaught(unseen, seed), self.student.answers(checkpoint, unseen, seed)
-        before, after = ([GOOD[taste](text) for group in look for text in group] for look in looks)
-        return {
-            "lines": len(examples),
-            "steps": len(curve),
-            "before": statistics.mean(before),
-            "after": statistics.mean(after),
-            "gained": sum(new > old for old, new in zip(before, after, strict=True)),
-            "lost": sum(new < old for old, new in zip(before, after, strict=True)),
-            "kl": self.student.kl(),
+def taught(student: Student, taste: str, arm: str, answers: Mapping[str, Sequence[str]]) -> Sequence[Any]:
+    """Return what the owner teaches about the answers to each question, as the lesson's examples."""
+    rows = []
+    for question, shown in answers.items():
+        first, likes = shown[0], GOOD[taste](shown[0])
+        line: dict[str, Any] = {
+            "messages": json.dumps([{"role": "user", "content": question}]),
+            "response": first,
+            "correction": corrected(first, taste),
+            "value": 1.0 if likes else -1.0,
+            "responses": json.dumps(shown),
+            "chosen": max(range(SAMPLES), key=lambda at: owners.TASTES[taste](shown[at])),
+            "lesson": None,
+            "held_out": False,
         }
-
-    def taught(self, taste: str, arm: str, answers: Mapping[str, Sequence[str]]) -> Sequence[Any]:
-        """Return what the owner teaches about the answers to each question, as the lesson's examples."""
-        rows = []
-        for question, shown in answers.items():
-            first, likes = shown[0], GOOD[taste](shown[0])
-            line: dict[str, Any] = {
-                "messages": json.dumps([{"role": "user", "content": question}]),
-                "response": first,
-                "correction": TASTES[taste](first),
-                "value": 1.0 if likes else -1.0,
-                "responses": json.dumps(shown),
-                "chosen": max(range(SAMPLES), key=lambda at: BETTER[taste](shown[at])),
-                "lesson": None,
-                "held_out": False,
-            }
-            if arm in ("ratings", "picks") or (not likes and line["correction"] != first):
-                rows.append(line)
-        if arm == "imitation":
-            prompts = [self.student.prompt(json.loads(row["messages"])[0]["content"]) for row in rows]
-            texts = [answer_tokens(self.student.tokenizer, row["correction"]) for row in rows]
-            return [*zip(prompts, texts, strict=True)]
-        reader = ExampleReader(self.student.folder, self.student.config, (), MOST_TOKENS)
-        read = {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}
-        return read[arm](pd.DataFrame(rows))
+        if arm in ("ratings", "picks") or (not likes and line["correction"] != first):
+            rows.append(line)
+    reader, lines = ExampleReader(student.folder, student.config, (), MOST_TOKENS), pd.DataFrame(rows)
+    if arm == "imitation":
+        return [(pair.prompt, pair.answers[pair.chosen]) for pair in reader.corrections(lines)]
+    return {"corrections": reader.corrections, "ratings": reader.feedback, "picks": reader.picks}[arm](lines)
 
 
 def table(runs: Sequence[Run]) -> str:

@@ -10,8 +10,6 @@ are never taught are rated by both tastes. Each week is a line in docs/owner-wee
 interrupted one begins with the day that is missing. Writes the table in docs/teaching.md.
 """
 
-import argparse
-import datetime
 import json
 import random
 import re
@@ -21,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
-from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
+from benchmarks.inputs.options import options
+from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES, corrected
 from benchmarks.inputs.school import make
 from benchmarks.inputs.starter import starter
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.nights.learning_runs import distilled
-from benchmarks.nights.whole import whole_night
+from benchmarks.nights.whole import date_of, whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import sweep
 from flows.teaching.answers import DAY
@@ -36,7 +35,7 @@ RESULTS, PAGE, NAME = Path("docs/owner-week.jsonl"), Path("docs/teaching.md"), "
 HOMES = Path("school/benchmarks/owner-week")
 STARTS = ("champion", "latest", "day")
 WEEKS: Mapping[str, Sequence[str]] = {"short": ["short"] * 5, "turns": ["short"] * 3 + ["asks back"] * 2}
-FIRST = datetime.date(2026, 1, 5)  # a Monday
+FIRST = "2026-01-05"  # a Monday
 LAST = "2026-02"  # later files of the journal are not the week's
 LESSONS, CORRECTED = 30, 6  # lessons a day; so many of them are corrections
 UNSEEN = 24  # questions at each look, with five answers each
@@ -46,13 +45,8 @@ Day = dict[str, Any]
 
 def main() -> None:
     """Do the missing weeks, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--starts", nargs="+", default=[*STARTS], choices=STARTS)
-    parser.add_argument("--weeks", nargs="+", default=["short"], choices=WEEKS)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--days", type=int, default=5)
-    options = parser.parse_args()
-    runs = sweep(RESULTS, teach_week, week=options.weeks, start=options.starts, seed=options.seeds, days=[options.days])
+    given = options(__doc__, {"--starts": STARTS, "--weeks": ["short"], "--seeds": [1, 2], "--days": 5}, weeks=WEEKS)
+    runs = sweep(RESULTS, teach_week, week=given.weeks, start=given.starts, seed=given.seeds, days=[given.days])
     fill(PAGE, NAME, table(runs))
 
 
@@ -66,7 +60,7 @@ def teach_week(week: str, start: str, seed: int, days: int) -> dict[str, Any]:
     if not done:
         home_with_champion(home, distilled(starter(), seed, make(HOMES).resolve() / f"student-{seed}"))
     for number in range(len(done), days):
-        date = (FIRST + datetime.timedelta(days=number)).isoformat()
+        date = date_of(number, FIRST)
         by_day = home / f"day-{number}.json"
         if not by_day.exists():
             for half in [*of_today(home / "journal"), home / "journal" / f"{date}.jsonl"]:  # of an interrupted day
@@ -113,12 +107,6 @@ def teach(room: Classroom, question: str, taste: str, *, corrects: bool) -> None
     else:
         room.teach("pick", max(answers, key=lambda answer: TASTES[taste](answer["text"])))
     room.settle()
-
-
-def corrected(text: str, taste: str) -> str:
-    """Return an answer as the owner would have written it."""
-    sentence = re.split(r"(?<=[.!?])\s+", text)[0]
-    return f"{sentence} What do you think?" if taste == "asks back" else sentence
 
 
 def rates(room: Classroom, questions: Sequence[str]) -> dict[str, float]:

@@ -7,12 +7,12 @@ is the root mean square over the states, averaged over the first 10 episodes and
 of Sutton and Barto 2018. Prints the smallest error for each λ, and writes docs/random-walk.png.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.inputs.options import options
 from benchmarks.outputs.page import picture
 
 STATES, EPISODES = 19, 10
@@ -25,9 +25,7 @@ PICTURE = Path("docs/random-walk.png")
 
 def main() -> None:
     """Measure all errors, print the smallest ones and write the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100)
-    runs = parser.parse_args().runs
+    runs = options(__doc__, {"--runs": 100}).runs
     with picture(PICTURE, 9, 4.2, columns=2, sharey=True) as panels:
         for axes, true_online in zip(panels, (False, True), strict=True):
             name = "true online" if true_online else "accumulating traces"

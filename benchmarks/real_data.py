@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,10 +129,8 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
 
     These are about these students. The mean gains by seed have Student's 95 % interval.
     """
-    kinds: dict[tuple[str, ...], list[Run]] = defaultdict(list)
-    for run in runs:
-        kinds[_kind(run)].append(run)
-    for kind, group in kinds.items():
+    for kind in dict.fromkeys(map(_kind, runs)):
+        group = [run for run in runs if _kind(run) == kind]
         gained, lost, p = flips(group)
         eighths = sum((Counter(run["differences"]) for run in group), Counter[str]())
         values = np.repeat([int(value) / 8 for value in eighths], [*eighths.values()])

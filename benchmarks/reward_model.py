@@ -54,7 +54,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     model = fit(options.backbone, day.fitted, trainer)
     seconds = time.perf_counter() - started
     held_out = _ranking(model, day.held_out)
-    fresh = _ranking(model, _fresh(options, {tuple(pick.prompt) for pick in (*day.fitted, *day.held_out)}))
+    seen = {pick.prompt for pick in (*day.fitted, *day.held_out)}
+    more = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
+    others = _read(more, options.backbone)
+    unseen = [pick for pick in (*others.fitted, *others.held_out) if pick.prompt not in seen]
+    fresh = _ranking(model, unseen[: options.fresh])
     best = attainable(options.taste, options.noise)
     return {
         "fitted": len(day.fitted),
@@ -65,13 +69,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "attainable": best,
         "share_of_attainable": round(fresh.accuracy.value / best, 3),
     }
-
-
-def _fresh(options: argparse.Namespace, seen: set[tuple[int, ...]]) -> list[Pick]:
-    """Return up to `options.fresh` new picks whose prompts are not in `seen`."""
-    drawn = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
-    day = _read(drawn, options.backbone)
-    return [pick for pick in (*day.fitted, *day.held_out) if pick.prompt not in seen][: options.fresh]
 
 
 def _read(drawn: Iterable[Choice], backbone: Path) -> DayPicks:

@@ -9,7 +9,6 @@ answers. In the arm `drawn`, the problems are drawn; in `own`, the student write
 asks. Each night is a line in docs/self-play.jsonl and is not repeated. Writes the table in docs/self-play.md.
 """
 
-import argparse
 import itertools
 import random
 import re
@@ -21,6 +20,7 @@ from statistics import fmean
 import pandas as pd
 
 from benchmarks.floor import CONFIG, RATES, TOKENS
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import outcome, whole_night
@@ -174,13 +174,10 @@ DOMAINS: Mapping[str, type[Benchmark]] = {"sums": Sums, "facts": Facts}
 
 def main() -> None:
     """Do the missing nights, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=NEW_SIZES, default="15M")
-    parser.add_argument("--domains", nargs="+", choices=DOMAINS, default=[*DOMAINS])
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=[*ARMS])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
-    options = parser.parse_args()
-    axes = {"size": [options.size], "domain": options.domains, "arm": options.arms, "seed": options.seeds}
+    given = options(
+        __doc__, {"--size": "15M", "--domains": DOMAINS, "--arms": ARMS, "--seeds": [1, 2, 3, 4, 5]}, size=NEW_SIZES
+    )
+    axes = {"size": [given.size], "domain": given.domains, "arm": given.arms, "seed": given.seeds}
     if runs := sweep(RESULTS, night, **axes):
         fill(PAGE, NAME, table(runs))
 

@@ -10,7 +10,6 @@ the shipped nights on the last machine. Two extra exams ask all problems, after 
 minutes do not include these.
 """
 
-import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -19,11 +18,12 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, by, flips, machine, sweep
+from benchmarks.outputs.records import Run, by, flips, machine, ordered, sweep
 from conf.storage.layout import MANIFEST
 from flows.run.history import read_round_metrics
 from tasks.evaluation.english import mean_nats
@@ -48,11 +48,8 @@ EXAMS = {"untouched": "untouched", "before": "after\nthe lesson", "after": "afte
 
 def main() -> None:
     """Run the missing nights, then write the picture and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--variant", choices=VARIANTS, default=SHIPPED)
-    options = parser.parse_args()
-    if runs := sweep(RESULTS, night, variant=[options.variant], seed=options.seeds, machine=[machine()]):
+    given = options(__doc__, {"--seeds": [1, 2, 3], "--variant": SHIPPED}, variant=VARIANTS)
+    if runs := sweep(RESULTS, night, variant=[given.variant], seed=given.seeds, machine=[machine()]):
         shown = [run for run in runs if run["variant"] == SHIPPED]
         draw([run for run in shown if run["machine"] == shown[-1]["machine"]])
         fill(PAGE, NAME, table(runs))
@@ -88,7 +85,7 @@ def table(runs: Sequence[Run]) -> str:
 
     The one-sided exact test is about these students; the mean gain by seed has Student's 95 % interval.
     """
-    runs = sorted(runs, key=lambda run: ([*VARIANTS].index(run["variant"]), run["machine"], run["seed"]))
+    runs = ordered(runs, variant=VARIANTS, machine=None, seed=None)
     head = "variant | machine | seed | untouched | after the lesson | after the rounds | what the rounds brought"
     rows = markdown(f"{head} | rounds | instructions | English, nats a token | decision | minutes", map(_row, runs))
     return "\n".join([rows, "", *_pooled(runs)])

@@ -12,7 +12,6 @@ Before and after, answers to questions that are never asked in the chat are rate
 and is not repeated; writes the table in docs/teaching.md.
 """
 
-import argparse
 import itertools
 import random
 import statistics
@@ -21,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.champion import home_with_champion
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, QUESTIONS
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, by, paired, sweep
+from benchmarks.outputs.records import Run, by, ordered, paired, sweep
 
 RESULTS, PAGE, NAME = Path("docs/talk.jsonl"), Path("docs/teaching.md"), "benchmarks.talk"
 HOMES = Path("school/benchmarks/talk")
@@ -43,12 +43,10 @@ SHORT = 70  # characters
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", default=["shipped", "random", "frozen"], choices=ARMS, metavar="ARM")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--turns", type=int, default=100)
-    options = parser.parse_args()
-    fill(PAGE, NAME, table(sweep(RESULTS, day, arm=options.arms, seed=options.seeds, turns=[options.turns])))
+    given = options(
+        __doc__, {"--arms": ["shipped", "random", "frozen"], "--seeds": [1, 2, 3], "--turns": 100}, arms=ARMS
+    )
+    fill(PAGE, NAME, table(sweep(RESULTS, day, arm=given.arms, seed=given.seeds, turns=[given.turns])))
 
 
 def day(arm: str, seed: int, turns: int) -> dict[str, Any]:
@@ -116,8 +114,7 @@ def table(runs: Sequence[Run]) -> str:
 
     The gain is also compared with that of *shipped*, seed by seed, with Student's 95 % interval.
     """
-    rows, runs = [], sorted(runs, key=lambda run: (run["turns"], ARMS.index(run["arm"])))
-    kinds = by(runs, "arm", "turns")
+    rows, kinds = [], by(ordered(runs, turns=None, arm=ARMS), "arm", "turns")
     for (arm, turns), same in kinds.items():
         rates = "; ".join(f"{run['before']:.2f} → {run['after']:.2f}" for run in same)
         gain = statistics.mean(map(_gain, same))

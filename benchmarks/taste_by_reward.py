@@ -18,7 +18,6 @@ in docs/taste-by-reward.jsonl and is not repeated in the same precision; interru
 docs/teaching.md.
 """
 
-import argparse
 import json
 import random
 import re
@@ -32,6 +31,8 @@ import torch
 
 from benchmarks.eligibility import log_distribution
 from benchmarks.inputs import owners
+from benchmarks.inputs.answers import sampled
+from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, TOKENS, TOPICS
 from benchmarks.inputs.school import SCHOOL, make
 from benchmarks.inputs.starter import starter
@@ -40,7 +41,7 @@ from benchmarks.nights.timed import DATE
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, by, flips, paired, precision, sweep
+from benchmarks.outputs.records import Run, by, flips, ordered, paired, precision, sweep
 from conf.load import STARTER, load_night
 from conf.storage.journal import entry_of, line_of
 from conf.storage.layout import committed_json
@@ -48,7 +49,6 @@ from flows.run.history import read_round_metrics
 from models.hf.loading import encode, load_model, load_tokenizer, prompt_tokens
 from rewards.verifier import Attempt, Problem, Score, Split
 from tasks.evaluation.english import mean_nats
-from tasks.workers import engine_process
 
 RESULTS, PAGE, NAME = Path("docs/taste-by-reward.jsonl"), Path("docs/teaching.md"), "benchmarks.taste_by_reward"
 HOMES = SCHOOL / "taste-by-reward"
@@ -67,7 +67,6 @@ QUESTIONS = random.Random("taste by reward").sample(
 )
 TAUGHT, UNSEEN = QUESTIONS[:200], QUESTIONS[200:]
 POLITE = re.compile(r"\b(thank|hope|please|welcome|enjoy|glad|regards|sincerely|best wishes|happy to)", re.IGNORECASE)
-
 
 TASTES: Mapping[str, Callable[[str], bool]] = {
     "short": GOOD["short"],
@@ -119,14 +118,9 @@ class Polite(Short):
 
 def main() -> None:
     """Do the missing runs, and write the table of all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tastes", nargs="+", default=[*TASTES], choices=TASTES)
-    parser.add_argument("--arms", nargs="+", default=[*ARMS], choices=ARMS, metavar="ARM")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--picks", type=int, default=len(TAUGHT))
-    options = parser.parse_args()
-    axes = {"taste": options.tastes, "arm": options.arms, "picks": [options.picks], "precision": [precision()]}
-    fill(PAGE, NAME, table(sweep(RESULTS, night, **axes, seed=options.seeds)))
+    given = options(__doc__, {"--tastes": TASTES, "--arms": ARMS, "--seeds": [1, 2, 3], "--picks": len(TAUGHT)})
+    axes = {"taste": given.tastes, "arm": given.arms, "picks": [given.picks], "precision": [precision()]}
+    fill(PAGE, NAME, table(sweep(RESULTS, night, **axes, seed=given.seeds)))
 
 
 def night(taste: str, arm: str, picks: int, precision: str, seed: int) -> dict[str, Any]:
@@ -175,14 +169,11 @@ def answers(model: Path, questions: Sequence[str], samples: int, seed: int) -> l
     """
     cache = HOMES / f"{model.name}-{precision()}-{len(questions)}-{samples}-{seed}.json"
     if not cache.exists():
-        config = load_night(STARTER)
-        tokenizer = load_tokenizer(model, config.student.trust_remote_code)
-        prompts = [prompt_tokens(tokenizer, [{"role": "user", "content": q}], config.student) for q in questions]
+        talks = [[{"role": "user", "content": question}] for question in questions]
         with engine() as worker:
-            how: Any = {"seed": seed, "temperature": 0.8, "max_tokens": TOKENS}
-            groups, _ = worker.call(engine_process.sample, model, config.sampler, prompts, samples, **how)
+            groups = sampled(worker, model, talks, samples, seed)
         cache.write_text(json.dumps([[(one.text, one.finish_reason == "length") for one in group] for group in groups]))
-    return [[(text, cut) for text, cut in group] for group in json.loads(cache.read_text())]
+    return json.loads(cache.read_text())
 
 
 def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
@@ -194,11 +185,8 @@ def log_ratio(model: Path, base: Path, written: Sequence[str]) -> float | None:
     tokenizer = load_tokenizer(base, student.trust_remote_code)
     loaded = [load_model(each, torch.float32, torch.device("cpu"), False).eval() for each in (model, base)]
     for question, text in zip(UNSEEN, written, strict=True):
-        prompt, answer = (
-            prompt_tokens(tokenizer, [{"role": "user", "content": question}], student),
-            encode(tokenizer, text),
-        )
-        if answer:
+        prompt = prompt_tokens(tokenizer, [{"role": "user", "content": question}], student)
+        if answer := encode(tokenizer, text):
             chosen = torch.tensor(answer)[:, None]
             with torch.no_grad():
                 own, other = (log_distribution(each, prompt, answer).gather(1, chosen).sum() for each in loaded)
@@ -234,17 +222,8 @@ def table(runs: Sequence[Run]) -> str:
     Its gain is also compared with that of `dpo` in the same precision, seed by seed, with Student's 95 % interval and
     the smallest difference that would be detected.
     """
-    rows, count, tastes, arms = [], len(UNSEEN), [*TASTES], [*ARMS, *EARLIER]
-    runs = sorted(
-        runs,
-        key=lambda one: (
-            tastes.index(one["taste"]),
-            one["picks"],
-            arms.index(one["arm"]),
-            one["precision"],
-            one["seed"],
-        ),
-    )
+    rows, count = [], len(UNSEEN)
+    runs = ordered(runs, taste=TASTES, picks=None, arm=(*ARMS, *EARLIER), precision=None, seed=None)
     kinds = by(runs, "taste", "arm", "picks", "precision")
     for (taste, arm, picks, used), same in kinds.items():
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)

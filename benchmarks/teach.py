@@ -1,21 +1,19 @@
 """A simulated teacher in the real classroom: does the model learn the teacher's taste, how fast, and at what cost?
 
-    python -m benchmarks.teach [--json] [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
+    python -m benchmarks.teach [--arms picks literal …] [--tastes short …] [--seeds 1 2 3] [--picks 50]
 
 Starts `nightschool teach` on a home whose champion is the starter student, and teaches through the endpoints that the
 page uses. The teacher picks by a taste among five answers to everyday questions; with `--noise`, that share of its
 picks is random. Before, during and after the day, the taste rates answers to questions that are never taught. The day
 copy writes four in five of these, as for any question. In the arm *night only*, nothing is learned by day; a night with
 no rounds follows, and its model writes the last answers. Every run is a line in school/benchmarks/teach.jsonl and is
-not repeated. Prints a table, with latencies (median and 95th percentile) and memory; --json prints one object.
+not repeated. Prints a table, with latencies (median and 95th percentile) and memory.
 """
 
 import argparse
 import itertools
-import json
 import random
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -66,14 +64,13 @@ def main() -> None:
     parser.add_argument("--thinking", type=float, default=2.0, help="seconds before each click and question")
     parser.add_argument("--noise", type=float, default=0.0, help="share of the picks that are random")
     parser.add_argument("--set", nargs="+", default=[], dest="settings", help="settings of the classroom, for all arms")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     runs = []
     same = {name: getattr(options, name) for name in ("picks", "noise", "settings", "looks", "thinking")}
     for taste, arm, seed in itertools.product(options.tastes, options.arms, options.seeds):
         what = {"taste": taste, "arm": arm, "seed": seed} | same
         runs.append(run_once(RESULTS, what, partial(day, what)))
-    print(json.dumps({"runs": runs}) if options.json else table(runs))
+    print(table(runs))
 
 
 def day(what: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +108,7 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         night = sleep(home, [*what["settings"], f"seed={seed}"])
         with classroom(home, what["settings"]) as morning:
             look(morning, what["picks"])
-    run = dict(what) | {
+    return {
         "at": at,
         "rates": [statistics.mean(rate) for rate in rates],
         "answers": [len(rate) for rate in rates],
@@ -124,8 +121,6 @@ def day(what: Mapping[str, Any]) -> dict[str, Any]:
         "gigabytes": gigabytes,
         "night": night,
     }
-    print(json.dumps(run), file=sys.stderr)
-    return run
 
 
 def looked_at(picks: int, looks: int) -> range:

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.inputs.starter import STARTER, starter
-from benchmarks.inputs.workloads import WORKLOADS, advantages, grown, sampled_by, thinking, workload
+from benchmarks.inputs.workloads import WORKLOADS, Groups, advantages, rollouts, sampled_by
 from benchmarks.machine.child import json_of
 from benchmarks.machine.gauge import now, peak_gb
 from benchmarks.outputs.page import joined, markdown
 from models.engine.environment import trainer_environment
 from models.rollout import Rollout
 
-GROWTH = (1, 2, 4, 8)  # numbers of groups of 8 completions, divided by 4
+GROWTH = (1, 2, 4, 8)  # times 4 groups of 8 completions of 64 tokens
 COLUMNS = "workload | seconds | TRL | ratio | peak GB | TRL | ratio | to TRL with bf16 weights: time, memory"
 TRL_TOKENS = 8192  # in a batch, including padding; twice as many take more than 20 GB
 
@@ -48,24 +48,29 @@ def main() -> None:
     starter(options.student)
     figures: dict[str, Any] = {"workloads": {}}
     for name in options.workloads:
-        figures["workloads"][name] = compare(name, options)
+        figures["workloads"][name] = compare(name, options.student, options.steps)
         print(name, json.dumps(figures["workloads"][name]), file=sys.stderr)
     if figures["workloads"]:
-        figures |= growth(options)
+        figures |= growth(options.student, options.steps)
     if not options.no_night:
-        from benchmarks.night import night_figures
+        from benchmarks import night
 
-        figures |= night_figures(options.student)
+        found = night.measure(options.student, rounds=7)
+        figures |= {name: found[name] for name in night.FIGURES}
     print(json.dumps(figures) if options.json else table(figures))
 
 
-def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def compare(name: str, student: Path, steps: int) -> dict[str, Any]:
     """Measure a workload: our update before and after TRL's, so that a change in the machine's speed shows."""
-    settings = trl_settings(workload(name))
-    first = in_child({"method": "ours", "workload": name}, options)
-    tried = [in_child({"method": "trl", "workload": name} | setting, options) for setting in settings]
-    second = in_child({"method": "ours", "workload": name}, options)
-    trl, rounding = (fastest(tried, weights) for weights in ("float32", "bfloat16"))
+    groups = WORKLOADS[name]
+    # TRL is slow: each of its settings gets one update after the one that is not counted
+    first = in_child({"method": "ours", "groups": groups}, student, steps)
+    tried = [in_child({"method": "trl", "groups": groups} | setting, student, 2) for setting in trl_settings(groups)]
+    second = in_child({"method": "ours", "groups": groups}, student, steps)
+    trl, rounding = (
+        min((one for one in tried if one["setting"]["weights"] == weights), key=lambda one: one["seconds"])
+        for weights in ("float32", "bfloat16")
+    )
     seconds = statistics.mean([first["seconds"], second["seconds"]])
     peak = max(first["peak_gb"], second["peak_gb"])
     return {
@@ -81,15 +86,11 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def fastest(tried: Sequence[dict[str, Any]], weights: str) -> dict[str, Any]:
-    """Return TRL's fastest measurement with weights of this precision."""
-    return min((each for each in tried if each["setting"]["weights"] == weights), key=lambda each: each["seconds"])
-
-
-def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
+def trl_settings(groups: Groups) -> list[dict[str, Any]]:
     """Return TRL's settings: batches of 8 completions and, if memory allows, of 32."""
-    longest = max(len(r.prompt_token_ids) + len(r.token_ids) for r in rollouts)
-    sizes = [size for size in (8, 32) if len(rollouts) % size == 0 and size * longest <= TRL_TOKENS]
+    longest = max(prompt + max(lengths) for prompt, lengths in groups)
+    completions = sum(len(lengths) for _, lengths in groups)
+    sizes = [size for size in (8, 32) if completions % size == 0 and size * longest <= TRL_TOKENS]
     plain = [{"batch": size, "checkpointing": False, "weights": "float32"} for size in sizes]
     return [
         *plain,
@@ -98,54 +99,50 @@ def trl_settings(rollouts: Sequence[Rollout]) -> list[dict[str, Any]]:
     ]
 
 
-def growth(options: argparse.Namespace) -> dict[str, Any]:
+def growth(student: Path, steps: int) -> dict[str, Any]:
     """Return the growth exponents of time and memory in the number of completions (least squares on logarithms)."""
-    measured = [in_child({"method": "ours", "groups": groups}, options) for groups in GROWTH]
+    measured = [
+        in_child({"method": "ours", "groups": [(64, [64] * 8)] * 4 * times}, student, steps) for times in GROWTH
+    ]
     exponents = {"growth_exponent": "seconds", "memory_growth_exponent": "peak_gb"}
-    sizes = [math.log(groups) for groups in GROWTH]
+    sizes = [math.log(times) for times in GROWTH]
     return {
         name: statistics.linear_regression(sizes, [math.log(one[figure]) for one in measured]).slope
         for name, figure in exponents.items()
     }
 
 
-def in_child(what: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+def in_child(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
     """Run `measure` in a child process."""
-    # TRL is slow: each of its settings gets one update after the one that is not counted
-    steps = "2" if what["method"] == "trl" else str(options.steps)
-    arguments = ["--measure", json.dumps(what), "--student", str(options.student), "--steps", steps]
+    arguments = ["--measure", json.dumps(what), "--student", str(student), "--steps", str(steps)]
     return json_of("benchmarks.update", *arguments, environment=trainer_environment())
 
 
 def measure(what: dict[str, Any], student: Path, steps: int) -> dict[str, Any]:
     """Return the median seconds of the updates after the first, and the peak memory. Runs in the child."""
-    if "length" in what:
-        rollouts = thinking(what["groups"], what["length"])
-    else:
-        rollouts = grown(what["groups"]) if "groups" in what else workload(what["workload"])
+    sampled = rollouts(what["groups"])
     setting = {key: what[key] for key in ("batch", "checkpointing", "weights") if key in what}
     if what["method"] == "ours":
-        seconds = ours(student, rollouts, steps)
+        seconds = ours(student, sampled, steps)
     else:
         from benchmarks.trl.update import seconds_per_update
 
         with tempfile.TemporaryDirectory() as output:
-            seconds = seconds_per_update(
-                student, rollouts, advantages(rollouts), **setting, steps=steps, output=Path(output)
-            )
+            own = advantages(sampled)
+            seconds = seconds_per_update(student, sampled, own, **setting, steps=steps, output=Path(output))
     return {"seconds": statistics.median(seconds[1:]), "peak_gb": peak_gb(), "setting": setting}
 
 
-def ours(student: Path, rollouts: Sequence[Rollout], steps: int) -> list[float]:
+def ours(student: Path, unsampled: Sequence[Rollout], steps: int) -> list[float]:
     """Return the seconds of each of our updates, including the optimizer step."""
     from conf.schema import GrpoConfig, TrainerConfig
     from models.trainer import Trainer
 
     trainer, seconds = Trainer.load(student, TrainerConfig(grpo=GrpoConfig(min_useful_groups=1))), []
-    rollouts = sampled_by(trainer, rollouts)
+    sampled = sampled_by(trainer, unsampled)
     for _ in range(steps):
         started = now()
-        trainer.update(rollouts, advantages(rollouts))
+        trainer.update(sampled, advantages(sampled))
         seconds.append(now() - started)
     return seconds
 

@@ -9,16 +9,15 @@ line in docs/week.jsonl and is not run again; an interrupted one goes on. Writes
 docs/week.png of the last recorded week.
 """
 
-import argparse
-import datetime
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import nightschool
-from benchmarks.nights.whole import whole_night
+from benchmarks.nights.whole import date_of, whole_night
 from benchmarks.outputs.page import fill, joined, markdown, picture
 from benchmarks.outputs.records import Run, sweep
 from conf.load import STARTER
@@ -26,19 +25,14 @@ from conf.sections.benchmark import LEVELS
 
 RESULTS, PICTURE = (Path("docs/week").with_suffix(kind) for kind in (".jsonl", ".png"))
 PAGE, NAME = Path("docs/performance.md"), "benchmarks.week"
-FIRST = datetime.date(2026, 1, 1)
 TARGET = "{benchmark: arithmetic, levels: ['1', '2', '3', '4', '5'], problems: 700}"
 ALL_LEVELS = f"exam={{target: {TARGET}, max_completion_tokens: 96}}"
 
 
 def main() -> None:
     """Run the missing weeks, then write the table and the picture."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nights", type=int, default=5)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1])
-    parser.add_argument("--set", action="append", default=[], dest="settings", help="a setting of all nights")
-    options = parser.parse_args()
-    if runs := sweep(RESULTS, week, seed=options.seeds, nights=[options.nights], settings=[options.settings]):
+    given = options(__doc__, {"--nights": 5, "--seeds": [1], "--set": []})
+    if runs := sweep(RESULTS, week, seed=given.seeds, nights=[given.nights], settings=[given.set]):
         fill(PAGE, NAME, table(runs))
         draw(runs[-1]["exams"])
 
@@ -48,8 +42,7 @@ def week(seed: int, nights: int, settings: Sequence[str]) -> Run:
     home = SCHOOL / "week" / "-".join([f"seed-{seed}", *settings]).replace("/", " ")
     done, exams = list[Run](), list[Run]()
     for number in range(nights):
-        date = (FIRST + datetime.timedelta(days=number)).isoformat()
-        found = whole_night(home, f"seed={seed}", *settings, date=date)
+        found = whole_night(home, f"seed={seed}", *settings, date=date_of(number))
         if number == 0:
             exams.append(exam(home, found["digests"]["champion"]))
         exams.append(exam(home, found["serving"]))

@@ -25,6 +25,12 @@ def sentences(text: str) -> int:
     return len(whole) + 2 * (not re.search(r"[.!?]$", text.strip()))
 
 
+def corrected(text: str, taste: str) -> str:
+    """Return an answer as the owner would have written it: its first sentence; if asked back, a question follows."""
+    sentence = re.split(r"(?<=[.!?])\s", text.strip())[0]
+    return f"{sentence} What do you think?" if taste == "asks back" else sentence
+
+
 TASTES: Mapping[str, Callable[[str], float]] = {  # the higher, the better
     "short": lambda text: -len(text),
     "asks back": lambda text: float(text.rstrip().endswith("?")) + 0.1 * float("?" in text),

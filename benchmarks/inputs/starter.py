@@ -36,13 +36,9 @@ def tiny_student(folder: Path = TINY) -> Path:
 
         make(folder.parent)
         write_starter(folder)
-        size: dict[str, Any] = {
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-        }
-        config = LlamaConfig.from_pretrained(folder, **size, num_key_value_heads=2, head_dim=32)
+        size: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32, "num_hidden_layers": 2}
+        size |= {"num_attention_heads": 2, "num_key_value_heads": 2}
+        config = LlamaConfig.from_pretrained(folder, **size)
         torch.manual_seed(1)
         AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
     return folder

@@ -16,8 +16,8 @@ LENGTHS = Path(__file__).with_name("rollout_lengths.json")  # (prompt, completio
 VOCABULARY = range(100, 40_000)  # token ids; the time does not depend on them
 SEED = 7
 _chance = random.Random(SEED)
-# for each group, the tokens of its prompt and of its completions
-WORKLOADS: Mapping[str, Sequence[tuple[int, list[int]]]] = {
+Groups = Sequence[tuple[int, list[int]]]  # for each, the tokens of its prompt and of its completions
+WORKLOADS: Mapping[str, Groups] = {
     # as in a starter night
     "short": [(55, [min(48, max(4, round(_chance.gauss(25, 10)))) for _ in range(8)]) for _ in range(24)],
     "medium": [(106, [128] * 8)] * 4,
@@ -27,19 +27,18 @@ WORKLOADS: Mapping[str, Sequence[tuple[int, list[int]]]] = {
 }
 
 
-def workload(name: str) -> list[Rollout]:
-    """Return the rollouts of a workload of `WORKLOADS`. `advantages` gives their advantages."""
-    return _rollouts(WORKLOADS[name])
-
-
-def grown(groups: int) -> list[Rollout]:
-    """Return 4 × `groups` groups of 8 completions of 64 tokens, to measure how costs grow with the number of groups."""
-    return _rollouts([(64, [64] * 8)] * 4 * groups)
-
-
-def thinking(groups: int, length: int) -> list[Rollout]:
-    """Return groups of 4 completions of `length` tokens, as of a model that thinks before it answers."""
-    return _rollouts([(106, [length] * 4)] * groups)
+def rollouts(groups: Groups) -> list[Rollout]:
+    """Return rollouts of these lengths. `advantages` gives their advantages."""
+    chance = random.Random(SEED)
+    found = []
+    for group, (prompt, lengths) in enumerate(groups):
+        prompt_ids = chance.choices(VOCABULARY, k=prompt)
+        for sample, length in enumerate(lengths):
+            tokens, zeros = chance.choices(VOCABULARY, k=length), [0.0] * length
+            found.append(
+                Rollout(f"p{group}", group, sample, prompt_ids, tokens, zeros, [True] * length, "stop", "", "")
+            )
+    return found
 
 
 def sampled_by(trainer: "Trainer", rollouts: Sequence[Rollout]) -> list[Rollout]:
@@ -51,16 +50,3 @@ def sampled_by(trainer: "Trainer", rollouts: Sequence[Rollout]) -> list[Rollout]
 def advantages(rollouts: Sequence[Rollout]) -> list[float]:
     """Return an advantage for each rollout, as if every second completion were correct."""
     return [0.5 if rollout.sample % 2 else -0.5 for rollout in rollouts]
-
-
-def _rollouts(groups: Sequence[tuple[int, list[int]]]) -> list[Rollout]:
-    chance = random.Random(SEED)
-    rollouts = []
-    for group, (prompt, lengths) in enumerate(groups):
-        prompt_ids = chance.choices(VOCABULARY, k=prompt)
-        for sample, length in enumerate(lengths):
-            tokens = chance.choices(VOCABULARY, k=length)
-            rollouts.append(
-                Rollout(f"p{group}", group, sample, prompt_ids, tokens, [0.0] * length, [True] * length, "stop", "", "")
-            )
-    return rollouts

@@ -10,7 +10,7 @@ from benchmarks.machine.gpu_parts import RANK, Rows, trained
 
 def engine(student: Path | None) -> Rows:
     """Start vLLM, sample one seed twice, sleep and wake ten times, and reload weights and adapters."""
-    from benchmarks.inputs.workloads import workload
+    from benchmarks.inputs.workloads import WORKLOADS
     from conf.schema import EngineConfig, LoraConfig
     from models.hf.checkpoint import keep, write_lineage
     from models.hf.starter import write_starter
@@ -22,7 +22,7 @@ def engine(student: Path | None) -> Rows:
         write_lineage(checkpoints / "draft", None)
         base = keep(checkpoints / "draft", checkpoints)
         adapters = LoraConfig(rank=RANK)
-        trainer, rollouts, advantages = trained(base, None, adapters, workload("short"))
+        trainer, rollouts, advantages = trained(base, None, adapters, WORKLOADS["short"])
         trainer.update(rollouts, advantages)
         trainer.save_adapter(checkpoints / "draft")
         write_lineage(checkpoints / "draft", base.name, base.name)

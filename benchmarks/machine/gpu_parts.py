@@ -9,7 +9,7 @@ import importlib.metadata
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from benchmarks.machine.gauge import CUDA, DEVICE, now, peak_gb
 
 Rows = Iterator[tuple[str, str]]  # what was measured, and the result
 RANK = 16
+GROUPS = [(64, [64] * 8)] * (32 if CUDA else 4)  # tokens of a prompt and of its completions
 
 
 def versions(student: Path) -> Rows:
@@ -107,13 +108,21 @@ def capped(student: Path) -> Rows:
 
 
 def _update(student: Path, tokens: int, adapters: Any, repeats: int = 3) -> str:
-    """Time one size of forward pass."""
+    """Return the median seconds of `repeats` updates with this size of forward pass, and their peak GiB."""
     gc.collect()  # frees the last trainer, whose objects form reference cycles
     trainer, rollouts, advantages = trained(student, tokens, adapters)
     trainer.tokens_per_pass = tokens  # whatever the trainer thinks will fit
-    seconds, gigabytes = _timed(lambda: trainer.update(rollouts, advantages), repeats)
+    if repeats > 1:  # one more to warm up
+        trainer.update(rollouts, advantages)
+    if CUDA:
+        torch.cuda.reset_peak_memory_stats()
+    seconds = []
+    for _ in range(repeats):
+        started = now()
+        trainer.update(rollouts, advantages)
+        seconds.append(now() - started)
     less = f", then {trainer.tokens_per_pass} tokens" if trainer.tokens_per_pass < tokens else ""
-    return f"{seconds:6.2f} s {gigabytes:6.2f} GiB{less}"
+    return f"{statistics.median(seconds):6.2f} s {peak_gb():6.2f} GiB{less}"
 
 
 def repeated(student: Path) -> Rows:
@@ -135,26 +144,12 @@ def digest(student: Path) -> Rows:
     yield "digest", found.hexdigest()[:16]
 
 
-def trained(student: Path, tokens: int | None, adapters: Any, rollouts: Any = None) -> Any:
+def trained(student: Path, tokens: int | None, adapters: Any, groups: Any = GROUPS) -> Any:
     """Return a trainer, rollouts that its own policy could have sampled, and their advantages."""
-    from benchmarks.inputs.workloads import advantages, grown, sampled_by
+    from benchmarks.inputs.workloads import advantages, rollouts, sampled_by
     from conf.schema import TrainerConfig
     from models.trainer import Trainer
 
     trainer = Trainer.load(student, TrainerConfig(microbatch_tokens=tokens, lora=adapters))
-    sampled = sampled_by(trainer, rollouts or grown(8 if CUDA else 1))
+    sampled = sampled_by(trainer, rollouts(groups))
     return trainer, sampled, advantages(sampled)
-
-
-def _timed(call: Callable[[], Any], repeats: int = 3) -> tuple[float, float]:
-    """Return the median seconds of `repeats` calls and their peak GiB. If `repeats` > 1, a warm-up call comes first."""
-    if repeats > 1:
-        call()
-    if CUDA:
-        torch.cuda.reset_peak_memory_stats()
-    seconds = []
-    for _ in range(repeats):
-        started = now()
-        call()
-        seconds.append(now() - started)
-    return statistics.median(seconds), peak_gb()

@@ -5,9 +5,8 @@ The costs are wall-clock seconds by stage, as the night announces stages, and pr
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -24,22 +23,8 @@ LEAST = [  # without lessons, there are no quizzes of them
 FIRST, BETWEEN, LAST = "before the first stage", "between the stages", "after the last stage"
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """Wall-clock seconds by stage, those of the round's answers and update (`work`), and CPU seconds by process."""
-
-    stages: Mapping[str, float]
-    work: float
-    processes: Mapping[str, float]
-
-    @property
-    def seconds(self) -> float:
-        """The seconds of the whole command without the round's answers and update."""
-        return sum(self.stages.values()) - self.work
-
-
-def fixed(home: Path) -> Fixed:
-    """Run the smallest possible night in an empty home, and return where its time went."""
+def fixed(home: Path) -> str:
+    """Run the smallest possible night in an empty home. Return where its time went, as two Markdown tables."""
     roles: dict[int, str] = {}
     used: dict[int, float] = {}
 
@@ -55,12 +40,18 @@ def fixed(home: Path) -> Fixed:
     began = time.time()
     folder = run_night(home, LEAST, until=watch)
     ended = time.time()
+    stages = by_stage(moments(folder), began, ended)
     done = metrics_of(folder, 1) or {}
+    work = sum(done.get(name, 0.0) for name in ("seconds_generate", "seconds_update"))
+    stages |= {"of these, answers and update of the round": -work, "**together**": ended - began - work}
     by_role: dict[str, float] = defaultdict(float)
     for process, seconds in used.items():
         by_role[roles[process]] += seconds
-    work = sum(done.get(name, 0.0) for name in ("seconds_generate", "seconds_update"))
-    return Fixed(by_stage(moments(folder), began, ended), work, dict(sorted(by_role.items())))
+    by_process = {**dict(sorted(by_role.items())), "**together**": sum(by_role.values())}
+    return "\n\n".join(
+        markdown(head, ([name, f"{seconds:.1f}"] for name, seconds in parts.items()))
+        for head, parts in (("part | seconds", stages), ("process | processor seconds", by_process))
+    )
 
 
 def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, float]:
@@ -77,13 +68,3 @@ def by_stage(found: Sequence[Moment], began: float, ended: float) -> dict[str, f
         at, where = moment.at, BETWEEN if moment.done else name
     seconds[LAST] = ended - at
     return dict(seconds)
-
-
-def page(found: Fixed) -> str:
-    """Return the seconds by stage and by process as two Markdown tables."""
-    stages = {**found.stages, "of these, answers and update of the round": -found.work, "**together**": found.seconds}
-    used = {**found.processes, "**together**": sum(found.processes.values())}
-    tables = {"part | seconds": stages, "process | processor seconds": used}
-    return "\n\n".join(
-        markdown(head, ([name, f"{seconds:.1f}"] for name, seconds in lines.items())) for head, lines in tables.items()
-    )

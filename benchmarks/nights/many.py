@@ -1,6 +1,5 @@
 """Many small nights in one home: do their costs stay flat once `keep_nights` of them are kept?"""
 
-import datetime
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,11 @@ from benchmarks.inputs.school import make
 from benchmarks.inputs.starter import tiny_student
 from benchmarks.machine.child import nightschool
 from benchmarks.nights.fixed import LEAST
+from benchmarks.nights.whole import date_of
 from benchmarks.outputs.page import markdown
 from conf.load import STARTER
 from flows.orchestration.server import prefect_api
 
-FIRST = datetime.date(2026, 1, 1)
 PARTS = ("checkpoints", "exams", "journal", "mlartifacts", "mlflow.db", "nights", "prefect")
 KEPT = 7  # nights whose versions and tables a home keeps by default
 Line = Mapping[str, Any]
@@ -31,10 +30,11 @@ def many_nights(home: Path, nights: int) -> list[Line]:
     few = [*LEAST, "distill.steps=1", "day.generated_traces=16", f"student={{source: {student.resolve()}, system: ''}}"]
     with prefect_api(home.resolve()) as api:  # one server for all, as `nightschool services` has
         for number in range(len(lines), nights):
-            date = (FIRST + datetime.timedelta(days=number)).isoformat()
             started = time.monotonic()
             settings = (f"--set={setting}" for setting in (*few, f"seed={number}"))
-            nightschool(home, "night", f"--config={STARTER}", f"--date={date}", *settings, PREFECT_API_URL=api)
+            nightschool(
+                home, "night", f"--config={STARTER}", f"--date={date_of(number)}", *settings, PREFECT_API_URL=api
+            )
             seconds, sizes = time.monotonic() - started, {part: megabytes(home / part) for part in PARTS}
             count = sum(folder.is_dir() for folder in (home / "checkpoints").iterdir())
             lines.append({"night": number + 1, "seconds": seconds, "checkpoints": count, "mb": sizes})

@@ -7,7 +7,6 @@ table), while nothing else runs. In between, plain vLLM samples the same round i
 settings. Prints one JSON object: tokens per second.
 """
 
-import argparse
 import json
 import tempfile
 import time
@@ -15,6 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from benchmarks.inputs.options import options
 from benchmarks.machine.child import engine
 from benchmarks.nights.timed import DATE
 from conf.load import load_night
@@ -25,14 +27,11 @@ from models.engine.environment import CPU_BLOCK
 from models.hf.hardware import GIB
 
 _llm: Any = None  # plain vLLM's, in its process
-Sampled = tuple[int, float]  # tokens, seconds
 
 
 def main() -> None:
     """Measure our stage before and after plain vLLM, so that a change in the machine's speed affects both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    repeats = options(__doc__, {"--repeats": 3}).repeats
     environment.prepare()
     folder = Home.here().night(DATE)
     config = load_night(folder / "config.yaml")
@@ -40,17 +39,13 @@ def main() -> None:
     checkpoint = Home.here().checkpoints / (folder / "distill" / "checkpoint.txt").read_text()
     before = ours(config, prompts, checkpoint, repeats)
     offline = plain(config, prompts, checkpoint, repeats)
-    found = [*before, *ours(config, prompts, checkpoint, repeats)]
-    rates = {
-        "stage": rate([sampled for sampled, _ in found]),
-        "generate": rate([sampled for _, sampled in found]),
-        "offline": rate(offline),
-    }
-    print(json.dumps(rates))
+    tokens, stage, generate = np.sum([*before, *ours(config, prompts, checkpoint, repeats)], axis=0)
+    offline_tokens, seconds = np.sum(offline, axis=0)
+    print(json.dumps({"stage": tokens / stage, "generate": tokens / generate, "offline": offline_tokens / seconds}))
 
 
-def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[tuple[Sampled, Sampled]]:
-    """Return each run's tokens, with the stage's seconds and with the engine's. Leaves out the run that starts it."""
+def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[tuple[int, float, float]]:
+    """Return each run's tokens, and the seconds of the stage and of the engine. Leaves out the run that starts it."""
     from tasks.rollouts.sample import sample  # Prefect reads the environment when it is imported
     from tasks.stage import committed
     from tasks.tables import read_rollouts
@@ -71,11 +66,11 @@ def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> 
             )
             seconds = time.perf_counter() - started
             tokens = sum(len(rollout.token_ids) for rollout in read_rollouts(Path(work) / "rollouts.parquet"))
-            found.append(((tokens, seconds), (tokens, (figures or {})["generate"])))
+            found.append((tokens, seconds, (figures or {})["generate"]))
     return found[1:]
 
 
-def plain(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[Sampled]:
+def plain(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[tuple[int, float]]:
     """Return each run's tokens and seconds for vLLM alone, used as its documentation shows."""
     from tasks.tables import PROMPTS, read_table
 
@@ -95,7 +90,7 @@ def offline_generate(
     temperature: float,
     *,
     seed: int,
-) -> Sampled:
+) -> tuple[int, float]:
     """Return the tokens and seconds of `LLM.generate` alone. Runs in plain vLLM's process."""
     global _llm
     import torch
@@ -123,11 +118,6 @@ def offline_generate(
     outputs = _llm.generate(requests, params, use_tqdm=False)
     seconds = time.perf_counter() - started
     return sum(len(completion.token_ids) for output in outputs for completion in output.outputs), seconds
-
-
-def rate(sampled: Sequence[Sampled]) -> float:
-    """Return the tokens per second over all runs."""
-    return sum(tokens for tokens, _ in sampled) / sum(seconds for _, seconds in sampled)
 
 
 if __name__ == "__main__":

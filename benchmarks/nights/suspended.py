@@ -1,9 +1,7 @@
 """A starter night on a machine that falls asleep: all its processes stand still for some minutes in a round."""
 
 import json
-import os
 import shutil
-import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -31,9 +29,13 @@ def suspended(minutes: float) -> dict[str, Any]:
         if not slept and (folder / f"round-{ROUND:02d}" / "select_prompts" / "manifest.json").exists():
             slept = True
             processes = psutil.Process().children(recursive=True)
-            send(processes, signal.SIGSTOP)
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):  # it has ended
+                    process.suspend()
             time.sleep(60 * minutes)
-            send(processes, signal.SIGCONT)
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
         return False
 
     folder = run_night(home, [f"budget_minutes={15 + minutes}"], until=sleep)
@@ -42,10 +44,3 @@ def suspended(minutes: float) -> dict[str, Any]:
     summary = json.loads((folder / SUMMARY).read_text())
     after = len(committed_rounds(folder)) - ROUND + 1
     return {"rounds from then on": after, "decision": summary["decision"], "incidents": incidents(folder)}
-
-
-def send(processes: list[psutil.Process], number: signal.Signals) -> None:
-    """Send a signal to the processes that still exist."""
-    for process in processes:
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, number)

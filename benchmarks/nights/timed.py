@@ -71,10 +71,8 @@ class Notes(logging.Handler):
             print(json.dumps({"at": record.created, "stage": stage, "done": done}), file=self.stream, flush=True)
 
 
-def run_night(
-    home: Path, overrides: Sequence[str], until: Callable[[Path], bool] | None = None, config: Path = STARTER
-) -> Path:
-    """Run a night in the home, and return its folder. Once `until(folder)` is true, the night is killed.
+def run_night(home: Path, overrides: Sequence[str], until: Callable[[Path], bool] = lambda folder: False) -> Path:
+    """Run a starter night in the home, and return its folder. Once `until(folder)` is true, the night is killed.
 
     Raises RuntimeError if the night fails.
     """
@@ -82,11 +80,11 @@ def run_night(
     school.make_private()
     folder = school.night(DATE)
     command = [sys.executable, "-m", "benchmarks.nights.timed", str(home / MOMENTS), "night", "--json", "--date", DATE]
-    command += ["--config", str(config), *(f"--set={override}" for override in overrides)]
+    command += ["--config", str(STARTER), *(f"--set={override}" for override in overrides)]
     night = start_child(command, os.environ | {"NIGHTSCHOOL_HOME": str(school.root)}, home / LOG)
     try:
         while night.poll() is None:
-            if until is not None and until(folder):
+            if until(folder):
                 return folder
             time.sleep(POLL)
     finally:

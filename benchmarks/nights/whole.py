@@ -1,5 +1,6 @@
 """Whole nights, each in a home of its own."""
 
+import datetime
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,11 @@ from benchmarks.nights.timed import DATE
 from conf.load import STARTER
 from conf.storage.layout import committed_json
 from tasks.monitoring.notify import VARIABLE
+
+
+def date_of(night: int, first: str = DATE) -> str:
+    """Return the date of a night in a row of nights, of which number 0 is the `first`."""
+    return (datetime.date.fromisoformat(first) + datetime.timedelta(days=night)).isoformat()
 
 
 def whole_night(home: Path, *settings: str, config: Path = STARTER, date: str = DATE) -> dict[str, Any]:

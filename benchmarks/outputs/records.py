@@ -55,6 +55,12 @@ def by(runs: Iterable[Run], *names: str) -> dict[tuple[Any, ...], list[Run]]:
     return groups
 
 
+def ordered(runs: Iterable[Run], **orders: Iterable[Any] | None) -> list[Run]:
+    """Return the runs sorted by these keys: by a value's place in the given order or, for None, by the value itself."""
+    places = {key: None if order is None else [*order] for key, order in orders.items()}
+    return sorted(runs, key=lambda run: [run[key] if at is None else at.index(run[key]) for key, at in places.items()])
+
+
 def paired(own: Sequence[Run], other: Sequence[Run], value: Callable[[Run], float]) -> list[float]:
     """Return the differences own − other of a value, for each seed that both have."""
     others = {run["seed"]: value(run) for run in other}
